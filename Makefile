@@ -40,6 +40,7 @@ lint: $(VENV)/.installed-test
 
 types: $(VENV)/.installed-test
 	$(BIN)/mypy
+	$(BIN)/mypy --strict examples
 
 format: $(VENV)/.installed-test
 	$(BIN)/ruff format .

@@ -10,6 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from neo4j import AsyncDriver as AsyncDriver
+
     from ragforge_tui.graph.connection import Graph as Graph
     from ragforge_tui.graph.dialect import Dialect as Dialect
     from ragforge_tui.graph.embedded.attach import server_status as server_status
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from ragforge_tui.graph.journal_files import UNKNOWN as UNKNOWN
     from ragforge_tui.graph.journal_files import JournalFolders as JournalFolders
     from ragforge_tui.graph.journal_files import JournalInfo as JournalInfo
+    from ragforge_tui.graph.own_driver import driver_target as driver_target
     from ragforge_tui.graph.repositories import Store as Store
     from ragforge_tui.graph.target import GraphTarget as GraphTarget
     from ragforge_tui.graph.target import resolve_target as resolve_target
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from ragforge_tui.graph.writer import writer_id as writer_id
 
 _EXPORTS = {
+    "AsyncDriver": "connection",
     "Dialect": "dialect",
     "Graph": "connection",
     "GraphTarget": "target",
@@ -34,6 +38,7 @@ _EXPORTS = {
     "JournalInfo": "journal_files",
     "Store": "repositories",
     "UNKNOWN": "journal_files",
+    "driver_target": "own_driver",
     "move_journal": "journal",
     "resolve_target": "target",
     "server_status": "embedded.attach",

@@ -10,7 +10,8 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, Literal, TypeVar
 
 from neo4j import (
     READ_ACCESS,
@@ -25,13 +26,14 @@ from neo4j import (
 from neo4j.auth_management import AsyncAuthManager
 from neo4j.exceptions import DriverError, Neo4jError, ServiceUnavailable
 
+from ragforge_tui.graph.content_files import ContentFiles
 from ragforge_tui.graph.dialect import ArcadeDialect, Dialect, Neo4jDialect
 from ragforge_tui.graph.embedded import http
 from ragforge_tui.graph.embedded.attach import ServerHold
 from ragforge_tui.graph.embedded.files import DATABASE, ServerAddress
 from ragforge_tui.graph.embedded.ports import ServerPorts
 from ragforge_tui.graph.errors import Retries, explain, lost, refused, timed_out, too_old
-from ragforge_tui.graph.schema.migrate import ensure_identity, migrate, read_identity
+from ragforge_tui.graph.schema.migrate import ensure_identity, migrate, read_identity, recorded_folders
 from ragforge_tui.graph.target import GraphTarget
 from ragforge_tui.graph.values import plain
 from ragforge_tui.settings.schema import Paths
@@ -63,12 +65,23 @@ class Graph:
         dialect: What this backend does its own way.
         embedding_dimension: Dimension the vector indexes are made with.
         identity: The uuid of the graph itself, which stays when it moves to another address.
+        contents: The folder on this machine with the texts that are stored in files.
     """
 
-    def __init__(self, target: GraphTarget, server: ServerHold | None, dimension: int, on_phase: OnPhase) -> None:
+    def __init__(
+        self,
+        target: GraphTarget,
+        server: ServerHold | None,
+        dimension: int,
+        on_phase: OnPhase,
+        contents: ContentFiles,
+        own_driver: AsyncDriver | None = None,
+    ) -> None:
         self.target = target
+        self._own_driver = own_driver
         self.name = target.name
         self.identity = ""
+        self.contents = contents
         self.embedded = target.embedded
         self.embedding_dimension = dimension
         self.dialect: Dialect = ArcadeDialect(self.server_sql) if server else Neo4jDialect(self.run_schema)
@@ -93,16 +106,23 @@ class Graph:
         heap_mb: int = 512,
         linger_seconds: float = 20,
         embedding_dimension: int = 512,
+        contents: Literal["graph", "hybrid"] = "graph",
         on_phase: OnPhase | None = None,
+        driver: AsyncDriver | None = None,
     ) -> Graph:
         """Connect, starting the embedded server if need be, check the version and bring the schema up to date.
+
+        Args:
+            contents: Where new texts are stored: in the graph, or in files of this machine. Both are read.
+            driver: Driver of the caller to reach the target with, which is left open.
 
         Raises:
             GraphUnavailableError: It cannot be reached or used; raised within seconds.
             ForeignGraphError: It holds data that is not ours and was not adopted.
         """
         server = ServerHold(paths, heap_mb=heap_mb, linger_seconds=linger_seconds) if target.embedded else None
-        graph = cls(target, server, embedding_dimension, on_phase or (lambda phase, error: None))
+        files = ContentFiles(Path(paths.data, "contents"), writes=contents == "hybrid")
+        graph = cls(target, server, embedding_dimension, on_phase or (lambda phase, error: None), files, driver)
         try:
             await graph._open()
         except BaseException as error:
@@ -223,8 +243,17 @@ class Graph:
         Raises:
             GraphUnavailableError: It is unreachable.
         """
-        self.identity = await read_identity(self)
+        await self._set_identity(await read_identity(self))
         return self.identity
+
+    async def prepare_contents(self) -> None:
+        """Create this machine's contents folder if it is missing, and record it for other machines.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        folder = await self.contents.prepare()
+        self.contents.places = await recorded_folders(self, {folder: self.contents.place})
 
     async def close(self) -> None:
         """Close connections and release the embedded server."""
@@ -232,9 +261,10 @@ class Graph:
             self._watcher.cancel()
             await asyncio.gather(self._watcher, return_exceptions=True)
         if self._driver:
-            await self._driver.close()
+            await self._close_driver(self._driver)
         if self._server:
             self._server.release()
+        self.contents.close()
 
     @property
     def _database(self) -> str | None:
@@ -244,9 +274,22 @@ class Graph:
         self._on_phase("starting", None)
         await self._connect(None)
         await migrate(self, adopt=self.target.adopt, embedding_dimension=self.embedding_dimension)
-        self.identity = await ensure_identity(self)
+        await self._set_identity(await ensure_identity(self))
         self._set_phase("ready")
         self._watcher = asyncio.create_task(self._watch())
+
+    async def _set_identity(self, identity: str) -> None:
+        """Use the contents folder of this graph, and tell the graph of it when texts are written there."""
+        if identity == self.identity:
+            return
+        self.identity = identity
+        self.contents = self.contents.of_graph(identity)
+        self.contents.places = await recorded_folders(self)
+        if self.contents.writes:
+            try:
+                await self.prepare_contents()
+            except OSError as error:
+                log.warning("contents: %s cannot be written: %s", self.contents.root, error)
 
     async def _connect(self, broken: AsyncDriver | None) -> None:
         """Replace a broken driver, unless another task has done so already."""
@@ -293,9 +336,9 @@ class Graph:
         self._address = address
 
     async def _try_driver(self, uri: str, auth: tuple[str, str] | ServerLogin) -> None:
-        driver: AsyncDriver | None = None
+        driver = self._own_driver
         try:
-            driver = AsyncGraphDatabase.driver(
+            driver = driver or AsyncGraphDatabase.driver(
                 uri,
                 auth=auth,
                 connection_timeout=CONNECT_TIMEOUT,
@@ -315,7 +358,7 @@ class Graph:
                     await (await session.run("RETURN 1")).consume()
         except BaseException as error:
             if driver:
-                await driver.close()
+                await self._close_driver(driver)
             if isinstance(error, TimeoutError):
                 raise timed_out(self.name, CONNECT_TIMEOUT + 2) from error
             if isinstance(error, DriverError | Neo4jError | OSError | ValueError):
@@ -324,7 +367,11 @@ class Graph:
         old_driver, self._driver, self._agent = self._driver, driver, agent
         self._bookmarks = AsyncGraphDatabase.bookmark_manager()
         if old_driver:
-            await old_driver.close()
+            await self._close_driver(old_driver)
+
+    async def _close_driver(self, driver: AsyncDriver) -> None:
+        if driver is not self._own_driver:
+            await driver.close()
 
     async def _run(self, access: str, work: Work[T], deadline: float) -> T:
         last: BaseException | None = None

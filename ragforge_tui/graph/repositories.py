@@ -6,9 +6,15 @@ Every write is idempotent: repeated by a retry or from the journal, it stores on
 from __future__ import annotations
 
 from ragforge_tui.graph.connection import Graph
+from ragforge_tui.graph.store.activity import Activity
+from ragforge_tui.graph.store.code import Code
+from ragforge_tui.graph.store.code_links import CodeLinks
+from ragforge_tui.graph.store.commits import Commits
+from ragforge_tui.graph.store.contents import Contents
 from ragforge_tui.graph.store.contexts import Contexts
 from ragforge_tui.graph.store.conversations import Conversations
 from ragforge_tui.graph.store.files import Files
+from ragforge_tui.graph.store.insights import Insights
 from ragforge_tui.graph.store.messages import Messages
 from ragforge_tui.graph.store.other_conversations import OtherConversations
 from ragforge_tui.graph.store.recall import Recall
@@ -32,8 +38,14 @@ class Store:
         self.messages = Messages(graph)
         self.tool_calls = ToolCalls(graph)
         self.files = Files(graph)
+        self.code = Code(graph)
+        self.code_links = CodeLinks(graph)
+        self.commits = Commits(graph)
         self.contexts = Contexts(graph)
+        self.contents = Contents(graph)
         self.summaries = Summaries(graph)
+        self.insights = Insights(graph)
+        self.activity = Activity(graph)
         self.topics = Topics(graph)
         self.recall = Recall(graph)
         self.vectors = Vectors(graph)

@@ -13,6 +13,7 @@ from typing import Literal
 import msgspec
 
 from ragforge_tui.shared.errors import ErrorInfo
+from ragforge_tui.shared.past_records import InsightEntry
 from ragforge_tui.shared.records import Conversation, FileAccess, Message, Summary, Todo, ToolCall, Topic, Turn, Usage
 
 
@@ -257,6 +258,14 @@ class TopicsChanged(_Event):
     topics: list[Topic]
 
 
+class InsightsProgress(_Event):
+    """A run over past conversations has made so many of its insights; `entry` is the newest one."""
+
+    done: int
+    total: int
+    entry: InsightEntry | None = None
+
+
 GraphPhase = Literal["starting", "ready", "unreachable", "refused"]
 
 
@@ -294,6 +303,36 @@ class ModelChanged(_Event):
     error: ErrorInfo | None = None
 
 
+CodePhase = Literal["off", "waiting", "looking", "reading", "linking", "embedding", "ready", "elsewhere", "failed"]
+
+
+class CodeIndexChanged(_Event):
+    """State of the index of the workspace's code changed.
+
+    Attributes:
+        phase: What the index does: look for changed files, read them, link references, make vectors. It is ``ready``
+            when there is nothing to do, ``waiting`` for the graph, kept by a process ``elsewhere``, or ``failed``.
+        done: Files done in this phase, of `todo`.
+        files: Files in the index, with their `scopes`, `references`, and the names that no scope explains.
+        problem: What the user should know; empty if nothing.
+    """
+
+    phase: CodePhase
+    workspace: str = ""
+    done: int = 0
+    todo: int = 0
+    files: int = 0
+    scopes: int = 0
+    references: int = 0
+    unresolved: int = 0
+    vectors: int = 0
+    problem: str = ""
+
+    @property
+    def running(self) -> bool:
+        return self.phase in ("looking", "reading", "linking", "embedding")
+
+
 TurnEnd = TurnCompleted | TurnCancelled | TurnFailed
 
 TurnEvent = (
@@ -317,7 +356,7 @@ TurnEvent = (
     | TurnReset
 )
 
-MemoryEvent = SummaryStarted | SummaryCreated | SummaryFailed | TopicsChanged
+MemoryEvent = SummaryStarted | SummaryCreated | SummaryFailed | TopicsChanged | InsightsProgress
 
 Event = (
     TurnEvent
@@ -329,4 +368,5 @@ Event = (
     | ConversationChanged
     | GraphChanged
     | ModelChanged
+    | CodeIndexChanged
 )

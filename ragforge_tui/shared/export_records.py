@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from ragforge_tui.shared.records import Conversation, Summary, Topic, Turn
+from ragforge_tui.shared.records import Commit, Conversation, Insight, Summary, Topic, Turn
 
 
 class TopicEdge(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,6 +19,7 @@ class TopicEdge(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         source: Id of the summary (``has``) or of the other topic.
         target: Id of the topic; for ``has``, the topic that the summary named, even if it was merged later.
+        description: For ``has``: what the summary says about the topic.
         conversation_id: The conversation whose summary proposed the edge; empty if the user did.
     """
 
@@ -27,6 +28,7 @@ class TopicEdge(msgspec.Struct, frozen=True, kw_only=True):
     target: str
     confidence: float = 1.0
     reason: str = ""
+    description: str = ""
     conversation_id: str = ""
     at: datetime | None = None
 
@@ -55,6 +57,20 @@ class Spoken(msgspec.Struct, frozen=True, kw_only=True):
     persona: str
 
 
+class MessageCommit(msgspec.Struct, frozen=True, kw_only=True):
+    """Commit that a message produced.
+
+    Attributes:
+        found: The user made it afterwards, with files that the message wrote.
+    """
+
+    turn_index: int
+    message: str
+    workspace: str = ""
+    found: bool = False
+    commit: Commit
+
+
 class PersonaText(msgspec.Struct, frozen=True, kw_only=True):
     """Exact text of a persona that was used."""
 
@@ -76,10 +92,12 @@ class MemoryExport(msgspec.Struct, kw_only=True):
     """Memory's records of a conversation. Vectors and search keys are left out: an import computes them again."""
 
     summaries: list[Summary] = []
+    insight: Insight | None = None
     topics: list[Topic] = []
     topic_edges: list[TopicEdge] = []
     personas: list[PersonaText] = []
     system_texts: list[SystemText] = []
+    commits: list[MessageCommit] = []
 
 
 class ConversationExport(msgspec.Struct, kw_only=True):
@@ -107,9 +125,10 @@ class ImportAdds(msgspec.Struct, frozen=True, kw_only=True):
     calls: int = 0
     summaries: int = 0
     contexts: int = 0
+    insights: int = 0
 
     def __bool__(self) -> bool:
-        return bool(self.messages or self.calls or self.summaries or self.contexts)
+        return bool(self.messages or self.calls or self.summaries or self.contexts or self.insights)
 
     def text(self) -> str:
         """Return the additions in words, "nothing new" if there are none."""
@@ -122,6 +141,7 @@ class ImportAdds(msgspec.Struct, frozen=True, kw_only=True):
             (self.calls, "tool call or result", "tool calls and results"),
             (self.summaries, "summary", "summaries"),
             (self.contexts, "stored context", "stored contexts"),
+            (self.insights, "insight", "insights"),
         ):
             if count:
                 parts.append(f"{count} {one if count == 1 else many}")

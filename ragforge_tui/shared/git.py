@@ -1,4 +1,4 @@
-"""The git queries of the program: the files of a folder, the state of its repository, and the user's name.
+"""The git queries of the program: files, state and commits of a repository, who wrote a line, and the user's name.
 
 A folder from another source may bring its own ``.git``, and its configuration can name programs: a remote to
 fetch missing objects from, a file monitor, hooks, filters. The chat calls git at its start, before anything in the
@@ -11,9 +11,12 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterable
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
+
+from ragforge_tui.shared.records import Commit
 
 _INHERITED = (
     "PATH",
@@ -50,6 +53,9 @@ _OPTIONS = (
     "safe.bareRepository=explicit",
 )
 _COMMITS = 4
+TRAILER = "Ragforge-Conversation"
+"""Trailer of a commit message that names the conversation and turn of the commit: ``<id> t<turn>``."""
+_COMMIT_FORMAT = f"%H%x1f%an%x1f%cI%x1f%s%x1f%(trailers:key={TRAILER},valueonly,separator=%x2c)%x1e"
 
 
 class RepositoryState(msgspec.Struct, frozen=True):
@@ -139,6 +145,96 @@ def _filters_disabled(folder: Path, timeout: float) -> list[str] | None:
     return options
 
 
+def git_is_installed() -> bool:
+    """Return whether there is a git program."""
+    return _program() is not None
+
+
+def in_repository(folder: Path) -> bool:
+    """Return whether a folder is inside a work tree."""
+    return any((parent / ".git").exists() for parent in (folder, *folder.parents))
+
+
+def branch_tips(folder: Path, *, timeout: float) -> frozenset[str] | None:
+    """Return the ids of the commits that HEAD and the branches point at; None without a repository or on a failure."""
+    if not in_repository(folder):
+        return None
+    output = _run("for-each-ref", "--format=%(objectname)", "refs/heads", cwd=folder, timeout=timeout)
+    if output is None:
+        return None
+    head = _run("rev-parse", "--verify", "--quiet", "HEAD", cwd=folder, timeout=timeout)
+    return frozenset([*output.decode().split(), *(head or b"").decode().split()])
+
+
+def commits_since(folder: Path, tips: frozenset[str], *, most: int, timeout: float) -> list[Commit]:
+    """Return the commits of HEAD and the branches that are not below these tips or those of a remote, oldest first.
+
+    An amended or rebased commit is a new one; commits that were fetched or pulled are not.
+    """
+    now = branch_tips(folder, timeout=timeout)
+    if not now or now == tips:
+        return []
+    return _commits(folder, *sorted(now), "--not", "--remotes", *sorted(tips), most=most, timeout=timeout)[::-1]
+
+
+def commits_of_file(folder: Path, path: str, *, most: int, timeout: float) -> list[Commit] | None:
+    """Return the commits that changed a file, newest first; None if git fails."""
+    if _run("rev-parse", "--verify", "--quiet", "HEAD", cwd=folder, timeout=timeout) is None:
+        return []
+    return _commits(folder, "HEAD", "--", path, most=most, timeout=timeout)
+
+
+def commit_of_line(folder: Path, path: str, line: int, *, timeout: float) -> tuple[Commit | None, str] | None:
+    """Return the commit that last changed a line, None if it is not committed, and the text of the line.
+
+    Returns:
+        None if git does not know the file, or if it has no such line.
+    """
+    options = _filters_disabled(folder, timeout)
+    if options is None:
+        return None
+    arguments = ("blame", "--porcelain", "--no-textconv", "-L", f"{line},{line}", "--", path)
+    output = _run(*arguments, cwd=folder, timeout=timeout, options=[*options, "-c", "blame.ignoreRevsFile="])
+    if not output:
+        return None
+    rows = output.decode("utf-8", "replace").split("\n")
+    text = next((row[1:] for row in rows if row.startswith("\t")), "")
+    commit = rows[0].partition(" ")[0]
+    if not commit.strip("0"):
+        return None, text
+    found = _commits(folder, commit, most=1, timeout=timeout)
+    return (found[0], text) if found else None
+
+
+def files_of_commit(folder: Path, commit: str, *, timeout: float) -> list[str]:
+    """Return the files of a folder that a commit changed, relative to it."""
+    arguments = ("diff-tree", "--no-commit-id", "--name-only", "-r", "-z", "--root", "--relative", "--no-ext-diff")
+    output = _run(*arguments, commit, cwd=folder, timeout=timeout)
+    return [name for name in (output or b"").decode("utf-8", "replace").split("\0") if name]
+
+
+def _commits(folder: Path, *arguments: str, most: int, timeout: float) -> list[Commit]:
+    output = _run(
+        "rev-list", f"--max-count={most}", f"--format={_COMMIT_FORMAT}", *arguments, cwd=folder, timeout=timeout
+    )
+    found: list[Commit] = []
+    for record in (output or b"").decode("utf-8", "replace").split("\x1e"):
+        # Each record follows a line that says "commit" and its id.
+        fields = record.strip("\n").partition("\n")[2].split("\x1f")
+        if len(fields) == 5:
+            commit, author, moment, subject, trailer = fields
+            found.append(
+                Commit(
+                    hash=commit,
+                    author=author,
+                    committed_at=datetime.fromisoformat(moment),
+                    subject=subject,
+                    trailer=trailer.split(",")[0].strip(),
+                )
+            )
+    return found
+
+
 def global_user_name(*, timeout: float = 2.0) -> str:
     """Return ``user.name`` of the user's own git settings, empty without one; a repository's is never used."""
     # Without a repository, no includeIf of the user's settings can match one either.
@@ -162,13 +258,10 @@ def _run(
     environment: dict[str, str] | None = None,
     options: Iterable[str] = (),
 ) -> bytes | None:
-    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-    # An empty or relative entry of PATH would look for programs in the folder itself.
-    entries = inherited.get("PATH", "").split(os.pathsep)
-    inherited["PATH"] = os.pathsep.join(entry for entry in entries if Path(entry).is_absolute())
-    program = shutil.which("git", path=inherited["PATH"])
+    program = _program()
     if program is None:
         return None
+    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ} | {"PATH": _search_path()}
     try:
         done = subprocess.run(
             [program, *_OPTIONS, *options, *arguments],
@@ -183,3 +276,13 @@ def _run(
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout if done.returncode == 0 else None
+
+
+def _program() -> str | None:
+    return shutil.which("git", path=_search_path())
+
+
+def _search_path() -> str:
+    """Return PATH without empty and relative entries, which would look for programs in the folder itself."""
+    entries = os.environ.get("PATH", "").split(os.pathsep)
+    return os.pathsep.join(entry for entry in entries if Path(entry).is_absolute())

@@ -34,6 +34,8 @@ class Conversation(msgspec.Struct, kw_only=True):
     tags: list[str] = []
     status: ConversationStatus = "active"
     summary: str = ""
+    summary_made_by: str = ""
+    """Name of the model that wrote `summary`, or `EXTRACTIVE`; empty if that is unknown."""
     created_at: datetime
     updated_at: datetime
     message_count: int = 0
@@ -58,13 +60,28 @@ class FileAccess(msgspec.Struct, frozen=True, kw_only=True):
     access: FileAccessKind
 
 
+class Commit(msgspec.Struct, frozen=True, kw_only=True):
+    """Commit of a git repository. Author and subject are foreign text.
+
+    Attributes:
+        trailer: Conversation and turn that its message names, if it does: ``<id> t<turn>``.
+    """
+
+    hash: str
+    author: str = ""
+    subject: str = ""
+    committed_at: datetime
+    trailer: str = ""
+
+
 class ToolResult(msgspec.Struct, kw_only=True):
     """Result of a tool call.
 
     Attributes:
         result: JSON text of an object ``{"text": …}``, where `text` is what the model received. A tool may add
             ``diff`` (unified), ``exit_status``, ``todos``, ``before`` and ``after`` (digests of file contents
-            stored for undo) and ``truncated`` (full size in bytes if the text was cut).
+            stored for undo), ``commits`` (a list of `Commit`) and ``truncated`` (full size in bytes if the text was
+            cut).
         result_size_bytes: Size of the whole result before any cut.
     """
 
@@ -149,6 +166,7 @@ class Message(msgspec.Struct, kw_only=True):
     lease_until: datetime | None = None
     timestamp: datetime
     token_count: int = 0
+    """Tokens of `content`; what a reply cost, its reasoning and calls included, is in `usage`."""
     char_count: int = 0
     persona: str = ""
     persona_glyph: str = ""
@@ -183,6 +201,10 @@ class ConversationFilter(msgspec.Struct, frozen=True, kw_only=True):
     query: str = ""
     """Words searched for in title and summary, ignoring case."""
     workspace: str | None = None
+    since: datetime | None = None
+    """Only those that changed at this time or later."""
+    until: datetime | None = None
+    """Only those that began before this time."""
     order: Literal["updated", "created"] = "updated"
     limit: int = 50
 
@@ -280,6 +302,35 @@ class Summary(msgspec.Struct, kw_only=True):
     created_at: datetime
 
 
+class Insight(msgspec.Struct, kw_only=True):
+    """Main topic, findings and open tasks of one whole conversation.
+
+    Attributes:
+        key_findings: What was decided, found out or wished for, with the turns it comes from.
+        action_items: What was left to do, with the turns that say so.
+        made_by: Name of the model, or `EXTRACTIVE`.
+        tried: For an extract: the model whose answers could not be used, so that it is not asked again.
+        up_to_turn: The last turn that was read.
+        fingerprint: State of the conversation that was read; see `fingerprint`.
+    """
+
+    uuid: str
+    conversation_id: str
+    main_topic: str
+    key_findings: list[Finding] = []
+    action_items: list[Finding] = []
+    made_by: str = ""
+    tried: str = ""
+    up_to_turn: int = 0
+    fingerprint: str = ""
+    created_at: datetime
+
+
+def fingerprint(conversation: Conversation) -> str:
+    """Return a text that changes with every message: last turn, messages and characters. Import and export keep it."""
+    return f"{conversation.next_turn - 1}.{conversation.message_count}.{conversation.total_chars}"
+
+
 class RelatedTopic(msgspec.Struct, frozen=True, kw_only=True):
     """Topic related to another one; with the relation ``merged``, a topic that was merged into it."""
 
@@ -302,6 +353,8 @@ class Topic(msgspec.Struct, kw_only=True):
     """Number of summaries that have it; 0 if they were not counted."""
     conversations: int = 0
     related: list[RelatedTopic] = []
+    similarity: float | None = None
+    """Cosine to the query that found it; None if it was found by its words."""
 
 
 class SimilarConversation(msgspec.Struct, frozen=True, kw_only=True):
@@ -351,10 +404,12 @@ class ContextItem(msgspec.Struct, kw_only=True, omit_defaults=True):
         turn_index: Turn it represents, 0 for none; for a summary, the first turn covered.
         last_turn: For a summary: the last turn covered.
         role: Role under which it was sent.
-        form: For a `message` item, a turn sent as real messages: ``whole``, ``results:N`` (results of calls
-            cut to about N characters), ``short`` (results and long arguments by head and tail), ``trimmed:N`` (short,
-            and at most N characters of each text) or ``text:N`` (without calls). For a `turn` item: ``said``, with a
-            line for each call, or empty, with the edges of their results.
+        age: For a summary, how long ago its last turn was when it was sent.
+        form: For a `summary` item: ``detailed``, with findings and files, or empty. For a `message` item, a turn sent
+            as real messages: ``whole``, ``results:N`` (results of calls cut to about N characters), ``short`` (results
+            and long arguments by head and tail), ``trimmed:N`` (short, and at most N characters of each text) or
+            ``text:N`` (without calls). For a `turn` item: ``said``, with a line for each call, or empty, with the edges
+            of their results.
         positions: For a `message` item: the messages of the turn that were sent.
         spans: Characters of the source's text that were sent, as (start, end); empty: all of them.
         cut: Number of characters of the source's text that were left out.
@@ -368,6 +423,7 @@ class ContextItem(msgspec.Struct, kw_only=True, omit_defaults=True):
     turn_index: int = 0
     last_turn: int = 0
     level: int = 0
+    age: str = ""
     date: datetime | None = None
     role: str = "user"
     form: str = ""

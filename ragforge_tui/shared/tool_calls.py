@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 
 from ragforge_tui.shared.json_text import json_object
-from ragforge_tui.shared.records import CallEnd, ToolCall
+from ragforge_tui.shared.records import CallEnd, Commit, ToolCall
 from ragforge_tui.shared.sanitize import plain_text, plain_value
 
 ToolAccess = Literal["read", "write", "command", "control"]
@@ -120,6 +120,21 @@ def main_argument(call: ToolCall, names: Sequence[str] = ()) -> str:
             return " ".join(plain_text(value).split())[:200]
     turn = arguments.get("turn")
     return f"t{turn}" if isinstance(turn, int) else ""
+
+
+def commits_of(call: ToolCall) -> list[Commit]:
+    """Return the commits that a call made, oldest first."""
+    if call.result is None or '"commits"' not in call.result.result:
+        return []
+    try:
+        return msgspec.convert(json_object(call.result.result).get("commits", []), list[Commit])
+    except msgspec.ValidationError:
+        return []
+
+
+def commit_line(commit: Commit) -> str:
+    """Return a commit as one line."""
+    return f"commit {commit.hash[:7]} {plain_text(commit.subject)}"
 
 
 def result_text(call: ToolCall) -> str:

@@ -16,7 +16,6 @@ from typing import NoReturn
 
 import psutil
 
-import ragforge_tui
 from ragforge_tui.graph.embedded.files import ServerAddress, ServerFiles, open_private_log
 from ragforge_tui.graph.embedded.server import STOP_TIMEOUT, Server, find_running, require_installed, stop
 from ragforge_tui.settings.schema import Paths
@@ -173,7 +172,7 @@ def _environment() -> dict[str, str]:
     # The supervisor outlives this chat: it gets no keys, and finds this package wherever it was imported from.
     kept = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "VIRTUAL_ENV")
     environment = {name: os.environ[name] for name in kept if name in os.environ}
-    package_root = str(Path(ragforge_tui.__file__).resolve().parent.parent)
+    package_root = str(Path(__file__).resolve().parents[3])
     further = [str(Path(part).resolve()) for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
     return environment | {"PYTHONPATH": os.pathsep.join([package_root, *further])}
 

@@ -10,6 +10,8 @@ MESSAGE_TEXT = ("turn_text", "conversation_id")
 MESSAGE_LEX = {"en": ("lex_key", "conversation_id"), "fr": ("lex_key_fr", "conversation_id")}
 """A turn's window key by language; other languages use English, whose stemmer leaves most foreign words alone."""
 SUMMARY_TEXT = ("conversation_summary", "actions_summary", "conversation_id")
+SCOPE_TEXT = ("search_text", "workspace_key")
+"""A scope has its workspace as one word, so that a search is limited to it."""
 
 VECTOR = (
     ("Message", "embedding"),
@@ -18,6 +20,3 @@ VECTOR = (
     ("Conversation", "summary_embedding"),
 )
 """Vector indexes: label and property."""
-
-UNUSED_VECTOR = (("Scope", "embedding"),)
-"""Vector indexes that earlier releases made and nothing uses."""

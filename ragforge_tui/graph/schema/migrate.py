@@ -9,13 +9,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
-from ragforge_tui.graph.schema import m001_initial, m002_system_texts, m003_summary_sequence
+from ragforge_tui.graph.schema import (
+    m001_initial,
+    m002_system_texts,
+    m003_summary_sequence,
+    m004_code,
+    m005_commits,
+    m006_insights,
+    m007_contents,
+)
 from ragforge_tui.shared.errors import ForeignGraphError, GraphError
 
 if TYPE_CHECKING:
@@ -42,7 +50,9 @@ class SchemaGraph(Protocol):
 
 
 class Migration(msgspec.Struct, frozen=True):
-    """One step forward. Steps only ever add, are safe to repeat, and never change once released."""
+    """One step forward. Steps add, drop only indexes that nothing reads, are safe to repeat, and never change once
+    released.
+    """
 
     version: int
     name: str
@@ -53,6 +63,10 @@ MIGRATIONS = (
     Migration(1, "initial", m001_initial.apply),
     Migration(2, "system texts", m002_system_texts.apply),
     Migration(3, "summary sequence", m003_summary_sequence.apply),
+    Migration(4, "code", m004_code.apply),
+    Migration(5, "commits", m005_commits.apply),
+    Migration(6, "insights", m006_insights.apply),
+    Migration(7, "contents", m007_contents.apply),
 )
 VERSION = MIGRATIONS[-1].version
 
@@ -180,3 +194,21 @@ async def record_embedding(graph: SchemaGraph, model: str, dimension: int) -> No
         model=model,
         size=dimension,
     )
+
+
+async def recorded_folders(graph: SchemaGraph, added: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return machine and path of the folders with texts of this graph, by the folder's id.
+
+    Args:
+        added: Folders to record first; two processes may do so at once.
+    """
+    encoded = [msgspec.json.encode(place).decode() for place in (added or {}).items()]
+    if encoded:
+        await graph.run(
+            "MATCH (v:RagforgeSchema {name: 'schema'}) SET v.contents_folders = "
+            "[x IN coalesce(v.contents_folders, []) WHERE NOT x IN $added] + $added",
+            added=encoded,
+        )
+    record = await graph.one("MATCH (v:RagforgeSchema {name: 'schema'}) RETURN v.contents_folders AS folders")
+    stored = (record["folders"] or []) if record else []
+    return dict(msgspec.json.decode(line, type=tuple[str, str]) for line in stored)

@@ -43,7 +43,7 @@ MOST_CHANGES = 1_000
 _END = 2**31
 _MIN_DENSE = 100
 """Turns that are fetched one by one without checking which exist: one page of a reader."""
-_SHARED = ("File", "Persona", "SystemText")
+_SHARED = ("File", "Persona", "SystemText", "Commit")
 _AT_ONCE = 500
 
 # Nodes owned by a conversation, leaves first, with their batch sizes: nodes of up to 1 MiB are deleted in small
@@ -55,6 +55,7 @@ _OWNED = (
     ("Context", 500),
     ("Sitting", 100),
     ("Summary", 500),
+    ("Insight", 500),
     ("Message", 100),
 )
 
@@ -154,6 +155,7 @@ class Conversations:
             "MATCH (c:Conversation) "
             "WHERE ($status = 'any' OR c.status = $status) AND ($workspace IS NULL OR c.workspace = $workspace) "
             "AND (size($tags) = 0 OR any(tag IN $tags WHERE tag IN c.tags)) "
+            "AND ($since IS NULL OR c.updated_at >= $since) AND ($until IS NULL OR c.created_at < $until) "
             "AND all(word IN $words "
             "WHERE toLower(coalesce(c.title, '') + ' ' + coalesce(c.summary, '')) CONTAINS word) "
             f"RETURN {_CONVERSATION} AS c ORDER BY c.{order} DESC, c.uuid LIMIT $limit"
@@ -163,6 +165,8 @@ class Conversations:
             "workspace": f.workspace,
             "tags": [storable(tag) for tag in f.tags],
             "words": storable(f.query).lower().split(),
+            "since": graph_value(f.since),
+            "until": graph_value(f.until),
             "limit": max(f.limit, 0),
         }
         return [conversation_from(record["c"]) for record in await self._graph.rows(statement, **parameters)]
@@ -179,8 +183,8 @@ class Conversations:
             segments = await segments_of(tx, found.uuid, 1, _END)
             if not segments:
                 return ConversationPeek(conversation=found)
-            begin = await _texts(tx, segments[0], segments[0].first, chars)
-            end = await _texts(tx, segments[-1], segments[-1].last, chars)
+            begin = await _texts(self._graph, tx, segments[0], segments[0].first, chars)
+            end = await _texts(self._graph, tx, segments[-1], segments[-1].last, chars)
             role, last = end[-1] if end else ("user", "")
             return ConversationPeek(
                 conversation=found, first=begin[0][1] if begin else "", last=last, last_role=_role(role)
@@ -258,6 +262,7 @@ class Conversations:
                 "RETURN count(*) AS removed",
                 uuid,
             )
+        await self._graph.contents.remove(uuid)
         await self._delete_all(
             "MATCH (n:Conversation {uuid: $uuid}) DETACH DELETE n RETURN 0 AS removed",
             uuid,
@@ -402,17 +407,19 @@ async def link_branch(tx: Transaction, c: Conversation) -> None:
     )
 
 
-async def _texts(tx: Transaction, segment: Segment, turn: int, chars: int) -> list[tuple[str, str]]:
+async def _texts(graph: Graph, tx: Transaction, segment: Segment, turn: int, chars: int) -> list[tuple[str, str]]:
     """Return roles and beginnings of a turn's messages that have text, in order."""
     result = await tx.run(
         "MATCH (m:Message {conversation_id: $id, turn_index: $turn}) WHERE m.state <> 'superseded' "
-        "RETURN m.role AS role, left(m.content, $chars) AS text ORDER BY m.position",
+        "RETURN m.role AS role, left(m.content, $chars) AS text, m.content_file AS text_file ORDER BY m.position",
         id=segment.conversation_id,
         turn=turn,
         chars=max(chars, 1),
     )
-    rows = [(record["role"], record["text"] or "") async for record in result]
-    return [(role, text) for role, text in rows if text.strip()]
+    rows = [dict(record) async for record in result]
+    await graph.contents.fill(rows, ("text",))
+    texts = [(row["role"], (row["text"] or "")[:chars]) for row in rows]
+    return [(role, text) for role, text in texts if text.strip()]
 
 
 def _role(value: Any) -> Any:
@@ -420,12 +427,21 @@ def _role(value: Any) -> Any:
 
 
 async def _remove_orphans(graph: Graph, purged: str) -> None:
-    """Remove unused shared nodes, in small transactions, and relations of topics that the purged conversation made."""
+    """Remove unused shared nodes, in small transactions, and what the purged conversation told about topics."""
     for label in _SHARED:
-        deletion = f"MATCH (n:{label}) WHERE NOT (n)--() WITH n LIMIT {_AT_ONCE} DELETE n RETURN count(*) AS removed"
+        # A file of the code index stays, even one that defines nothing.
+        deletion = (
+            f"MATCH (n:{label}) WHERE NOT (n)--() AND n.indexed_at IS NULL WITH n LIMIT {_AT_ONCE} "
+            "DELETE n RETURN count(*) AS removed"
+        )
         while (row := await graph.write_one(deletion)) and row["removed"]:
             pass
     await graph.run("MATCH (:Topic)-[r:RELATED_TO {conversation_id: $uuid}]->(:Topic) DELETE r", uuid=purged)
+    await graph.run(
+        "MATCH (t:Topic) WHERE t.described_in = $uuid SET t.description = '', t.described_in = NULL, "
+        "t.described_by = NULL, t.embedding = NULL, t.embedding_bytes = NULL, t.embed_model = NULL",
+        uuid=purged,
+    )
     orphans, told_by = await graph.read(_orphaned_topics)
     for start in range(0, len(orphans), _AT_ONCE):
         await graph.write(_topics_deletion(orphans[start : start + _AT_ONCE], told_by))

@@ -14,12 +14,12 @@ import msgspec
 
 from ragforge_tui.graph.connection import Graph, Transaction
 from ragforge_tui.graph.store.conversations import segments_of
-from ragforge_tui.graph.store.parts import join_large
+from ragforge_tui.graph.store.parts import join_large, outside
 from ragforge_tui.graph.store.records import RESULT_FIELDS, projection, result_from
 from ragforge_tui.graph.store.tool_calls import RESULT_LARGE
 from ragforge_tui.graph.values import native
 from ragforge_tui.shared.accessed_files import group_of, merge_by_path, top_files
-from ragforge_tui.shared.records import AccessedFile
+from ragforge_tui.shared.records import AccessedFile, Message, Turn
 
 _FILES = (
     "UNWIND $segments AS segment "
@@ -30,7 +30,7 @@ _FILES = (
 )
 _END = 2**31
 
-_RESULT = projection("r", RESULT_FIELDS, *(f"{name}_parts" for name in RESULT_LARGE))
+_RESULT = projection("r", RESULT_FIELDS, *outside(RESULT_LARGE))
 _WRITES = (
     "MATCH (m:Message {conversation_id: $id})-[:MADE_TOOL_CALL]->(t:ToolCall)-[:PRODUCED_RESULT]->(r:ToolResult) "
     "WHERE t.tool_name IN $tools AND r.success "
@@ -45,6 +45,9 @@ _WORKSPACES = (
     "RETURN DISTINCT id, f.workspace AS workspace"
 )
 _LONG = ("text", "diff")
+_MOST_MENTIONS = 200
+_MENTION_CHARS = 20_000
+"""Start of a question that is searched for mentions; more is a pasted text."""
 _BATCH = 500
 _RESULTS_AT_ONCE = 50
 """Each may hold a diff of some 200 000 characters, which is not kept here."""
@@ -98,6 +101,45 @@ class Files:
         found: list[AccessedFile] = await self._graph.read(work)
         return top_files(merge_by_path(found).values(), limit)
 
+    async def mentions(self, conversation_id: str, *, before: int) -> list[Turn]:
+        """Return the newest turns below an index whose question may mention a file (@), without anything else.
+
+        Raises:
+            NotFoundError: There is no such conversation.
+        """
+
+        async def work(tx: Transaction) -> list[Turn]:
+            segments = await segments_of(tx, conversation_id, 1, before - 1) if before > 1 else []
+            if not segments:
+                return []
+            result = await tx.run(
+                "UNWIND $segments AS segment MATCH (m:Message {conversation_id: segment.id, position: 0}) "
+                "WHERE m.turn_index >= segment.first AND m.turn_index <= segment.last "
+                "AND (m.content CONTAINS '@' OR (m.content_file IS NOT NULL AND m.turn_text CONTAINS '@')) "
+                "RETURN m.uuid AS uuid, m.turn_index AS turn, left(m.content, $chars) AS content, "
+                "m.content_file AS content_file, m.timestamp AS at "
+                "ORDER BY turn DESC LIMIT $limit",
+                segments=[{"id": s.conversation_id, "first": s.first, "last": s.last} for s in segments],
+                limit=_MOST_MENTIONS,
+                chars=_MENTION_CHARS,
+            )
+            rows = [dict(record) async for record in result]
+            await self._graph.contents.fill(rows, ("content",))
+            found = [
+                Message(
+                    uuid=row["uuid"],
+                    conversation_id=conversation_id,
+                    turn_index=row["turn"],
+                    role="user",
+                    content=row["content"][:_MENTION_CHARS],
+                    timestamp=native(row["at"]),
+                )
+                for row in rows
+            ]
+            return [Turn(turn_index=message.turn_index, messages=[message]) for message in reversed(found)]
+
+        return await self._graph.read(work)
+
     async def writes(self, conversation_id: str, tools: Sequence[str], workspace: str) -> list[StoredWrite]:
         """Return successful calls of these tools that wrote files of a workspace, in order.
 
@@ -110,7 +152,7 @@ class Files:
             here = await _calls_in(tx, [row["call"] for row in rows], workspace)
             rows = [row for row in rows if row["call"] in here]
             rows.sort(key=lambda row: tuple(row[name] for name in ("turn", "position", "iteration", "ordinal")))
-            texts = await _results(tx, [row["call"] for row in rows])
+            texts = await _results(self._graph, tx, [row["call"] for row in rows])
             return [
                 StoredWrite(turn_index=row["turn"], tool=row["tool"], result=texts[row["call"]])
                 for row in rows
@@ -128,13 +170,13 @@ async def _calls_in(tx: Transaction, calls: list[str], workspace: str) -> set[st
     return found
 
 
-async def _results(tx: Transaction, calls: list[str]) -> dict[str, str]:
+async def _results(graph: Graph, tx: Transaction, calls: list[str]) -> dict[str, str]:
     """Return results by call, without long texts."""
     texts: dict[str, str] = {}
     for start in range(0, len(calls), _RESULTS_AT_ONCE):
         found = await tx.run(_RESULTS, ids=calls[start : start + _RESULTS_AT_ONCE])
         rows = [(record["id"], dict(record["r"])) async for record in found]
-        await join_large(tx, (result for _, result in rows), RESULT_LARGE)
+        await join_large(graph, tx, (result for _, result in rows), RESULT_LARGE)
         texts.update((call, _short(result_from(result).result)) for call, result in rows)
     return texts
 

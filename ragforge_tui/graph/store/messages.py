@@ -16,7 +16,7 @@ import msgspec
 
 from ragforge_tui.graph.connection import Graph, Transaction
 from ragforge_tui.graph.schema.indexes import MESSAGE_LEX
-from ragforge_tui.graph.store.parts import join_large, link_parts, store_large
+from ragforge_tui.graph.store.parts import join_large, link_parts, outside, store_large, store_parts
 from ragforge_tui.graph.store.records import (
     MESSAGE_FIELDS,
     USAGE_FIELDS,
@@ -32,8 +32,10 @@ from ragforge_tui.shared.sanitize import storable
 
 log = logging.getLogger(__name__)
 
-LARGE = ("content", "reasoning")
-MESSAGE = projection("m", (*MESSAGE_FIELDS, *USAGE_FIELDS), *(f"{name}_parts" for name in LARGE))
+LARGE = ("content", "reasoning", "note")
+"""Texts that may be stored outside their node."""
+_STREAMED = ("content", "reasoning")
+MESSAGE = projection("m", (*MESSAGE_FIELDS, *USAGE_FIELDS), *outside(LARGE))
 INDEXED_CHARS = 200_000
 """Most characters of a turn that full-text search looks at."""
 
@@ -88,7 +90,8 @@ class Messages:
         properties = {**message_properties(m), **extra, "char_count": len(m.content), "counted_chars": len(m.content)}
         for allocated in ("turn_index", "position"):
             del properties[allocated]
-        await store_large(self._graph, m.uuid, m.conversation_id, properties, LARGE)
+        growing = m.state == "streaming"
+        await store_large(self._graph, m.uuid, m.conversation_id, properties, LARGE, growing=growing)
         parameters = {
             "uuid": m.uuid,
             "conversation_id": m.conversation_id,
@@ -101,7 +104,7 @@ class Messages:
         async def work(tx: Transaction) -> Message | None:
             record = await (await tx.run(statement, parameters)).single()
             if record is None:
-                return await _find(tx, m.uuid)
+                return await _find(self._graph, tx, m.uuid)
             await link_parts(tx, "Message", m.uuid, properties)
             return msgspec.structs.replace(
                 m, turn_index=record["turn_index"], position=record["position"], char_count=len(m.content)
@@ -112,7 +115,9 @@ class Messages:
             raise NotFoundError(f"There is no conversation {m.conversation_id!r}.")
         return msgspec.structs.replace(stored, tool_calls=m.tool_calls)
 
-    async def checkpoint(self, uuid: str, *, content: str, reasoning: str, lease_until: datetime) -> bool:
+    async def checkpoint(
+        self, uuid: str, *, content: str, reasoning: str, lease_until: datetime, token_count: int = 0
+    ) -> bool:
         """Store the current text of a streaming message and renew its lease.
 
         Returns:
@@ -126,6 +131,7 @@ class Messages:
             "reasoning": storable(reasoning),
             "lease_until": graph_value(lease_until),
             "char_count": len(content),
+            "token_count": token_count,
         }
         await self._store_large_of(uuid, properties)
 
@@ -149,16 +155,20 @@ class Messages:
         return not stop
 
     async def _store_large_of(self, uuid: str, properties: dict[str, Any]) -> None:
-        """Call `store_large` for a message of which only the id is known."""
-        if sum(len(properties[name]) for name in LARGE) < INDEXED_CHARS:
-            properties.update({f"{name}_parts": None for name in LARGE})
+        """Call `store_parts` for a message of which only the id is known."""
+        if sum(len(properties[name]) for name in _STREAMED) < INDEXED_CHARS:
+            properties.update({f"{name}_parts": None for name in _STREAMED})
             return
 
         async def work(tx: Transaction) -> str:
-            found = await _find(tx, uuid)
+            found = await _find(self._graph, tx, uuid)
             return found.conversation_id if found else ""
 
-        await store_large(self._graph, uuid, await self._graph.read(work), properties, LARGE)
+        await store_parts(self._graph, uuid, await self._graph.read(work), properties, _STREAMED)
+
+    async def set_token_count(self, uuid: str, count: int) -> None:
+        """Set the tokens of a message's content, which were counted after it was stored."""
+        await self._graph.run("MATCH (m:Message {uuid: $uuid}) SET m.token_count = $count", uuid=uuid, count=count)
 
     async def finish(self, m: Message) -> None:
         """Store a message's final state; one the graph never saw is stored whole.
@@ -192,6 +202,14 @@ class Messages:
 
         if not await self._graph.write(work):
             await self.add(m)
+
+    async def find(self, uuid: str) -> Message | None:
+        """Return a message without its calls, None if there is none with this id."""
+
+        async def work(tx: Transaction) -> Message | None:
+            return await _find(self._graph, tx, uuid)
+
+        return await self._graph.read(work)
 
     async def supersede(self, conversation_id: str, turn_index: int, from_position: int = 1) -> None:
         """Mark a turn's answer as superseded by the next one, and clear a requested stop."""
@@ -262,10 +280,10 @@ def key_properties(turn_text: str, lex_key: str, language: str) -> dict[str, Any
     }
 
 
-async def _find(tx: Transaction, uuid: str) -> Message | None:
+async def _find(graph: Graph, tx: Transaction, uuid: str) -> Message | None:
     record = await (await tx.run(f"MATCH (m:Message {{uuid: $uuid}}) RETURN {MESSAGE} AS m", uuid=uuid)).single()
     if record is None:
         return None
     row = dict(record["m"])
-    await join_large(tx, [row], LARGE)
+    await join_large(graph, tx, [row], LARGE)
     return message_from(row)

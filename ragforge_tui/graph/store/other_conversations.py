@@ -20,7 +20,7 @@ from ragforge_tui.graph.schema.indexes import MESSAGE_LEX, SUMMARY_TEXT
 from ragforge_tui.graph.store.search import Match, Scope, Search, matches
 from ragforge_tui.graph.store.summaries import Summaries
 from ragforge_tui.graph.values import native
-from ragforge_tui.shared.records import Summary
+from ragforge_tui.shared.records import Conversation, Summary
 
 EXACT_VECTORS = 3_000
 """Nodes in scope up to which all may be compared."""
@@ -116,6 +116,17 @@ class OtherConversations:
         if workspace is None:
             return Others(Scope(None, uuids), None, _share(1 - share))
         return Others(Scope(uuids, []), sum(row["turns"] - row["shared"] for row in rows), _share(share))
+
+    async def among(self, conversations: Sequence[Conversation]) -> Others:
+        """Return these conversations as the ones that may be recalled from, whoever asks."""
+        counted = await self._graph.one("MATCH (m:Message) RETURN count(m) AS messages")
+        shared = [(one.next_turn - 1, one.branch_turn or 0, one.message_count) for one in conversations]
+        messages = sum(_own_messages(*sizes) for sizes in shared)
+        return Others(
+            Scope([one.uuid for one in conversations], []),
+            sum(turns - first for turns, first, _ in shared),
+            _share(messages / max(int(counted["messages"]) if counted else 0, 1)),
+        )
 
     async def turns(
         self,

@@ -1,23 +1,38 @@
-"""Texts too large for one statement, stored as ordered pieces.
+"""Texts kept outside their node: in files, or as ordered pieces when they are too large for one statement.
 
-A property above `PART_BYTES` is left empty on its node; the node lists the ids of its (:Part {ordinal, text}) pieces
-in ``<property>_parts``, with HAS_PART relationships to them. Pieces are written first and never changed. Their id
-comes from their text, so a growing text sends only its new tail and a repeated write stores nothing twice. The list on
-the node is written last and switches readers from the old text to the new one at once.
+A graph with hybrid persistence keeps the text of `content`, `reasoning`, `arguments`, `result` and the like in files
+(`content_files.py`); the node then has an empty property and a reference in ``<property>_file``. A text that cannot be
+written to a file stays in the graph, and each node records where its texts are.
+
+In the graph, a property above `PART_BYTES` is left empty on its node; the node lists the ids of its (:Part {ordinal,
+text}) pieces in ``<property>_parts``, with HAS_PART relationships to them. Pieces are written first and never changed.
+Their id comes from their text, so a growing text sends only its new tail and a repeated write stores nothing twice. The
+list on the node is written last and switches readers from the old text to the new one at once.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ragforge_tui.graph.connection import Graph, Transaction
+from ragforge_tui.graph.content_files import Reference, Text
 from ragforge_tui.graph.store.records import derived
+
+log = logging.getLogger(__name__)
 
 PART_BYTES = 1024 * 1024
 BATCH_BYTES = 2 * 1024 * 1024
 BATCH_NODES = 500
+_STAYS = frozenset({"error"})
+"""Texts that are a status more than a content, and stay in the graph."""
+
+
+def outside(fields: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of the properties that locate the texts of these fields, for a projection."""
+    return tuple(f"{field}{suffix}" for field in fields for suffix in ("_file", "_parts"))
 
 
 def byte_length(text: str) -> int:
@@ -64,13 +79,56 @@ def batches(
 
 
 async def store_large(
-    graph: Graph, owner: str, conversation_id: str, properties: dict[str, Any], fields: Iterable[str]
+    graph: Graph,
+    owner: str,
+    conversation_id: str,
+    properties: dict[str, Any],
+    fields: Iterable[str],
+    *,
+    growing: bool = False,
 ) -> list[str]:
-    """Move large texts out of `properties` into parts; the caller then stores `properties` and calls `link_parts`.
+    """Move texts out of `properties` into files or parts; the caller then stores `properties` and calls `link_parts`.
+
+    Args:
+        growing: The texts of a message that still streams, which stay in the graph: files would hold every version.
 
     Returns:
         The fields that have parts.
     """
+    fields = tuple(fields)
+    if not growing:
+        await move_to_files(graph, conversation_id, [(owner, properties)], fields)
+    return await store_parts(graph, owner, conversation_id, properties, fields)
+
+
+async def move_to_files(
+    graph: Graph, conversation_id: str, rows: Sequence[tuple[str, dict[str, Any]]], fields: Iterable[str]
+) -> None:
+    """Move texts of one conversation's nodes into its file, where the graph keeps its contents in files.
+
+    Args:
+        rows: The uuid and the properties of each node.
+    """
+    places = [(owner, row, field) for owner, row in rows for field in fields if field not in _STAYS]
+    for _, row, field in places:
+        row[f"{field}_file"] = None
+    if not graph.contents.writes or not conversation_id:
+        return
+    places = [(owner, row, field) for owner, row, field in places if row.get(field)]
+    texts = [Text(owner, field, row[field]) for owner, row, field in places]
+    try:
+        references = await graph.contents.append(conversation_id, texts)
+    except OSError as error:
+        log.warning("contents: texts stay in the graph, because %s cannot be written: %s", graph.contents.root, error)
+        return
+    for (_, row, field), reference in zip(places, references, strict=True):
+        row[field], row[f"{field}_file"] = "", reference.encode()
+
+
+async def store_parts(
+    graph: Graph, owner: str, conversation_id: str, properties: dict[str, Any], fields: Iterable[str]
+) -> list[str]:
+    """Move large texts out of `properties` into parts, and return their fields."""
     moved: list[str] = []
     for field in fields:
         text = properties.get(field) or ""
@@ -125,6 +183,10 @@ async def link_parts(
         if not key.endswith("_parts"):
             continue
         field = key.removesuffix("_parts")
+        file = properties.get(f"{field}_file")
+        if file and Reference.decode(file).size > PART_BYTES:
+            # It grew beyond one property while it was streamed.
+            await drop_parts(tx, label, owner, field)
         if ids:
             await tx.run(
                 f"MATCH (n:{label} {{uuid: $owner}}) UNWIND $ids AS id MATCH (p:Part {{uuid: id}}) "
@@ -142,13 +204,28 @@ async def link_parts(
             )
 
 
-async def join_large(tx: Transaction, rows: Iterable[dict[str, Any]], fields: Iterable[str]) -> None:
-    """Put large texts back into the rows that have parts."""
-    fields = tuple(fields)
+async def drop_parts(tx: Transaction, label: str, owner: str, field: str) -> None:
+    """Remove the pieces of a text that is stored elsewhere now."""
+    await tx.run(
+        f"MATCH (n:{label} {{uuid: $owner}})-[:HAS_PART]->(p:Part {{field: $field}}) DETACH DELETE p",
+        owner=owner,
+        field=field,
+    )
+
+
+async def join_large(graph: Graph, tx: Transaction, rows: Iterable[dict[str, Any]], fields: Iterable[str]) -> None:
+    """Put the texts of files and parts back into the rows that have them."""
+    fields, rows = tuple(fields), list(rows)
+    await graph.contents.fill(rows, fields)
+    await join_parts(tx, rows, fields)
+
+
+async def join_parts(tx: Transaction, rows: Iterable[dict[str, Any]], fields: Sequence[str]) -> None:
+    """Put large texts of the graph back into the rows that have parts."""
     for row in rows:
         for field in fields:
             ids = row.get(f"{field}_parts")
-            if not ids:
+            if not ids or row.get(f"{field}_file"):
                 continue
             texts: dict[str, str] = {}
             for start in range(0, len(ids), 8):

@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from ragforge_tui.graph.connection import Graph, Transaction
+from ragforge_tui.graph.content_files import ContentFiles, Reference
 from ragforge_tui.graph.schema.indexes import MESSAGE_LEX, MESSAGE_TEXT
 from ragforge_tui.graph.store.conversations import Segment, find_conversation, segments_of
 from ragforge_tui.graph.store.messages import INDEXED_CHARS, key_properties
@@ -64,6 +65,15 @@ _OWNERS = (
     "UNWIND $ids AS id MATCH (t:ToolCall {uuid: id}) RETURN t.message_id AS message",
     "UNWIND $ids AS id MATCH (r:ToolResult {uuid: id}) MATCH (t:ToolCall {uuid: r.tool_call_id}) "
     "RETURN t.message_id AS message",
+)
+_REFERENCES = tuple(
+    f"MATCH (n:{label} {{conversation_id: $id}}) WHERE {' OR '.join(f'n.{name} IS NOT NULL' for name in files)} "
+    f"RETURN n.uuid AS owner, [{', '.join(f'n.{name}' for name in files)}] AS files"
+    for label, files in (
+        ("Message", ("content_file", "reasoning_file")),
+        ("ToolCall", ("arguments_file", "reasoning_file")),
+        ("ToolResult", ("result_file",)),
+    )
 )
 _TURNS = (
     "UNWIND $ids AS id MATCH (m:Message {uuid: id}) WHERE m.turn_index >= $first AND m.turn_index <= $last "
@@ -144,7 +154,8 @@ class Search:
     async def find_text(self, conversation_id: str, text: str) -> list[int]:
         """Return the indexes of turns that contain a text, ascending, including a branch's shared turns.
 
-        Upper and lower case are the same. A text that spans two pieces of a message above 1 MiB is not found.
+        Upper and lower case are the same. A text that spans two pieces of a message above 1 MiB in the
+        graph is not found.
 
         Raises:
             NotFoundError: There is no such conversation.
@@ -156,7 +167,7 @@ class Search:
         async def work(tx: Transaction) -> set[int]:
             found: set[int] = set()
             for segment in await segments_of(tx, conversation_id, 1, _LAST_TURN):
-                found |= await turns_holding(tx, segment, wanted)
+                found |= await turns_holding(self._graph.contents, tx, segment, wanted)
             return found
 
         return sorted(await self._graph.read(work))
@@ -290,7 +301,8 @@ class Search:
                 "UNWIND $rows AS row MATCH (m:Message {conversation_id: row.id, turn_index: row.turn}) "
                 "WHERE m.state <> 'superseded' "
                 "RETURN row.uuid AS key, m.uuid AS uuid, m.role AS role, m.timestamp AS at, m.position AS position, "
-                "left(m.content, $chars) AS text, m.turn_text AS turn_text ORDER BY m.position",
+                "left(m.content, $chars) AS text, m.content_file AS text_file, m.turn_text AS turn_text "
+                "ORDER BY m.position",
                 rows=[{"uuid": row.uuid, "id": row.id, "turn": row.turn_index} for row in rows],
                 chars=INDEXED_CHARS,
             )
@@ -302,6 +314,10 @@ class Search:
         if not rows:
             return []
         titles, messages = await self._graph.read(work)
+        candidates = [message for found in messages.values() for message in found]
+        await self._graph.contents.fill(candidates, ("text",))
+        for message in candidates:
+            message["text"] = (message["text"] or "")[:INDEXED_CHARS]
         found = Matcher(words)
         hits: list[SearchHit] = []
         for row in rows:
@@ -339,20 +355,21 @@ def terms(query: str) -> list[str]:
 
 def _lucene(words: Sequence[str], scope: Scope, prop: str) -> str:
     """Return the query: any of the words, in conversations in scope. Quoted, so that nothing in it is syntax."""
-    query = f"+{prop}:({_quoted(words)})"
+    query = f"+{prop}:({quoted(words)})"
     if scope.named is not None and len(scope.named) <= _FEW:
-        return f"{query} +conversation_id:({_quoted(scope.named)})"
+        return f"{query} +conversation_id:({quoted(scope.named)})"
     if scope.excluded and len(scope.excluded) <= _FEW:
-        return f"{query} -conversation_id:({_quoted(scope.excluded)})"
+        return f"{query} -conversation_id:({quoted(scope.excluded)})"
     return query
 
 
-def _quoted(values: Sequence[str]) -> str:
+def quoted(values: Sequence[str]) -> str:
+    """Return terms for an index, quoted so that nothing in them is syntax."""
     escaped = (value.replace("\\", "\\\\").replace('"', '\\"') for value in values)
     return " ".join(f'"{value}"' for value in escaped)
 
 
-async def turns_holding(tx: Transaction, segment: Segment, text: str) -> set[int]:
+async def turns_holding(contents: ContentFiles, tx: Transaction, segment: Segment, text: str) -> set[int]:
     """Return the indexes of the turns of a segment that hold a text, which is lower case."""
     # Arguments and results are kept as JSON: there a quote or a line end is written with a backslash.
     coded = json.dumps(text, ensure_ascii=False)[1:-1]
@@ -361,10 +378,24 @@ async def turns_holding(tx: Transaction, segment: Segment, text: str) -> set[int
     turns = await _column(tx, _IN_MESSAGES, "turn", id=segment.conversation_id, text=text, **between)
     messages = await _column(tx, _IN_CALLS, "message", **asked)
     messages |= await _column(tx, _IN_RESULTS, "message", **asked)
-    if owners := await _column(tx, _IN_PARTS, "owner", **asked):
+    owners = await _column(tx, _IN_PARTS, "owner", **asked)
+    if digests := await contents.holding(segment.conversation_id, {text, coded}):
+        owners |= await _owners_of(tx, segment.conversation_id, digests)
+    if owners:
         for statement in _OWNERS:
             messages |= await _column(tx, statement, "message", ids=sorted(owners))
     return turns | await _column(tx, _TURNS, "turn", ids=sorted(messages), **between)
+
+
+async def _owners_of(tx: Transaction, conversation_id: str, digests: Collection[str]) -> set[str]:
+    """Return the nodes of a conversation with a text in its file that has one of the digests."""
+    found: set[str] = set()
+    for statement in _REFERENCES:
+        async for record in await tx.run(statement, id=conversation_id):
+            references = (Reference.decode(encoded) for encoded in record["files"] if encoded)
+            if any(reference.sha256 in digests for reference in references):
+                found.add(record["owner"])
+    return found
 
 
 async def _column(tx: Transaction, statement: str, name: str, **values: Any) -> set[Any]:

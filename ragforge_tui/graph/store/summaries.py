@@ -28,7 +28,8 @@ from ragforge_tui.graph.store.summary_tree import (
     frontier_marked,
     merged_chain,
 )
-from ragforge_tui.graph.store.topics import ProposedTopic, TopicLink, attach_topics, link_topics
+from ragforge_tui.graph.store.topic_edges import attach_topics, link_topics
+from ragforge_tui.graph.store.topic_names import ProposedTopic, TopicLink
 from ragforge_tui.graph.values import native
 from ragforge_tui.graph.writer import writer_alive
 from ragforge_tui.shared.errors import NotFoundError
@@ -192,7 +193,7 @@ class Summaries:
             else:
                 return True, None
             private_to = conversation_id if conversation.private else ""
-            await attach_topics(tx, summary.uuid, topics, private_to)
+            await attach_topics(tx, summary, topics, private_to)
             await link_topics(tx, links, private_to, conversation_id)
             return True, await _one(tx, summary.uuid)
 

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from ragforge_tui.graph.connection import Graph, Transaction
+from ragforge_tui.graph.store.commits import commit_rows, link_commits
 from ragforge_tui.graph.store.conversations import read_segments
 from ragforge_tui.graph.store.parts import PART_BYTES, byte_length, link_parts, store_large
 from ragforge_tui.graph.store.records import call_from, call_properties, file_rows, result_properties
@@ -22,6 +23,7 @@ from ragforge_tui.graph.values import native
 from ragforge_tui.shared.records import ToolCall, ToolResult
 from ragforge_tui.shared.requests.work import CallEntry, CallPage
 from ragforge_tui.shared.sanitize import storable, storable_value
+from ragforge_tui.shared.tool_calls import commits_of
 from ragforge_tui.shared.truncation import cut_middle
 
 CALL_LARGE = ("arguments", "reasoning")
@@ -43,7 +45,8 @@ _CALLS = (
     "OPTIONAL MATCH (t)-[:PRODUCED_RESULT]->(r:ToolResult) "
     "RETURN turn, m.position AS position, t {.uuid, .message_id, .tool_name, .iteration, .ordinal, .timestamp, "
     ".duration_ms, .success} AS call, substring(t.arguments, 0, $shown) AS arguments, "
-    "substring(t.reasoning, 0, $shown) AS reasoning, "
+    "t.arguments_file AS arguments_file, substring(t.reasoning, 0, $shown) AS reasoning, "
+    "t.reasoning_file AS reasoning_file, "
     "CASE WHEN r IS NULL THEN NULL ELSE r {.uuid, .success, .timestamp, .result_size_bytes} END AS result, "
     "substring(r.error, 0, $error) AS error"
 )
@@ -54,10 +57,13 @@ class ToolCalls:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
+        self._running: dict[str, str] = {}
+        """Conversations of the calls that this process started."""
 
     async def start(self, c: ToolCall, conversation_id: str) -> None:
         """Store a call that starts; an existing one stays unchanged."""
         properties = call_properties(c, conversation_id)
+        self._running[c.uuid] = conversation_id
         await store_large(self._graph, c.uuid, conversation_id, properties, CALL_LARGE)
 
         async def work(tx: Transaction) -> None:
@@ -77,14 +83,18 @@ class ToolCalls:
         """Store a call's outcome: its result, cut when it is huge, and the files it touched."""
         texts = (c.arguments, c.reasoning, c.result.result if c.result else "")
         large = sum(map(len, texts)) > PART_BYTES // 4
-        # Parts are stored before the call and must name their conversation; nodes get it in the statement itself.
-        conversation_id = await self._conversation_of(c.message_id) if large else ""
+        # Files and parts are written before the call and need its conversation; nodes get it in the statement itself.
+        conversation_id = self._running.pop(c.uuid, "")
+        if not conversation_id and (large or self._graph.contents.writes):
+            conversation_id = await self._conversation_of(c.message_id)
         call = call_properties(c, conversation_id)
         await store_large(self._graph, c.uuid, conversation_id, call, CALL_LARGE)
         result: dict[str, Any] = {}
         if c.result is not None:
             result = result_properties(cut_result(c.result), conversation_id)
             await store_large(self._graph, c.result.uuid, conversation_id, result, RESULT_LARGE)
+
+        commits = commit_rows(c.message_id, commits_of(c), workspace, found=False)
 
         async def work(tx: Transaction) -> None:
             await tx.run(
@@ -105,6 +115,7 @@ class ToolCalls:
                 )
                 await link_parts(tx, "ToolResult", result["uuid"], result)
             await link_files(tx, c, workspace)
+            await link_commits(tx, commits)
 
         await self._graph.write(work)
 
@@ -132,6 +143,7 @@ class ToolCalls:
         rows = await self._graph.rows(
             _CALLS, id=conversation_id, first=first, last=last, shown=SHOWN_CHARS, error=ERROR_CHARS
         )
+        await self._graph.contents.fill(rows, CALL_LARGE)
         return sorted(map(_entry, rows), key=_order)
 
     async def _conversation_of(self, message_uuid: str) -> str:
@@ -195,7 +207,7 @@ def _page(found: list[CallEntry], first: int, limit: int) -> CallPage:
 
 
 def _entry(row: dict[str, Any]) -> CallEntry:
-    properties = {**row["call"], "arguments": row["arguments"] or "", "reasoning": row["reasoning"] or ""}
+    properties = {**row["call"], **{name: (row[name] or "")[:SHOWN_CHARS] for name in CALL_LARGE}}
     call = call_from(properties)
     if (outcome := row["result"]) is not None:
         call.result = ToolResult(

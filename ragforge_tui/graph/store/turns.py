@@ -11,7 +11,7 @@ from typing import Any
 from ragforge_tui.graph.connection import Graph, Transaction
 from ragforge_tui.graph.store.conversations import Segment, existing_conversation, in_pages, read_segments
 from ragforge_tui.graph.store.messages import LARGE, MESSAGE
-from ragforge_tui.graph.store.parts import join_large
+from ragforge_tui.graph.store.parts import join_large, outside
 from ragforge_tui.graph.store.records import (
     CALL_FIELDS,
     RESULT_FIELDS,
@@ -31,8 +31,8 @@ PAGE = 100
 _LINES_PAGE = 500
 LINE_CHARS = 160
 
-_CALL = projection("t", CALL_FIELDS, *(f"{name}_parts" for name in CALL_LARGE))
-_RESULT = projection("r", RESULT_FIELDS, *(f"{name}_parts" for name in RESULT_LARGE))
+_CALL = projection("t", CALL_FIELDS, *outside(CALL_LARGE))
+_RESULT = projection("r", RESULT_FIELDS, *outside(RESULT_LARGE))
 
 
 class Turns:
@@ -52,8 +52,8 @@ class Turns:
 
     async def _page(self, page: Segment) -> list[Turn]:
         async def work(tx: Transaction) -> list[Message]:
-            messages = await _messages(tx, page)
-            await _add_calls(tx, messages)
+            messages = await _messages(self._graph, tx, page)
+            await _add_calls(self._graph, tx, messages)
             return messages
 
         turns: dict[int, Turn] = {}
@@ -74,18 +74,24 @@ class Turns:
 
     async def _lines(self, page: Segment) -> list[TurnLine]:
         # A text too large for one property is stored in parts; the turn's search text has the same start.
+        rows = await self._graph.rows(
+            "UNWIND range($first, $last) AS turn "
+            "MATCH (m:Message {conversation_id: $id, turn_index: turn, position: 0}) "
+            "RETURN turn, substring(coalesce(m.content, ''), 0, $chars) AS text, m.content_file AS text_file, "
+            "substring(coalesce(m.turn_text, ''), 0, $chars) AS other, m.timestamp AS at ORDER BY turn",
+            id=page.conversation_id,
+            first=page.first,
+            last=page.last,
+            chars=LINE_CHARS,
+        )
+        await self._graph.contents.fill(rows, ("text",))
         return [
-            TurnLine(turn_index=record["turn"], text=record["text"] or record["other"], timestamp=native(record["at"]))
-            for record in await self._graph.rows(
-                "UNWIND range($first, $last) AS turn "
-                "MATCH (m:Message {conversation_id: $id, turn_index: turn, position: 0}) "
-                "RETURN turn, substring(coalesce(m.content, ''), 0, $chars) AS text, "
-                "substring(coalesce(m.turn_text, ''), 0, $chars) AS other, m.timestamp AS at ORDER BY turn",
-                id=page.conversation_id,
-                first=page.first,
-                last=page.last,
-                chars=LINE_CHARS,
+            TurnLine(
+                turn_index=row["turn"],
+                text=row["text"][:LINE_CHARS] or row["other"],
+                timestamp=native(row["at"]),
             )
+            for row in rows
         ]
 
     async def range(self, conversation_id: str) -> tuple[int, int]:
@@ -101,7 +107,7 @@ class Turns:
         return 1, await self._graph.read(work)
 
 
-async def _messages(tx: Transaction, page: Segment) -> list[Message]:
+async def _messages(graph: Graph, tx: Transaction, page: Segment) -> list[Message]:
     result = await tx.run(
         "UNWIND range($first, $last) AS turn MATCH (m:Message {conversation_id: $id, turn_index: turn}) "
         f"RETURN {MESSAGE} AS m ORDER BY m.turn_index, m.position",
@@ -110,7 +116,7 @@ async def _messages(tx: Transaction, page: Segment) -> list[Message]:
         last=page.last,
     )
     rows = [dict(record["m"]) async for record in result]
-    await join_large(tx, rows, LARGE)
+    await join_large(graph, tx, rows, LARGE)
     return [as_seen(message_from(row)) for row in rows]
 
 
@@ -121,7 +127,7 @@ def as_seen(message: Message) -> Message:
     return message
 
 
-async def _add_calls(tx: Transaction, messages: list[Message]) -> None:
+async def _add_calls(graph: Graph, tx: Transaction, messages: list[Message]) -> None:
     answers = {message.uuid: message for message in messages if message.role != "user"}
     if not answers:
         return
@@ -135,8 +141,8 @@ async def _add_calls(tx: Transaction, messages: list[Message]) -> None:
     ]
     if not rows:
         return
-    await join_large(tx, (call for call, _ in rows), CALL_LARGE)
-    await join_large(tx, (outcome for _, outcome in rows if outcome), RESULT_LARGE)
+    await join_large(graph, tx, (call for call, _ in rows), CALL_LARGE)
+    await join_large(graph, tx, (outcome for _, outcome in rows if outcome), RESULT_LARGE)
     calls: dict[str, ToolCall] = {}
     for properties, outcome in rows:
         call = call_from(properties)

@@ -6,6 +6,7 @@ transaction, so that a process with other settings never mixes in its own.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ragforge_tui.graph.connection import Graph, Transaction
-from ragforge_tui.graph.schema.indexes import UNUSED_VECTOR, VECTOR
+from ragforge_tui.graph.schema.indexes import VECTOR
 from ragforge_tui.graph.schema.migrate import record_embedding, recorded_embedding
 from ragforge_tui.graph.store.records import CONVERSATION_FIELDS, conversation_from, projection
 from ragforge_tui.shared.records import SimilarConversation
@@ -22,6 +23,13 @@ from ragforge_tui.shared.records import SimilarConversation
 _CONVERSATION = projection("c", CONVERSATION_FIELDS)
 BATCH = 200
 """Vectors stored in one statement: about a megabyte of numbers."""
+MOST_WITHOUT_SUMMARY = 500
+"""Newest conversations without a vector of a summary that are compared by their turns."""
+_VISIBLE = (
+    "c.status <> 'deleted' AND NOT coalesce(c.private, false) AND NOT c.uuid IN $exclude "
+    "AND ($workspace IS NULL OR c.workspace = $workspace)"
+)
+_BEST = f"WHERE score >= $min RETURN {_CONVERSATION} AS c, score ORDER BY score DESC, c.uuid LIMIT $limit"
 
 
 class VectorKind(msgspec.Struct, frozen=True):
@@ -149,9 +157,6 @@ class Vectors:
         if size != dimension:
             # From here on no process stores vectors of the old model.
             await record_embedding(self._graph, "", size)
-            # The feature that brings an unused index must find none with vectors of the old dimension.
-            for label, prop in UNUSED_VECTOR:
-                await self._graph.dialect.drop_index(self._graph.dialect.vector_index(label, prop))
             for label, prop in VECTOR:
                 await self._graph.dialect.drop_index(self._graph.dialect.vector_index(label, prop))
                 await self._forget(label, prop)
@@ -187,13 +192,18 @@ class Vectors:
     async def similar_conversations(
         self, conversation_id: str, *, limit: int = 5, min_score: float = 0.0, workspace: str | None = None
     ) -> list[SimilarConversation]:
-        """Return conversations with a similar summary, most similar first; never private or deleted ones."""
+        """Return conversations similar to one, most similar first; never private or deleted ones.
+
+        Compared by summary; a conversation whose summary has no vector is represented by its turns.
+        """
         model, _ = await self.model()
         own = (await self.read("Conversation", [conversation_id], model)).get(conversation_id)
         if own is None:
+            own = await self._mean_of_turns(conversation_id, model)
+        if own is None:
             return []
         return await self.conversations_like(
-            own, limit=limit, min_score=min_score, workspace=workspace, exclude=(conversation_id,)
+            own, limit=limit, min_score=min_score, workspace=workspace, exclude=(conversation_id,), by_turns=True
         )
 
     async def conversations_like(
@@ -204,17 +214,24 @@ class Vectors:
         min_score: float = 0.0,
         workspace: str | None = None,
         exclude: Sequence[str] = (),
+        by_turns: bool = False,
     ) -> list[SimilarConversation]:
-        """Return conversations whose summary is similar to a vector of the graph's model, most similar first."""
-        cosine = self._graph.dialect.cosine("c.summary_embedding", "$vector")
-        statement = (
-            "MATCH (v:RagforgeSchema {name: 'schema'}), (c:Conversation) "
-            "WHERE c.summary_embedding IS NOT NULL AND c.summary_embed_model = v.embedding_model "
-            "AND c.status <> 'deleted' AND NOT coalesce(c.private, false) AND NOT c.uuid IN $exclude "
-            "AND ($workspace IS NULL OR c.workspace = $workspace) "
-            f"WITH c, {cosine} AS score WHERE score >= $min "
-            f"RETURN {_CONVERSATION} AS c, score ORDER BY score DESC, c.uuid LIMIT $limit"
-        )
+        """Return conversations whose summary is similar to a vector of the graph's model, most similar first.
+
+        Args:
+            by_turns: Compare conversations whose summary has no vector too, by the most similar of their turns.
+        """
+        summary, turn = (self._graph.dialect.cosine(own, "$vector") for own in ("c.summary_embedding", "m.embedding"))
+        statements = [
+            "MATCH (v:RagforgeSchema {name: 'schema'}), (c:Conversation) WHERE c.summary_embedding IS NOT NULL "
+            f"AND c.summary_embed_model = v.embedding_model AND {_VISIBLE} WITH c, {summary} AS score {_BEST}",
+            "MATCH (v:RagforgeSchema {name: 'schema'}), (c:Conversation) WHERE (c.summary_embedding IS NULL "
+            f"OR c.summary_embed_model <> v.embedding_model) AND {_VISIBLE} "
+            f"WITH v, c ORDER BY c.updated_at DESC LIMIT {MOST_WITHOUT_SUMMARY} "
+            "MATCH (m:Message {conversation_id: c.uuid, position: 0}) "
+            "WHERE m.embedding IS NOT NULL AND m.embed_model = v.embedding_model "
+            f"WITH c, max({turn}) AS score {_BEST}",
+        ]
         parameters = {
             "vector": vector.tolist(),
             "exclude": list(exclude),
@@ -222,10 +239,30 @@ class Vectors:
             "min": min_score,
             "limit": max(limit, 0),
         }
-        return [
+        asked = statements if by_turns else statements[:1]
+        pages = await asyncio.gather(*(self._graph.rows(statement, **parameters) for statement in asked))
+        found = [
             SimilarConversation(conversation=conversation_from(record["c"]), score=record["score"])
-            for record in await self._graph.rows(statement, **parameters)
+            for page in pages
+            for record in page
         ]
+        return sorted(found, key=lambda one: (-one.score, one.conversation.uuid))[: max(limit, 0)]
+
+    async def _mean_of_turns(self, conversation_id: str, model: str) -> npt.NDArray[np.float32] | None:
+        """Return the mean direction of a conversation's newest turns; None if none has a vector."""
+        rows = await self._graph.rows(
+            "MATCH (m:Message {conversation_id: $id, position: 0}) "
+            "WHERE m.embed_model = $model AND m.embedding IS NOT NULL "
+            "RETURN m.embedding_bytes AS vector ORDER BY m.turn_index DESC LIMIT $most",
+            id=conversation_id,
+            model=model,
+            most=BATCH,
+        )
+        if not rows:
+            return None
+        mean = np.mean([np.frombuffer(bytes(row["vector"]), np.float32) for row in rows], axis=0)
+        length = float(np.linalg.norm(mean))
+        return (mean / length).astype(np.float32) if length else None
 
 
 def _missing(kind: VectorKind) -> str:

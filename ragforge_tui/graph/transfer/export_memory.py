@@ -1,4 +1,4 @@
-"""Export of a conversation's memory: summaries, topics, contexts and personas.
+"""Export of a conversation's memory: summaries, insight, topics, contexts and personas.
 
 Vectors and search keys are not exported: they are derived again from the texts. A branch includes what belongs to the
 turns it shares. `import_memory.py` is the reverse.
@@ -9,14 +9,23 @@ from __future__ import annotations
 from typing import Any
 
 from ragforge_tui.graph.connection import Graph, Transaction
+from ragforge_tui.graph.store.commits import message_commit
 from ragforge_tui.graph.store.conversations import in_pages, segments_of
+from ragforge_tui.graph.store.insights import insight_uuid, stored_insight
 from ragforge_tui.graph.store.records import given
 from ragforge_tui.graph.store.summaries import Summaries
 from ragforge_tui.graph.values import native
-from ragforge_tui.shared.export_records import MemoryExport, PersonaText, Spoken, StoredContext, SystemText, TopicEdge
+from ragforge_tui.shared.export_records import (
+    MemoryExport,
+    PersonaText,
+    Spoken,
+    StoredContext,
+    SystemText,
+    TopicEdge,
+)
 from ragforge_tui.shared.records import Summary, Topic
 
-TOPIC_FIELDS = ("uuid", "name", "description", "aliases", "created_at")
+TOPIC_FIELDS = ("uuid", "name", "aliases", "created_at")
 _ALL_TURNS = 2**31
 _MAX_MERGES = 50
 _PAGE = 500
@@ -30,7 +39,7 @@ class MemoryExporter:
         self._summaries = summaries
 
     async def memory(self, uuid: str) -> MemoryExport:
-        """Return summaries, topics, personas and the beginnings of requests, in a stable order.
+        """Return summaries, insight, topics, personas and the beginnings of requests, in a stable order.
 
         Raises:
             NotFoundError: There is no such conversation.
@@ -41,23 +50,35 @@ class MemoryExporter:
             topics, edges = await _topics(tx, summaries)
             return MemoryExport(
                 summaries=summaries,
+                insight=await stored_insight(tx, insight_uuid(uuid)),
                 topics=topics,
                 topic_edges=edges,
                 personas=await _personas(tx, uuid),
                 system_texts=await _system_texts(tx, uuid),
+                commits=[message_commit(row) for row in await _of_turns(tx, uuid, 1, _ALL_TURNS, _COMMITS)],
             )
 
         return await self._graph.read(work)
 
     async def stamp(self, uuid: str) -> str:
-        """Return a text that changes with each new or replaced summary, and with each new beginning of requests."""
-        record = await self._graph.one(
-            "MATCH (c:Conversation {uuid: $uuid}) OPTIONAL MATCH (c)-[:BEGINS_WITH]->(t:SystemText) "
-            "RETURN coalesce(c.summary_sequence, 0) + coalesce(c.summaries_replaced, 0) AS stored, "
-            "count(t) AS texts",
-            uuid=uuid,
-        )
-        return f"{record['stored']} {record['texts']}" if record else ""
+        """Return a text that changes with each new or replaced summary, insight, commit, and beginning of requests."""
+
+        async def work(tx: Transaction) -> str:
+            result = await tx.run(
+                "MATCH (c:Conversation {uuid: $uuid}) OPTIONAL MATCH (c)-[:BEGINS_WITH]->(t:SystemText) "
+                "RETURN coalesce(c.summary_sequence, 0) + coalesce(c.summaries_replaced, 0) "
+                "+ coalesce(c.commits_linked, 0) AS stored, "
+                "count(t) AS texts",
+                uuid=uuid,
+            )
+            record = await result.single()
+            if record is None:
+                return ""
+            insight = await stored_insight(tx, insight_uuid(uuid))
+            made = f" {insight.created_at.timestamp()}" if insight else ""
+            return f"{record['stored']} {record['texts']}{made}"
+
+        return await self._graph.read(work)
 
     async def contexts(self, uuid: str, *, start: int, end: int) -> list[StoredContext]:
         """Return the stored contexts of the turns [start, end), in order.
@@ -88,6 +109,11 @@ class MemoryExporter:
         return await self._graph.read(work)
 
 
+_COMMITS = (
+    "MATCH (m)-[p:PRODUCED]->(k:Commit) RETURN m.turn_index AS turn_index, m.uuid AS message, "
+    "k.workspace AS workspace, coalesce(p.found, false) AS found, k.hash AS hash, k.author AS author, "
+    "k.subject AS subject, k.committed_at AS committed_at ORDER BY m.turn_index, m.position, k.committed_at, k.hash"
+)
 _CONTEXTS = (
     "MATCH (m)-[:WAS_SENT]->(x:Context) RETURN x.uuid AS uuid, x.items AS items, x.tokens AS tokens, "
     "x.digest AS digest, x.created_at AS at, m.uuid AS message, m.turn_index AS turn "
@@ -155,13 +181,20 @@ async def _topics(tx: Transaction, summaries: list[Summary]) -> tuple[list[Topic
     for start in range(0, len(ids), _PAGE):
         result = await tx.run(
             "UNWIND $ids AS id MATCH (s:Summary {uuid: id})-[h:HAS_TOPIC]->(t:Topic) "
-            "RETURN id AS summary, coalesce(h.topic, t.uuid) AS topic, t.uuid AS root, h.confidence AS confidence",
+            "RETURN id AS summary, coalesce(h.topic, t.uuid) AS topic, t.uuid AS root, h.confidence AS confidence, "
+            "h.description AS description",
             ids=ids[start : start + _PAGE],
         )
         async for row in result:
             wanted |= {row["topic"], row["root"]}
             edges.append(
-                TopicEdge(kind="has", source=row["summary"], target=row["topic"], confidence=_sure(row["confidence"]))
+                TopicEdge(
+                    kind="has",
+                    source=row["summary"],
+                    target=row["topic"],
+                    confidence=_sure(row["confidence"]),
+                    description=row["description"] or "",
+                )
             )
     edges += await _merges(tx, wanted)
     edges += await _relations(tx, wanted)

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from ragforge_tui.graph.connection import Graph, Transaction
+from ragforge_tui.graph.store.insights import insight_uuid, stored_insight
 from ragforge_tui.graph.transfer.import_memory import fitting_summaries, in_order
 from ragforge_tui.shared.errors import GraphError
 from ragforge_tui.shared.export_records import ConversationExport, ImportAdds
@@ -95,6 +96,9 @@ def _ids(e: ConversationExport) -> Iterator[tuple[str, str]]:
             yield "summary", below
         if summary.parent:
             yield "summary", summary.parent
+    if memory.insight is not None:
+        yield "insight", memory.insight.uuid
+        yield "conversation", memory.insight.conversation_id
     for topic in memory.topics:
         yield "topic", topic.uuid
     for edge in memory.topic_edges:
@@ -120,6 +124,8 @@ def _records(e: ConversationExport) -> Iterator[msgspec.Struct]:
             yield call.result
     yield from e.contexts
     yield from e.memory.summaries
+    if e.memory.insight is not None:
+        yield e.memory.insight
 
 
 def _check_turns(e: ConversationExport) -> None:
@@ -181,6 +187,13 @@ def _check_memory(e: ConversationExport) -> None:
     for summary in e.memory.summaries:
         _check_summary(summary, last=len(e.turns), conversations=conversations)
     _once("summary", (summary.uuid for summary in e.memory.summaries))
+    insight = e.memory.insight
+    if insight is not None:
+        own = e.conversation.uuid
+        if (insight.conversation_id, insight.uuid) != (own, insight_uuid(own)):
+            raise invalid_import("the insight belongs to another conversation")
+        if not 1 <= insight.up_to_turn <= len(e.turns):
+            raise invalid_import(f"the insight covers {insight.up_to_turn} turns, but the file has {len(e.turns)}")
     for context in e.contexts:
         if not held.issuperset(context.messages):
             raise invalid_import(f"a context of turn {context.turn_index} refers to a message that is not in the file")
@@ -226,7 +239,9 @@ class ImportPlan(msgspec.Struct, frozen=True):
             contexts=[c for c in e.contexts if all(owners[m] in self.writable for m in c.messages)],
             spoken=[s for s in e.spoken if owners[s.message] in self.writable],
             memory=msgspec.structs.replace(
-                e.memory, summaries=[s for s in e.memory.summaries if s.conversation_id in self.writable]
+                e.memory,
+                summaries=[s for s in e.memory.summaries if s.conversation_id in self.writable],
+                commits=[c for c in e.memory.commits if owners.get(c.message, "") in self.writable],
             ),
         )
 
@@ -259,7 +274,7 @@ async def plan_import(graph: Graph, e: ConversationExport, *, mark: str, merge: 
     places = [(m.conversation_id, m.turn_index) for m in new] + [(place[2], place[3]) for place in new_calls]
     _refuse_foreign(places, writable)
     plan = ImportPlan(writable=frozenset(writable), created=created, adds=ImportAdds())
-    summaries, contexts = await _new_memory(graph, plan.allowed(e))
+    summaries, contexts, insights = await _new_memory(graph, plan.allowed(e))
     plan = msgspec.structs.replace(
         plan,
         adds=ImportAdds(
@@ -268,6 +283,7 @@ async def plan_import(graph: Graph, e: ConversationExport, *, mark: str, merge: 
             calls=len(new_calls),
             summaries=summaries,
             contexts=contexts,
+            insights=insights,
         ),
     )
     if plan.adds and not created and not merge:
@@ -373,11 +389,15 @@ def _position_conflict(label: str, uuid: str) -> GraphError:
     )
 
 
-async def _new_memory(graph: Graph, e: ConversationExport) -> tuple[int, int]:
-    """Return the numbers of summaries and stored contexts that would be created."""
+async def _new_memory(graph: Graph, e: ConversationExport) -> tuple[int, int, int]:
+    """Return the numbers of summaries, stored contexts and insights that would be created."""
 
     async def summaries(tx: Transaction) -> int:
         return len(await fitting_summaries(tx, in_order(e.memory.summaries)))
+
+    async def insights(tx: Transaction) -> int:
+        own = e.memory.insight
+        return int(own is not None and await stored_insight(tx, own.uuid) is None)
 
     uuids = sorted({context.uuid for context in e.contexts if context.messages})
     known = 0
@@ -392,4 +412,4 @@ async def _new_memory(graph: Graph, e: ConversationExport) -> tuple[int, int]:
             return int(record["known"])
 
         known += await graph.read(contexts)
-    return await graph.read(summaries), len(uuids) - known
+    return await graph.read(summaries), len(uuids) - known, await graph.read(insights)

@@ -13,9 +13,12 @@ from typing import Any
 import msgspec
 
 from ragforge_tui.graph.connection import Graph, Transaction
+from ragforge_tui.graph.store.commits import commit_rows, link_commits
+from ragforge_tui.graph.store.insights import stored_insight, write_insight
 from ragforge_tui.graph.store.parts import batches
 from ragforge_tui.graph.store.records import graph_value, properties_of
 from ragforge_tui.graph.store.summary_tree import finding_text
+from ragforge_tui.graph.store.topic_edges import describe_topics
 from ragforge_tui.graph.transfer.export_memory import TOPIC_FIELDS
 from ragforge_tui.shared.export_records import ConversationExport, TopicEdge
 from ragforge_tui.shared.records import Summary
@@ -30,9 +33,11 @@ async def import_memory(graph: Graph, e: ConversationExport) -> None:
     """Bring in all of an export but its conversation and turns."""
     await _import_topics(graph, e)
     await _import_summaries(graph, e)
+    await _import_insight(graph, e)
     await _import_contexts(graph, e)
     await _import_personas(graph, e)
     await _import_system_texts(graph, e)
+    await _import_commits(graph, e)
 
 
 async def _import_summaries(graph: Graph, e: ConversationExport) -> None:
@@ -50,8 +55,27 @@ async def _import_summaries(graph: Graph, e: ConversationExport) -> None:
             await _link_summaries(tx, fresh, owners)
             await _link_files(tx, fresh, e.conversation.workspace)
             await _link_topics(tx, [edge for summary in fresh for edge in topics.get(summary.uuid, [])])
+            for summary in fresh:
+                told = [
+                    {"uuid": edge.target, "description": storable(edge.description)}
+                    for edge in topics.get(summary.uuid, [])
+                ]
+                await describe_topics(tx, told, conversation_id=summary.conversation_id, made_by=summary.made_by)
 
         await graph.write(work)
+
+
+async def _import_insight(graph: Graph, e: ConversationExport) -> None:
+    insight = e.memory.insight
+    if insight is None:
+        return
+
+    async def work(tx: Transaction) -> None:
+        await lock_nodes(tx, "Conversation", [insight.conversation_id])
+        if await stored_insight(tx, insight.uuid) is None:
+            await write_insight(tx, insight)
+
+    await graph.write(work)
 
 
 def in_order(summaries: Iterable[Summary]) -> list[Summary]:
@@ -160,13 +184,14 @@ async def _link_topics(tx: Transaction, edges: list[TopicEdge]) -> None:
     roots = await _roots(tx, {edge.target for edge in edges})
     await tx.run(
         "UNWIND $rows AS row MATCH (s:Summary {uuid: row.summary}) MATCH (t:Topic {uuid: row.root}) "
-        "CREATE (s)-[:HAS_TOPIC {topic: row.topic, confidence: row.confidence}]->(t)",
+        "CREATE (s)-[:HAS_TOPIC {topic: row.topic, confidence: row.confidence, description: row.description}]->(t)",
         rows=[
             {
                 "summary": edge.source,
                 "topic": edge.target,
                 "root": roots.get(edge.target, edge.target),
                 "confidence": edge.confidence,
+                "description": storable(edge.description),
             }
             for edge in edges
         ],
@@ -311,6 +336,16 @@ async def _import_system_texts(graph: Graph, e: ConversationExport) -> None:
                 uuid=e.conversation.uuid,
                 ids=[row["uuid"] for row in batch],
             )
+
+        await graph.write(work)
+
+
+async def _import_commits(graph: Graph, e: ConversationExport) -> None:
+    rows = [row for c in e.memory.commits for row in commit_rows(c.message, [c.commit], c.workspace, found=c.found)]
+    for batch in batches(rows):
+
+        async def work(tx: Transaction, batch: list[dict[str, Any]] = batch) -> None:
+            await link_commits(tx, batch)
 
         await graph.write(work)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -17,7 +17,7 @@ from ragforge_tui.graph.connection import Graph, Transaction
 from ragforge_tui.graph.schema.indexes import MESSAGE_LEX
 from ragforge_tui.graph.store.conversations import Conversations, link_branch
 from ragforge_tui.graph.store.messages import INDEXED_CHARS, LARGE
-from ragforge_tui.graph.store.parts import BATCH_NODES, batches, link_parts, store_large
+from ragforge_tui.graph.store.parts import BATCH_NODES, batches, link_parts, move_to_files, store_parts
 from ragforge_tui.graph.store.records import (
     call_properties,
     conversation_properties,
@@ -31,9 +31,11 @@ from ragforge_tui.graph.transfer.export_memory import MemoryExporter
 from ragforge_tui.graph.transfer.import_checks import check_export, plan_import
 from ragforge_tui.graph.transfer.import_memory import import_memory, lock_nodes
 from ragforge_tui.shared.export_records import ConversationExport, Imported
-from ragforge_tui.shared.records import Conversation, Message, Turn
+from ragforge_tui.shared.records import EXTRACTIVE, Conversation, Message, Summary, Turn
 from ragforge_tui.shared.sanitize import storable
 
+_UNNAMED = "unnamed"
+"""Author of an imported text that a model may have written."""
 _COUNTS = ("next_turn", "message_count", "total_chars")
 # The existing conversation may contain more than the imported one.
 _RAISE = "MATCH (c:Conversation {uuid: $uuid}) SET " + ", ".join(
@@ -108,7 +110,8 @@ class Transfer:
         for stub in _ancestors(e):
             if stub.uuid in plan.writable:
                 await self._import_conversation(_counted(stub, e.turns), stub=True)
-        await self._import_conversation(_counted(e.conversation, e.turns), mark=mark if plan.created else None)
+        conversation = _with_author(_counted(e.conversation, e.turns), e.memory.summaries)
+        await self._import_conversation(conversation, mark=mark if plan.created else None)
         if plan.complete and not merge:
             return Imported(conversation=await self._conversations.get(own), created=False, adds=plan.adds)
         for page in _pages(e.turns):
@@ -140,9 +143,15 @@ class Transfer:
             await tx.run(
                 "MERGE (c:Conversation {uuid: $uuid}) "
                 "ON CREATE SET c += $properties, c.stub = $stub, c.importing = $mark "
-                "WITH c WHERE NOT $stub AND (c.stub OR c.status = 'deleted') "
-                "SET c += $properties, c.stub = false, c.deleted_at = $deleted_at, c.importing = $mark",
+                "WITH c, coalesce(c.summary, '') AS summary, coalesce(c.summary_made_by, '') AS author "
+                "WHERE NOT $stub AND (c.stub OR c.status = 'deleted') "
+                "SET c += $properties, c.stub = false, c.deleted_at = $deleted_at, c.importing = $mark "
+                # An extract does not replace a model's text.
+                "WITH c, summary, author "
+                "WHERE c.summary_made_by = $extractive AND summary <> '' AND NOT author IN ['', $extractive] "
+                "SET c.summary = summary, c.summary_made_by = author",
                 uuid=c.uuid,
+                extractive=EXTRACTIVE,
                 mark=mark,
                 properties=properties,
                 stub=stub,
@@ -197,8 +206,11 @@ class Transfer:
             f"UNWIND $rows AS row MATCH (p:{kind.parent} {{uuid: row.{kind.key}}}) "
             f"CREATE (p)-[:{kind.relationship}]->(n:{kind.label}) SET n += row"
         )
+        for conversation_id in dict.fromkeys(row["conversation_id"] for row in rows):
+            own = [(row["uuid"], row) for row in rows if row["conversation_id"] == conversation_id]
+            await move_to_files(self._graph, conversation_id, own, kind.large)
         for row in rows:
-            await store_large(self._graph, row["uuid"], row["conversation_id"], row, kind.large)
+            await store_parts(self._graph, row["uuid"], row["conversation_id"], row, kind.large)
         for batch in batches(rows):
 
             async def work(tx: Transaction, batch: list[dict[str, Any]] = batch) -> None:
@@ -275,6 +287,17 @@ def _counted(c: Conversation, turns: Iterable[Turn]) -> Conversation:
     return msgspec.structs.replace(
         c, next_turn=end + 1, message_count=len(held), total_chars=sum(len(m.content) for m in held)
     )
+
+
+def _with_author(c: Conversation, summaries: Sequence[Summary]) -> Conversation:
+    """Return the conversation with the author of its summary, which files of earlier versions do not name.
+
+    It is taken for a model's unless all other summaries are extracts, so that no extract replaces it.
+    """
+    if not c.summary or c.summary_made_by:
+        return c
+    extracted = bool(summaries) and all(summary.made_by == EXTRACTIVE for summary in summaries)
+    return msgspec.structs.replace(c, summary_made_by=EXTRACTIVE if extracted else _UNNAMED)
 
 
 def _recall_keys(turn: Turn) -> dict[str, str]:

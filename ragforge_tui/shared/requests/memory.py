@@ -36,10 +36,17 @@ class FindSimilar(Request[list[SimilarConversation]]):
 
 
 class ListTopics(Request[list[Topic]]):
-    """Topics whose name or alias contains the words of `query`, in one workspace or in all."""
+    """Topics that match the words of `query` or are similar to it, in one workspace or in all."""
 
     query: str = ""
     limit: int = 50
+    workspace: str | None = None
+
+
+class ResolveTopic(Request[list[Topic]]):
+    """Topics that a search limited to `ref` covers: the one of this name or id, else the most similar ones."""
+
+    ref: str
     workspace: str | None = None
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from ragforge_tui.shared.events import ApprovalDecision, ModelChanged
-from ragforge_tui.shared.records import ToolCall
+from ragforge_tui.shared.records import Commit, ToolCall
 from ragforge_tui.shared.wire import Empty, Request
 
 Mode = Literal["plan", "ask", "edits"]
@@ -71,6 +71,64 @@ class RunShell(Request[int]):
     conversation_id: str
     message_id: str
     command: str
+
+
+class CommitTurn(msgspec.Struct, frozen=True, kw_only=True):
+    """Turn behind a commit or a file.
+
+    Attributes:
+        message: Message of the turn that made the commit or wrote the file.
+        question: The user's message.
+        relation: How the turn is known: ``committed`` (the turn made the commit), ``committed later`` (the user
+            committed what it wrote), ``named by the commit`` (by a trailer), or ``written`` (not committed, or in a
+            commit that holds the file at a later time).
+    """
+
+    message: str
+    conversation_id: str
+    title: str = ""
+    turn_index: int
+    question: str = ""
+    relation: str = ""
+
+
+class BlameEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """Commit of a line or file with the turn behind it.
+
+    Attributes:
+        commit: None if the line or file is not committed.
+        turn: None if no conversation is known for it.
+    """
+
+    commit: Commit | None = None
+    turn: CommitTurn | None = None
+
+
+class BlameResult(msgspec.Struct, frozen=True, kw_only=True):
+    """Answer to `Blame`: one entry for a line, the newest commits for a file.
+
+    Attributes:
+        path: The file, relative to the workspace.
+        text: The line.
+    """
+
+    path: str
+    line: int = 0
+    text: str = ""
+    entries: list[BlameEntry] = []
+
+
+class Blame(Request[BlameResult]):
+    """Return the commits of a file, or the one of a line, and the turns that made them.
+
+    Attributes:
+        path: Relative to the workspace or absolute.
+        line: From 1; 0 for the whole file.
+    """
+
+    path: str
+    line: int = 0
+    limit: int = 10
 
 
 class CallEntry(msgspec.Struct, frozen=True, kw_only=True):

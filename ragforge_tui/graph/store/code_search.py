@@ -1,0 +1,128 @@
+"""Candidates of a search over scopes: by words from the full-text index, by meaning from the vectors."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ragforge_tui.graph.connection import Graph
+from ragforge_tui.graph.schema.indexes import SCOPE_TEXT
+from ragforge_tui.graph.store.code_vectors import CodeVectors
+from ragforge_tui.graph.store.records import given, projection
+from ragforge_tui.graph.store.search import BEST_OF_INDEX, MAX_TERMS, quoted
+from ragforge_tui.shared.code_records import Scope, ScopeHit
+from ragforge_tui.shared.sanitize import storable
+
+SCOPE_FIELDS = Scope.__struct_fields__
+SCOPE = projection("s", SCOPE_FIELDS)
+HIT_CHARS = 4_000
+"""Of a candidate's text: enough to rank it and to show a part."""
+_HIT = projection("node", tuple(name for name in SCOPE_FIELDS if name != "text"))
+_DEEPER = 4
+"""Times the wanted number that the index is asked for, because it holds other workspaces too."""
+
+_BY_WORDS = (
+    f"{BEST_OF_INDEX} WITH node, score ORDER BY score DESC LIMIT $depth "
+    "WITH node, score, node.workspace = $workspace AND node.removed_at IS NULL "
+    "AND (size($kinds) = 0 OR node.kind IN $kinds) AS wanted "
+    "RETURN count(node) AS seen, "
+    f"collect(CASE WHEN wanted THEN [score, {_HIT}, left(node.text, $chars)] ELSE NULL END) AS hits"
+)
+_BY_UUID = (
+    "UNWIND $ids AS id MATCH (node:Scope {uuid: id}) "
+    "WHERE node.removed_at IS NULL AND (size($kinds) = 0 OR node.kind IN $kinds) "
+    f"RETURN collect([{_HIT}, left(node.text, $chars)]) AS hits"
+)
+
+
+class CodeSearch:
+    """Search for scopes of a workspace.
+
+    Attributes:
+        vectors: Of scopes, which are compared in the process.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self.vectors = CodeVectors(graph)
+
+    async def candidates(
+        self,
+        workspace: str,
+        words: Sequence[str],
+        vector: Sequence[float] | None,
+        *,
+        kinds: Sequence[str] = (),
+        limit: int = 100,
+    ) -> list[ScopeHit]:
+        """Return up to `limit` scopes found by words and as many found by meaning, with both scores kept apart.
+
+        Args:
+            words: Any of them, as they are to be matched; none leaves this part out.
+            vector: Of the graph's embedding model; None leaves this part out.
+            kinds: Only scopes of these kinds; empty for all.
+        """
+        by_words, near = await asyncio.gather(
+            self._by_words(workspace, words, kinds, limit) if words else _nothing(),
+            self.vectors.nearest(workspace, np.asarray(vector, np.float32), limit=limit if not kinds else 5 * limit)
+            if vector is not None and len(vector)
+            else _no_vectors(),
+        )
+        hits = {hit.scope.uuid: hit for hit in by_words}
+        unread = [uuid for uuid in near if uuid not in hits]
+        if unread:
+            row = await self._graph.one(_BY_UUID, ids=unread, kinds=list(kinds), chars=HIT_CHARS)
+            hits |= {
+                node["uuid"]: ScopeHit(scope=scope_from(node, text)) for node, text in (row["hits"] if row else [])
+            }
+        kept = [uuid for uuid in near if uuid in hits][:limit]
+        for uuid in kept:
+            hits[uuid].meaning = near[uuid]
+        return [hit for hit in hits.values() if hit.words is not None or hit.meaning is not None]
+
+    async def _by_words(self, workspace: str, words: Sequence[str], kinds: Sequence[str], limit: int) -> list[ScopeHit]:
+        query = f"+{SCOPE_TEXT[0]}:({quoted([storable(word) for word in words[:MAX_TERMS]])})"
+        hits, seen = await self._ask(query, workspace, kinds, depth := limit * _DEEPER)
+        if len(hits) < limit and seen >= depth:
+            # The key of a workspace makes the index read all of its scopes, so it is used only where it is needed.
+            keyed = f"{query} +{SCOPE_TEXT[1]}:{workspace_key(workspace)}"
+            hits, _ = await self._ask(keyed, workspace, kinds, depth * (_DEEPER if kinds else 1))
+        return hits[:limit]
+
+    async def _ask(self, query: str, workspace: str, kinds: Sequence[str], depth: int) -> tuple[list[ScopeHit], int]:
+        row = await self._graph.one(
+            _BY_WORDS,
+            index=self._graph.dialect.fulltext_index("Scope", SCOPE_TEXT),
+            text=query,
+            depth=depth,
+            workspace=workspace,
+            kinds=list(kinds),
+            chars=HIT_CHARS,
+        )
+        if row is None:
+            return [], 0
+        hits = [ScopeHit(scope=scope_from(node, text), words=float(score)) for score, node, text in row["hits"]]
+        return sorted(hits, key=lambda hit: (-(hit.words or 0.0), hit.scope.uuid)), row["seen"]
+
+
+def workspace_key(workspace: str) -> str:
+    """Return the word by which the full-text index knows a workspace."""
+    return "w" + hashlib.sha256(workspace.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
+def scope_from(properties: Mapping[str, Any], text: str | None = None) -> Scope:
+    """Return a scope from its node's properties, with `text` in place of theirs if given."""
+    found = given(properties, SCOPE_FIELDS)
+    return Scope(**found if text is None else {**found, "text": text})
+
+
+async def _nothing() -> list[ScopeHit]:
+    return []
+
+
+async def _no_vectors() -> dict[str, float]:
+    return {}

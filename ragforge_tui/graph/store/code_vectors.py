@@ -1,0 +1,200 @@
+"""Vectors of scopes, kept as bytes on their nodes and compared in the process.
+
+The embedded graph's vector index needs half a minute for its first answer over 20 000 scopes, and knows no workspace.
+A workspace's vectors are read once, in pages, as signed bytes: a quarter of their size, and the order of the nearest
+hardly changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from ragforge_tui.graph.connection import Graph, Transaction
+from ragforge_tui.graph.schema.migrate import recorded_embedding
+from ragforge_tui.graph.store.records import given
+from ragforge_tui.shared.code_records import Scope
+
+Bytes = npt.NDArray[np.int8]
+Floats = npt.NDArray[np.float32]
+
+BATCH = 500
+_ROWS_AT_ONCE = 8_192
+"""Rows turned into floats at once: 16 MB."""
+_EMBEDDED_FIELDS = (
+    "uuid",
+    "name",
+    "qualified_name",
+    "kind",
+    "file",
+    "start_line",
+    "end_line",
+    "signature",
+    "doc",
+    "digest",
+)
+_PAGE_FILES = 300
+_SECTION_CHARS = 400
+"""Of a section's text, which has neither signature nor documentation."""
+
+
+class _Matrix(msgspec.Struct):
+    """Vectors of a workspace, as last read.
+
+    Attributes:
+        stamp: Of the index when they were read.
+        norms: Lengths of the rows.
+    """
+
+    stamp: int
+    model: str
+    uuids: list[str]
+    rows: Bytes
+    norms: Floats
+
+
+class CodeVectors:
+    """Vectors of the scopes of workspaces."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._matrices: dict[str, _Matrix] = {}
+        self._reading: dict[str, asyncio.Lock] = {}
+
+    async def missing(self, workspace: str, model: str, paths: Sequence[str]) -> list[Scope]:
+        """Return the scopes of some files that have no vector of a model, with what a vector is made of."""
+        fields = ", ".join(f".{name}" for name in _EMBEDDED_FIELDS)
+        rows = await self._graph.rows(
+            "UNWIND $paths AS path MATCH (s:Scope {workspace: $workspace, file: path}) WHERE s.removed_at IS NULL "
+            f"AND (s.embed_model IS NULL OR s.embed_model <> $model) "
+            f"RETURN collect(s {{{fields}, text: CASE WHEN s.kind = 'section' THEN left(s.text, $chars) ELSE '' END}}) "
+            "AS scopes",
+            workspace=workspace,
+            paths=list(paths),
+            model=model,
+            chars=_SECTION_CHARS,
+        )
+        return [Scope(**given(scope, (*_EMBEDDED_FIELDS, "text"))) for row in rows for scope in row["scopes"]]
+
+    async def store(self, workspace: str, model: str, vectors: Sequence[tuple[Scope, Floats]]) -> bool:
+        """Store vectors; False, storing nothing, when the graph's model is another one.
+
+        A scope that changed since it was read keeps none.
+        """
+        rows: list[dict[str, Any]] = [
+            {
+                **{name: getattr(scope, name) for name in ("uuid", "signature", "doc", "digest")},
+                "vector": packed(vector),
+            }
+            for scope, vector in vectors
+        ]
+        for start in range(0, len(rows), BATCH):
+            batch = rows[start : start + BATCH]
+
+            async def work(tx: Transaction, batch: list[dict[str, Any]] = batch) -> bool:
+                result = await tx.run(
+                    "MATCH (v:RagforgeSchema {name: 'schema'}) RETURN v.embedding_model = $model AS same", model=model
+                )
+                record = await result.single()
+                if not record or not record["same"]:
+                    return False
+                stored = await tx.run(
+                    "UNWIND $rows AS row MATCH (s:Scope {uuid: row.uuid}) "
+                    "WHERE s.removed_at IS NULL AND s.digest = row.digest AND s.signature = row.signature "
+                    "AND s.doc = row.doc SET s.vector = row.vector, s.embed_model = $model",
+                    rows=batch,
+                    model=model,
+                )
+                await stored.consume()
+                return True
+
+            if not await self._graph.write(work):
+                return False
+        return True
+
+    async def changed(self, workspace: str) -> None:
+        """Note that vectors were stored or went, so that each process reads them again before it next compares."""
+        await self._graph.run(
+            "MERGE (i:CodeIndex {workspace: $workspace}) SET i.vector_stamp = coalesce(i.vector_stamp, 0) + 1",
+            workspace=workspace,
+        )
+
+    async def nearest(self, workspace: str, vector: Floats, *, limit: int) -> dict[str, float]:
+        """Return the scopes nearest to a vector of the graph's model with their cosines, nearest first."""
+        matrix = await self.load(workspace)
+        if matrix is None or matrix.rows.shape[1] != len(vector):
+            return {}
+        return await asyncio.to_thread(_nearest, matrix, vector, limit)
+
+    async def load(self, workspace: str) -> _Matrix | None:
+        """Read the vectors of a workspace, unless those read before are still current; None if it has none."""
+        async with self._reading.setdefault(workspace, asyncio.Lock()):
+            row = await self._graph.one(
+                "MATCH (i:CodeIndex {workspace: $workspace}) RETURN coalesce(i.vector_stamp, 0) AS stamp",
+                workspace=workspace,
+            )
+            model, dimension = await recorded_embedding(self._graph)
+            if row is None or not model:
+                self._matrices.pop(workspace, None)
+                return None
+            known = self._matrices.get(workspace)
+            if known is None or (known.stamp, known.model) != (row["stamp"], model):
+                self._matrices[workspace] = await self._read(workspace, model, dimension, row["stamp"])
+            return self._matrices[workspace]
+
+    async def _read(self, workspace: str, model: str, dimension: int, stamp: int) -> _Matrix:
+        row = await self._graph.one(
+            "MATCH (f:File {workspace: $workspace}) WHERE f.indexed_at IS NOT NULL AND coalesce(f.defines, 0) > 0 "
+            "RETURN collect(f.path) AS paths",
+            workspace=workspace,
+        )
+        paths = row["paths"] if row else []
+        uuids: list[str] = []
+        data: list[bytes] = []
+        for start in range(0, len(paths), _PAGE_FILES):
+            page = await self._graph.one(
+                "UNWIND $paths AS path MATCH (s:Scope {workspace: $workspace, file: path}) "
+                "WHERE s.embed_model = $model AND s.vector IS NOT NULL AND s.removed_at IS NULL "
+                "RETURN collect([s.uuid, s.vector]) AS vectors",
+                workspace=workspace,
+                paths=paths[start : start + _PAGE_FILES],
+                model=model,
+            )
+            for uuid, vector in page["vectors"] if page else []:
+                if len(vector) == dimension:
+                    uuids.append(uuid)
+                    data.append(bytes(vector))
+        rows = np.frombuffer(b"".join(data), np.int8).reshape(len(uuids), dimension)
+        norms = await asyncio.to_thread(_norms, rows)
+        return _Matrix(stamp=stamp, model=model, uuids=uuids, rows=rows, norms=norms)
+
+
+def packed(vector: Floats) -> bytes | None:
+    """Return a vector as signed bytes, scaled to their range; None for one of zeros."""
+    most = float(np.abs(vector).max(initial=0.0))
+    return np.rint(vector * (127.0 / most)).astype(np.int8).tobytes() if most > 0 else None
+
+
+def _norms(rows: Bytes) -> Floats:
+    norms = np.ones(len(rows), np.float32)
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        part = rows[start : start + _ROWS_AT_ONCE].astype(np.float32)
+        norms[start : start + _ROWS_AT_ONCE] = np.sqrt(np.einsum("ij,ij->i", part, part))
+    return norms
+
+
+def _nearest(matrix: _Matrix, vector: Floats, limit: int) -> dict[str, float]:
+    scores = np.zeros(len(matrix.rows), np.float32)
+    for start in range(0, len(matrix.rows), _ROWS_AT_ONCE):
+        part = matrix.rows[start : start + _ROWS_AT_ONCE].astype(np.float32)
+        # Not BLAS, whose threads wait for each other on a busy machine.
+        scores[start : start + _ROWS_AT_ONCE] = np.einsum("ij,j->i", part, vector)
+    scores /= matrix.norms * max(float(np.linalg.norm(vector)), 1e-12)
+    count = min(limit, len(scores))
+    best = np.argpartition(-scores, count - 1)[:count] if count else np.zeros(0, np.int64)
+    return {matrix.uuids[row]: float(scores[row]) for row in sorted(best.tolist(), key=lambda row: -scores[row])}

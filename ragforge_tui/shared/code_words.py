@@ -1,0 +1,70 @@
+"""Words of code: identifiers as they are written, and the words they are made of (`getUserName`: get, user, name).
+
+Used to fill and to ask the full-text index of scopes, so that both sides split alike.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from ragforge_tui.shared.code_records import Scope
+from ragforge_tui.shared.redaction import mask_secrets
+from ragforge_tui.shared.sanitize import storable
+
+_IDENTIFIER = re.compile(r"[^\W\d]\w*")
+_PIECE = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_FOREIGN_PIECE = re.compile(r"[^\W\d_]+|\d+")
+_LONGEST = 40
+"""Characters of a word; longer ones are encoded data, not names."""
+_BODY_WORDS = 200
+"""Different words of a scope's text that are indexed; each costs an entry of the index."""
+
+
+def identifier_words(identifier: str) -> list[str]:
+    """Return the words of an identifier in lower case: at capitals, underscores, digits and punctuation.
+
+    One with letters beyond ASCII, mostly a word of prose, is not split at capitals.
+    """
+    pieces = _PIECE if identifier.isascii() else _FOREIGN_PIECE
+    return [piece.lower() for piece in pieces.findall(identifier)]
+
+
+def code_words(text: str) -> Iterator[str]:
+    """Yield the words of a text in lower case: each identifier whole, then its words if it has several."""
+    for identifier in _IDENTIFIER.findall(text):
+        if len(identifier) > _LONGEST:
+            continue
+        whole = identifier.lower().strip("_")
+        pieces = identifier_words(identifier)
+        if len(whole) > 1:
+            yield whole
+        if len(pieces) > 1:
+            yield from (piece for piece in pieces if len(piece) > 1 and piece != whole)
+
+
+def masked(scope: Scope) -> Scope:
+    """Return a scope as it may be stored: its texts without secrets and without what a graph refuses."""
+    texts = {name: storable(mask_secrets(getattr(scope, name))) for name in ("signature", "doc", "text")}
+    names = {name: storable(getattr(scope, name)) for name in ("name", "qualified_name", "file")}
+    return msgspec.structs.replace(scope, **names, **texts)
+
+
+def search_text(scope: Scope) -> str:
+    """Return the text by which the full-text index finds a scope.
+
+    Name and signature count more than the body, whose words are listed once each.
+    """
+    names = [scope.name, scope.qualified_name, *code_words(f"{scope.name} {scope.qualified_name}")]
+    path = [scope.file, *code_words(scope.file)]
+    declared = [*code_words(scope.signature), *code_words(scope.doc)]
+    known = {*names, *declared}
+    body: dict[str, None] = {}
+    for word in code_words(scope.text):
+        if word not in known:
+            body[word] = None
+            if len(body) >= _BODY_WORDS:
+                break
+    return " ".join([*names, *path, *declared, *body])
