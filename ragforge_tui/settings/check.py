@@ -10,14 +10,16 @@ import difflib
 import math
 import reprlib
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
 from ragforge_tui.settings.keys import SECRET_KEYS, Section, expected, keys, sections
-from ragforge_tui.settings.schema import MemorySettings
+from ragforge_tui.settings.schema import Settings
 from ragforge_tui.shared.errors import ConfigError
 
 GRAPH_SCHEMES = ("bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc")
+LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 
 
 def checked(key: str, value: Any, origin: str, *, where: str = "") -> Any:
@@ -90,13 +92,12 @@ def _graph_uri(uri: str, where: str) -> str:
     return uri
 
 
-def without_effect(settings: MemorySettings) -> list[str]:
-    """Return a sentence, for the user to act on, about each setting that has no effect in this version."""
-    sentences: list[str] = []
-    if settings.persistence.type == "hybrid":
-        files = "" if settings.export.enabled else " For additional files set agent.memory.export.enabled to true."
-        sentences.append(
-            "agent.memory.persistence.type: hybrid is not available in this version; everything is stored in the "
-            f"graph. Set it to graph.{files}"
-        )
-    return sentences
+def remarks(settings: Settings) -> list[str]:
+    """Return a sentence about each valid setting that does less than a user may expect."""
+    host = urlsplit(settings.graph.uri).hostname or "localhost"
+    if settings.agent.memory.persistence.type == "hybrid" and host not in LOCAL_HOSTS:
+        return [
+            f"New texts are stored in files of this machine (agent.memory.persistence.type: hybrid), but the graph is "
+            f"on {host}: other machines that use it cannot read them."
+        ]
+    return []

@@ -19,6 +19,7 @@ import platformdirs
 from ragforge_tui.settings.check import checked, found, unknown
 from ragforge_tui.settings.keys import example_yaml, sections
 from ragforge_tui.settings.schema import Loaded, Paths, Settings
+from ragforge_tui.settings.specification import understood, value_of
 from ragforge_tui.shared.errors import ConfigError
 
 APP = "ragforge"
@@ -37,6 +38,9 @@ FLAGS = {
     "personas.default": "--persona",
     "tui.plain": "--plain",
 }
+
+OF_PROGRAM = "settings of the program"
+"""Origin of settings that a program passes to the Python API."""
 
 _PROJECT_MAY_SET = ("personas.default", "tui.", "tools.ignore", "agent.memory.summarization.")
 _PROJECT_MAY_NOT = ("agent.memory.summarization.model", "tui.notify")
@@ -58,6 +62,7 @@ def load(
     workspace: str | None = None,
     flags: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
+    values: Mapping[str, Any] | None = None,
 ) -> Loaded:
     """Read all layers and merge them.
 
@@ -67,6 +72,7 @@ def load(
         workspace: The folder the agent works in; None: the current one.
         flags: Dotted key to value; None values count as not given.
         env: The environment; None: the process's own.
+        values: Settings of a program in the form of config.yaml; they take precedence over the environment.
 
     Raises:
         ConfigError: A setting is invalid; the message states where, what was expected and what was found.
@@ -88,6 +94,9 @@ def load(
             {key: name for name, key in from_env.items()},
         )
     )
+    program: Layer = {}
+    _check_section("", None if values is None else dict(values), OF_PROGRAM, program)
+    layers.append((program, dict.fromkeys(program, OF_PROGRAM)))
     given = {key: value for key, value in (flags or {}).items() if value is not None}
     names = {key: FLAGS.get(key, key) for key in given}
     layers.append(({key: _checked(key, value, names[key]) for key, value in given.items()}, names))
@@ -199,12 +208,16 @@ def _check_section(path: str, data: Any, file: str, layer: Layer) -> None:
         raise ConfigError(f"{where}: expected a mapping with {', '.join(section.names)}; found {found(path, data)}.")
     for name, value in data.items():
         below = f"{path}.{name}" if path else str(name)
-        if name not in section.names:
+        meant = {below: value} if name in section.names else understood(below, value, file)
+        if meant is None:
             raise unknown(below, section, file)
-        if below in sections():
-            _check_section(below, value, file, layer)
-        else:
-            layer[below] = _checked(below, value, file)
+        for key, each in meant.items():
+            if key in sections():
+                _check_section(key, each, file, layer)
+            elif key in layer:
+                raise ConfigError(f"{file}: {key} is set twice, once as {below}.", todo="Remove one of them.")
+            else:
+                layer[key] = _checked(key, value_of(key, each), file)
 
 
 def _checked(key: str, value: Any, origin: str) -> Any:

@@ -143,6 +143,10 @@ class ToolSettings(_Section, frozen=True):
     ignore: Annotated[
         list[str], Meta(description="Paths that searches and listings skip, as .gitignore patterns.")
     ] = []
+    commit_trailer: Annotated[
+        bool,
+        Meta(description="Ask the model to end commit messages with conversation and turn, for `blame`."),
+    ] = False
     agents_md: Annotated[
         bool, Meta(description="Use AGENTS.md (else CLAUDE.md) of the workspace; you are asked once per repository.")
     ] = True
@@ -290,8 +294,8 @@ class PersistenceSettings(_Section, frozen=True):
     type: Annotated[
         Literal["graph", "hybrid"],
         Meta(
-            description="graph stores everything in the graph; hybrid (texts in files) is not available yet: you get a "
-            "notice, and the graph is used."
+            description="graph stores everything in the graph; hybrid stores the texts of new messages, tool calls and "
+            "results in files on this machine. `ragforge-chat graph contents --to files` (or graph) moves older ones."
         ),
     ] = "graph"
     auto_save: Annotated[bool, Meta(description="Store a reply's text while it streams; off: once it is complete.")] = (
@@ -310,6 +314,9 @@ class ExportSettings(_Section, frozen=True):
     format: Annotated[
         Literal["json", "markdown", "both"], Meta(description="conv-<uuid>.json, conv-<uuid>.md, or both.")
     ] = "json"
+    on_every_message: Annotated[
+        bool, Meta(description="Write while a turn is running too, not only when it has ended.")
+    ] = True
 
 
 class MemorySettings(_Section, frozen=True):
@@ -334,6 +341,19 @@ class MemorySettings(_Section, frozen=True):
     export: ExportSettings = ExportSettings()
 
 
+class CodeSettings(_Section, frozen=True):
+    """The index of the workspace's code: its functions, classes and texts, and what refers to what."""
+
+    enabled: Annotated[bool, Meta(description="Index the workspace in the background and keep the index current.")] = (
+        True
+    )
+    max_files: Annotated[PositiveInt, Meta(description="Maximum number of files to index.")] = 20_000
+    max_file_bytes: Annotated[PositiveInt, Meta(description="Files above this size are left out.")] = 500_000
+    watch: Annotated[
+        bool, Meta(description="Watch the workspace while the chat runs; off: index its state at the start only.")
+    ] = True
+
+
 class AgentSettings(_Section, frozen=True):
     """The agent."""
 
@@ -344,6 +364,7 @@ class AgentSettings(_Section, frozen=True):
             "sent in any case. Empty: the built-in ones, which /context shows."
         ),
     ] = ""
+    code: CodeSettings = CodeSettings()
     memory: MemorySettings = msgspec.field(default_factory=MemorySettings)
 
 
@@ -364,7 +385,8 @@ class Paths(msgspec.Struct, kw_only=True, frozen=True):
 
     Attributes:
         config: The user's config.yaml and keymaps.
-        data: The embedded graph (``graph/``), personas, exports, file contents stored for undo (``undo/``).
+        data: The embedded graph (``graph/``), texts of hybrid persistence (``contents/``), personas, exports, file
+            contents stored for undo (``undo/``).
         state: Logs, journal (``journal/``), locks, prompt history, the user's decisions (approvals, trust).
     """
 
