@@ -1,0 +1,262 @@
+"""Knowledge of a workspace's code: the index, kept current in the background, and searches over it.
+
+One process of the user indexes a workspace, the one that holds its lock; the others read what it stores and take over
+when it ends. A program that answers one question only refreshes an index that exists, and does not wait for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import time
+from collections.abc import Awaitable, Callable, Collection
+from pathlib import Path
+
+import msgspec
+
+from ragforge_tui.code.files import FileLimits
+from ragforge_tui.code.indexer import Indexer
+from ragforge_tui.code.watcher import Watcher
+from ragforge_tui.code.worker_client import WorkerClient, WorkerGoneError
+from ragforge_tui.graph import Store
+from ragforge_tui.llm.embeddings import Embedder
+from ragforge_tui.settings.schema import CodeSettings
+from ragforge_tui.shared.code_records import CodeTotals
+from ragforge_tui.shared.errors import GraphError, RagforgeError
+from ragforge_tui.shared.events import CodeIndexChanged, CodePhase
+from ragforge_tui.shared.files import FileLock
+
+log = logging.getLogger(__name__)
+
+REPORT_SECONDS = 0.5
+"""Shortest time between two reports of progress."""
+LOCK_SECONDS = 10.0
+"""Time between two attempts to take over a workspace that another process indexes."""
+FOLLOW_SECONDS = 0.5
+"""Time between two looks at what another process has indexed, where a command waits for it."""
+RETRY_SECONDS = 30.0
+RESCAN_SECONDS = 60.0
+"""Time between two looks at all files where they cannot be watched."""
+
+OnChange = Callable[[CodeIndexChanged], None]
+
+
+class CodeKnowledge:
+    """Index of a workspace's code and searches over it; one for each agent.
+
+    Args:
+        ignore: The user's patterns of paths to leave out.
+        locks: Folder of the locks between processes.
+        store: Returns the graph's store; waits while the graph starts.
+        is_busy: Whether a turn runs, which the index gives way to.
+        on_change: Receives the state whenever it changes, and progress a few times a second at most.
+
+    Attributes:
+        state: The last state reported.
+    """
+
+    def __init__(
+        self,
+        workspace: Path,
+        settings: CodeSettings,
+        *,
+        ignore: list[str],
+        locks: Path,
+        store: Callable[[], Awaitable[Store]],
+        embedder: Embedder | None,
+        is_busy: Callable[[], bool],
+        on_change: OnChange,
+    ) -> None:
+        self.workspace = str(workspace)
+        self._settings = settings
+        self._locks = locks
+        self._store = store
+        self._on_change = on_change
+        self._worker = WorkerClient()
+        limits = FileLimits(max_files=settings.max_files, max_file_bytes=settings.max_file_bytes, ignore=ignore)
+        self._indexer = Indexer(
+            self.workspace,
+            limits,
+            worker=self._worker,
+            store=store,
+            embedder=embedder,
+            is_busy=is_busy,
+            report=self._report,
+        )
+        self._task: asyncio.Task[None] | None = None
+        self._indexed = asyncio.Event()
+        self._read = asyncio.Event()
+        """Set once it is known what the graph holds of the workspace."""
+        self._reported = 0.0
+        self.state = CodeIndexChanged(phase="waiting" if settings.enabled else "off", workspace=self.workspace)
+
+    @property
+    def ready(self) -> bool:
+        """Return whether the workspace has an index with something in it."""
+        return self.state.scopes > 0
+
+    @property
+    def keeps_current(self) -> bool:
+        """Return whether changes of files reach the index while the program runs."""
+        return self._task is not None and not self._task.done()
+
+    def start(self, *, keep: bool) -> None:
+        """Start to index in the background; does nothing if the settings turn it off or it has started.
+
+        Args:
+            keep: Index a new workspace too and keep the index current; otherwise one that exists is refreshed once.
+        """
+        if self._settings.enabled and self._task is None:
+            self._task = asyncio.create_task(self._run(keep), name="code-index")
+
+    async def close(self) -> None:
+        """Stop; the next start continues."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await self._worker.close()
+
+    async def wait_read(self) -> None:
+        """Wait until it is known whether the workspace has an index; returns at once if off."""
+        if self._task is not None:
+            await self._read.wait()
+
+    async def wait_indexed(self) -> None:
+        """Wait until the files as they are now are in the index, by this process or another; returns at once if off."""
+        if self._task is not None:
+            await self._indexed.wait()
+
+    async def index_once(self) -> None:
+        """Index the workspace now if it has no index yet, else wait until its index is current; returns at once if off.
+
+        Raises:
+            RagforgeError: The graph is unreachable, or the files could not be read.
+        """
+        await self.wait_indexed()
+        if self._task is None or await self._stored() is not None:
+            return
+        lock = self._lock()
+        while not lock.try_acquire():
+            await self._follow()
+            if self.state.files:
+                return
+            await asyncio.sleep(FOLLOW_SECONDS)
+        try:
+            await self._run_once(None)
+        except (WorkerGoneError, OSError) as error:
+            raise RagforgeError(f"The code could not be indexed: {error}.", todo="The log has the details.") from error
+        finally:
+            lock.release()
+
+    # --- the background --------------------------------------------------------------------------------------------
+
+    async def _run(self, keep: bool) -> None:
+        while True:
+            try:
+                await self._index(keep)
+                return
+            except GraphError as error:
+                log.warning("the code is not indexed: %s", error)
+                self._set("failed", problem=error.info.what)
+            except (WorkerGoneError, OSError) as error:
+                log.warning("the code is not indexed: %s", error)
+                self._set("failed", problem="The code could not be read: see the log (ragforge-chat doctor).")
+            if not keep:
+                self._indexed.set()
+                return
+            self._indexer.forget_known()
+            await asyncio.sleep(RETRY_SECONDS)
+
+    async def _index(self, keep: bool) -> None:
+        totals = await self._stored()
+        if totals is None and not keep:
+            self._indexed.set()
+            return
+        lock = self._lock()
+        try:
+            while not lock.try_acquire():
+                await self._follow()
+                if not keep:
+                    self._indexed.set()
+                    return
+                await asyncio.sleep(LOCK_SECONDS)
+            self._indexer.forget_known()
+            await self._run_once(None)
+            if keep and self._settings.watch:
+                await self._watch()
+        finally:
+            lock.release()
+
+    async def _watch(self) -> None:
+        """Run again whenever files change; never returns."""
+        while True:
+            watcher = Watcher(self.workspace, self._indexer.folders)
+            try:
+                async for paths in watcher.changes():
+                    await self._run_once(paths)
+                    if paths is None and set(self._indexer.folders) != set(watcher.folders):
+                        break
+            except OSError as error:
+                # Most often the limit of watched folders: fs.inotify.max_user_watches.
+                log.warning("the workspace cannot be watched, so it is read every %g s: %s", RESCAN_SECONDS, error)
+                await self._rescan()
+            finally:
+                await watcher.close()
+
+    async def _rescan(self) -> None:
+        while True:
+            await asyncio.sleep(RESCAN_SECONDS)
+            await self._run_once(None)
+
+    async def _run_once(self, paths: Collection[str] | None) -> None:
+        await self._indexer.run(paths)
+        self._set("ready", problem=self._indexer.totals.problem)
+        self._indexed.set()
+
+    async def _follow(self) -> None:
+        """Show what the process that holds the lock stored."""
+        totals = await self._stored()
+        if totals is not None and totals.complete:
+            self._indexed.set()
+        self._set("elsewhere", totals=totals, problem=totals.problem if totals else "")
+
+    async def _stored(self) -> CodeTotals | None:
+        found = await (await self._store()).code.totals(self.workspace)
+        if found:
+            self._set("waiting", totals=found[0])
+        self._read.set()
+        return found[0] if found else None
+
+    def _lock(self) -> FileLock:
+        self._locks.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return FileLock(self._locks / f"{hashlib.sha256(self.workspace.encode()).hexdigest()[:24]}.lock")
+
+    # --- the state -------------------------------------------------------------------------------------------------
+
+    def _report(self, phase: CodePhase, done: int, todo: int) -> None:
+        moment = time.monotonic()
+        if phase == self.state.phase and done < todo and moment - self._reported < REPORT_SECONDS:
+            return
+        self._reported = moment
+        self._set(phase, done=done, todo=todo)
+
+    def _set(
+        self, phase: CodePhase, *, done: int = 0, todo: int = 0, totals: CodeTotals | None = None, problem: str = ""
+    ) -> None:
+        told = totals or self._indexer.totals
+        state = CodeIndexChanged(
+            phase=phase,
+            workspace=self.workspace,
+            done=done,
+            todo=todo,
+            files=told.files,
+            scopes=told.scopes,
+            references=told.references,
+            unresolved=told.unresolved,
+            vectors=told.vectors,
+            problem=problem,
+        )
+        if state != self.state:
+            self.state = state
+            self._on_change(msgspec.structs.replace(state))

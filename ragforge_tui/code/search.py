@@ -1,0 +1,237 @@
+"""Search for scopes by name, by words and by meaning.
+
+The graph supplies candidates from its full-text and vector indexes and by exact name; `rank` orders them by features of
+each scope alone, so that it can be tested and tuned without a graph. Measurements: benchmarks/CODE_SEARCH.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from ragforge_tui.code.query_words import query_words, stem_set, word_stems
+from ragforge_tui.graph import Store
+from ragforge_tui.shared.code_records import Scope, ScopeHit, ScopeKind
+from ragforge_tui.shared.code_words import identifier_words
+
+Embed = Callable[[str], Awaitable["npt.NDArray[np.float32] | None"]]
+"""Returns the vector of a text, None if there is no embedding model."""
+
+CANDIDATES = 100
+"""Scopes requested from each index."""
+LONGEST_RUN = 16
+"""Words of a question that are compared as a phrase."""
+SHORTEST_PHRASE = 3
+"""Words in a row from which they count as a phrase: an error message, a line of code."""
+MOST_NAMES = 4
+"""Names in a query that are looked up by themselves."""
+
+WEIGHTS: Mapping[str, float] = {
+    "words": 2.5,
+    "meaning": 1.0,
+    "name": 0.3,
+    "named": 2.0,
+    "everything": 0.5,
+    "phrase": 0.5,
+    "path": 0.2,
+    "test": -0.6,
+    "module": -0.4,
+}
+"""Weight of each feature, all of which are between 0 and 1. What each is worth: benchmarks/CODE_SEARCH.md."""
+
+_NAME = re.compile(r"[^\W\d]\w*(?:(?:\.|::|#)[^\W\d]\w*)*")
+_WORD = re.compile(r"[^\W_]+")
+_SEPARATORS = re.compile(r"\.|::|#")
+_TEST_STEMS = frozenset(["test", "spec", "fixtur"])
+_TEST_FOLDERS = frozenset(["test", "tests", "spec", "specs", "__tests__", "testing", "testdata", "fixtures"])
+
+
+class Query(msgspec.Struct, frozen=True):
+    """Question in the forms that candidates are compared with.
+
+    Attributes:
+        words: Words that count, as the full-text index is asked for them.
+        stems: Stems of the words that count, without identifiers as a whole.
+        run: All words in their order.
+        names: Words that are spelled like identifiers, or the whole question if it is a single word.
+        tests: The question asks for tests.
+    """
+
+    words: list[str]
+    stems: list[str]
+    run: list[str]
+    names: list[str]
+    tests: bool
+
+
+def parse(text: str) -> Query:
+    """Return a question's words and names."""
+    found = list(dict.fromkeys(_NAME.findall(text)))
+    names = [name for name in found if _is_identifier(name)] if len(text.split()) > 1 else found
+    words = query_words(text)
+    stems = list(dict.fromkeys(stem for word in words if len(identifier_words(word)) == 1 for stem in word_stems(word)))
+    tests = not _TEST_STEMS.isdisjoint(stems)
+    kept = [stem for stem in stems if stem not in _TEST_STEMS] if tests else stems
+    return Query(words, kept or stems, _WORD.findall(text.casefold())[:LONGEST_RUN], names[:MOST_NAMES], tests)
+
+
+async def search(
+    store: Store, workspace: str, query: str, embed: Embed, *, kinds: Collection[ScopeKind] = (), limit: int = 10
+) -> list[ScopeHit]:
+    """Return the scopes that match a question best, best first.
+
+    Args:
+        kinds: Only these; empty for all.
+    """
+    asked = parse(query)
+    vector = await embed(query)
+    hits, named = await asyncio.gather(
+        store.code.candidates(
+            workspace,
+            asked.words,
+            None if vector is None else [float(value) for value in vector],
+            kinds=tuple(kinds),
+            limit=CANDIDATES,
+        ),
+        asyncio.gather(*(store.code.by_name(workspace, _SEPARATORS.split(name)[-1]) for name in asked.names)),
+    )
+    known = {hit.scope.uuid for hit in hits}
+    for scopes in named:
+        for scope in scopes:
+            if scope.uuid not in known and (not kinds or scope.kind in kinds):
+                known.add(scope.uuid)
+                hits.append(ScopeHit(scope=scope))
+    return (await asyncio.to_thread(rank, asked, hits))[:limit]
+
+
+def rank(query: Query, hits: Sequence[ScopeHit], weights: Mapping[str, float] = WEIGHTS) -> list[ScopeHit]:
+    """Return candidates with their scores, best first."""
+    scored = [
+        msgspec.structs.replace(hit, score=sum(weights.get(name, 0.0) * value for name, value in values.items()))
+        for hit, values in zip(hits, features(query, hits), strict=True)
+    ]
+    return sorted(scored, key=lambda hit: (-hit.score, hit.scope.file, hit.scope.start_line))
+
+
+def features(query: Query, hits: Sequence[ScopeHit]) -> list[dict[str, float]]:
+    """Return the features of each candidate by name."""
+    views = [_View(hit.scope) for hit in hits]
+    rarities = _rarities(query.stems, views)
+    covered = [_share(view.everything, rarities) for view in views]
+    # Vectors decide as far as no candidate has the words: a question in another language than the code's.
+    open_to_meaning = (1 - max(covered, default=0.0)) ** 2
+    return [
+        {
+            "words": words,
+            "meaning": meaning * open_to_meaning,
+            "name": _name_match(view.name, rarities),
+            "named": max((_spelled(name, view.scope) for name in query.names), default=0.0),
+            "everything": share,
+            "phrase": _phrase(query.run, view.text),
+            "path": _share(view.path, rarities),
+            "test": float(query.tests != is_test(view.scope)),
+            "module": float(view.scope.kind == "module"),
+        }
+        for view, share, (words, meaning) in zip(views, covered, _relative(hits), strict=True)
+    ]
+
+
+class _View:
+    """Words and stems of a candidate."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.name = list(dict.fromkeys(word_stems(scope.name)))
+        self.path = stem_set(f"{scope.qualified_name} {scope.file}").difference(self.name)
+        self.text = f" {' '.join(_WORD.findall(scope.text.casefold()))} "
+        self.everything = {*self.name, *self.path, *stem_set(f"{scope.signature} {scope.doc} {scope.text}")}
+
+
+def _relative(hits: Sequence[ScopeHit]) -> list[tuple[float, float]]:
+    """Return each candidate's scores of words and meaning as shares of the best; 0 if the index did not find it."""
+    most = max((hit.words or 0.0 for hit in hits), default=0.0) or 1.0
+    cosines = [hit.meaning for hit in hits if hit.meaning is not None]
+    low, high = min(cosines, default=0.0), max(cosines, default=0.0)
+    spread = (high - low) or 1.0
+    return [((hit.words or 0.0) / most, 0.0 if hit.meaning is None else (hit.meaning - low) / spread) for hit in hits]
+
+
+def _rarities(words: Sequence[str], views: Sequence[_View]) -> dict[str, float]:
+    """Return each word's share of the question's weight: a word that fewer candidates have weighs more."""
+    having = Counter(word for view in views for word in view.everything.intersection(words))
+    weights = {word: math.log(1 + (len(views) + 1) / (having[word] + 1)) for word in words}
+    total = sum(weights.values()) or 1.0
+    return {word: weight / total for word, weight in weights.items()}
+
+
+def _share(stems: Collection[str], rarities: Mapping[str, float]) -> float:
+    return sum(rarity for word, rarity in rarities.items() if word in stems)
+
+
+def _phrase(run: Sequence[str], text: str) -> float:
+    """Return the longest part of the question that the text has word by word, as a share of the question."""
+    for length in range(len(run), SHORTEST_PHRASE - 1, -1):
+        if any(f" {' '.join(run[start : start + length])} " in text for start in range(len(run) - length + 1)):
+            return length / len(run)
+    return 0.0
+
+
+def _name_match(name: Sequence[str], rarities: Mapping[str, float]) -> float:
+    """Return how well a name fits: the words of the question it has, and how many of its own the question has."""
+    if not name:
+        return 0.0
+    asked = _share(name, rarities)
+    own = sum(word in rarities for word in name) / len(name)
+    return math.sqrt(asked * own)
+
+
+def _spelled(name: str, scope: Scope) -> float:
+    """Return 1 if the scope has exactly this name, less for a different case, a prefix, or a typing error."""
+    parts = _SEPARATORS.split(name)
+    own = _SEPARATORS.split(scope.qualified_name or scope.name)
+    if len(parts) > 1 and own[-len(parts) :] == parts:
+        return 1.0
+    last = parts[-1]
+    if len(parts) == 1 and last == scope.name:
+        return 1.0
+    if identifier_words(last) == identifier_words(scope.name):
+        return 0.9 if len(parts) == 1 else 0.4
+    if len(last) > 3 and scope.name.casefold().startswith(last.casefold()):
+        return 0.5
+    return 0.6 if len(last) > 4 and one_typo(last.casefold(), scope.name.casefold()) else 0.0
+
+
+def one_typo(first: str, second: str) -> bool:
+    """Return whether one letter added, removed, replaced or swapped with the next turns one text into the other."""
+    if abs(len(first) - len(second)) > 1:
+        return False
+    short, long = sorted((first, second), key=len)
+    start = next((n for n, letter in enumerate(short) if letter != long[n]), len(short))
+    if len(short) < len(long):
+        return short[start:] == long[start + 1 :]
+    swapped = short[:start] + short[start : start + 2][::-1] + short[start + 2 :]
+    return short[start + 1 :] == long[start + 1 :] or swapped == long
+
+
+def is_test(scope: Scope) -> bool:
+    """Return whether a scope belongs to tests, by its file or its name."""
+    *folders, file = scope.file.split("/")
+    words = identifier_words(file)
+    return (
+        not _TEST_FOLDERS.isdisjoint(folders)
+        or "test" in words[:1]
+        or bool({"test", "spec"}.intersection(words[-2:-1]))
+        or scope.name.startswith(("test_", "Test"))
+    )
+
+
+def _is_identifier(word: str) -> bool:
+    """Return whether a word is spelled like an identifier rather than like a word of prose."""
+    return bool(_SEPARATORS.search(word)) or "_" in word or any(letter.isupper() for letter in word[1:])
