@@ -5,6 +5,7 @@ separate because everything about providers (their names, errors, retries, price
 """
 
 from ragforge_tui.llm.base import (
+    PAST_REASONING,
     PROVIDER_STATE,
     THIS_MACHINE,
     ChatModel,
@@ -24,6 +25,7 @@ from ragforge_tui.llm.offline import OfflineAssistant
 from ragforge_tui.llm.tokens import count_tokens
 
 __all__ = [
+    "PAST_REASONING",
     "PROVIDER_STATE",
     "THIS_MACHINE",
     "ChatModel",

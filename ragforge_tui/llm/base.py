@@ -19,6 +19,9 @@ Messages = list[dict[str, Any]]
 PROVIDER_STATE = "provider_state"
 """Key of a reply's `Finished.state` in its chat message; never sent under this name."""
 
+PAST_REASONING = "past_reasoning"
+"""Key of the reasoning of a past turn's reply in its chat message; never sent under this name."""
+
 DEFAULT_CONTEXT_WINDOW = 32_768
 """Tokens assumed for a model that is not in any table."""
 
@@ -105,6 +108,11 @@ class ChatModel(Protocol):
     @property
     def offline(self) -> bool:
         """True for the built-in assistant, which is no language model."""
+        ...
+
+    @property
+    def takes_reasoning(self) -> bool:
+        """True if past replies may be sent with the reasoning that led to them."""
         ...
 
     @property

@@ -31,7 +31,7 @@ from ragforge_tui.llm.base import (
     Retrying,
     TextPart,
 )
-from ragforge_tui.llm.forms import form_wanted, formed
+from ragforge_tui.llm.forms import NO_STATE, form_wanted, formed
 from ragforge_tui.llm.litellm_loader import load_litellm, loaded_litellm
 from ragforge_tui.llm.provider_errors import cut_off, never_began, stalled, to_model_error, unfinished
 from ragforge_tui.settings.schema import LIVE_MODEL_SETTINGS, ModelSettings
@@ -74,6 +74,12 @@ class _Clock:
         if self.begun:
             return asyncio.timeout(self._token)
         return asyncio.timeout_at(self._ends)
+
+
+_OPENAI_API = ("openai/", "hosted_vllm/")
+_TAKES_REASONING = ("deepseek/", "minimax/", "moonshot/", "zai/")
+"""Providers whose API takes `reasoning_content` in past replies. Anthropic, Gemini and OpenAI take their own signed
+blocks only, and only while a turn runs."""
 
 
 class LiteLLMModel:
@@ -125,6 +131,12 @@ class LiteLLMModel:
             if isinstance(value, int):
                 return value
         return DEFAULT_CONTEXT_WINDOW
+
+    @property
+    def takes_reasoning(self) -> bool:
+        """See `ChatModel.takes_reasoning`: servers with the API of OpenAI, until one refuses, and known providers."""
+        custom = bool(self._choice.api_base) and self.name.startswith(_OPENAI_API)
+        return (custom or self.name.startswith(_TAKES_REASONING)) and NO_STATE not in self._forms
 
     async def stream(
         self, messages: Messages, *, tools: list[dict[str, Any]] | None, cache_marks: Sequence[int] = ()
@@ -288,7 +300,7 @@ class LiteLLMModel:
         messages = formed(
             messages,
             source=self._source,
-            both_names=model.startswith(("openai/", "hosted_vllm/")),
+            both_names=model.startswith(_OPENAI_API),
             marks=cache_marks if caches else None,
             forms=self._forms,
         )

@@ -11,8 +11,9 @@ Reasoning: within a turn, a reply that made calls is sent back with the reasonin
 arrived in. Anthropic ("Building with extended thinking") and Gemini 3 ("Thought signatures") refuse the request without
 their signed blocks; DeepSeek ("Thinking mode"), Kimi K2, GLM and MiniMax M2 ("Interleaved thinking") refuse it or work
 worse without the text; OpenRouter ("Preserving reasoning") expects its `reasoning_details` unchanged. All but DeepSeek
-accept past turns without it, so it is not stored. Servers disagree on plain text: Groq refuses it, DeepSeek wants it in
-past turns too. A request that is refused for that is sent again in another form, which is then kept for the model.
+accept past turns without it, so these fields are not stored. The plain text is: models whose API takes
+`reasoning_content` get that of the newest turns. Servers disagree on it: Groq refuses it, DeepSeek wants it in all past
+turns. A request that is refused for that is sent again in another form, which is then kept for the model.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ragforge_tui.llm.base import PROVIDER_STATE, Messages
+from ragforge_tui.llm.base import PAST_REASONING, PROVIDER_STATE, Messages
 
 NO_ANSWER = "[These results were not answered.]"
 """Sent between tool results and a user message: the turn was interrupted, or a note follows."""
@@ -82,12 +83,15 @@ def _with_state(message: dict[str, Any], source: str, both_names: bool, forms: s
         return message
     message = dict(message)
     state = message.pop(PROVIDER_STATE, None)
+    reasoning = message.pop(PAST_REASONING, "")
+    if reasoning and NO_STATE not in forms:
+        message["reasoning_content"] = reasoning
     if state and state["source"] == source and NO_STATE not in forms:
         message |= state["message"]
         calls = zip(message["tool_calls"], state["calls"], strict=True)
         message["tool_calls"] = [call | fields for call, fields in calls]
-        if both_names and "reasoning_content" in message:
-            message["reasoning"] = message["reasoning_content"]
+    if both_names and "reasoning_content" in message:
+        message["reasoning"] = message["reasoning_content"]
     if FILLED in forms and NO_STATE not in forms:
         message.setdefault("reasoning_content", _EMPTY_REASONING)
     return message

@@ -46,6 +46,7 @@ class OfflineAssistant:
     name = OFFLINE_NAME
     context_window = DEFAULT_CONTEXT_WINDOW
     offline = True
+    takes_reasoning = False
     destination = THIS_MACHINE
     server = THIS_MACHINE
 
