@@ -15,6 +15,8 @@ from typing import Any, ClassVar, Literal, Protocol
 import msgspec
 
 from ragforge_tui.settings.schema import ToolSettings
+from ragforge_tui.shared.code_records import BrainHit, Scope, UnresolvedName
+from ragforge_tui.shared.code_views import ScopeCode, ScopeLink, ScopeView
 from ragforge_tui.shared.records import FileAccess
 from ragforge_tui.shared.tool_calls import ToolAccess, ToolInfo
 from ragforge_tui.tools.snapshots import UndoStore
@@ -113,11 +115,57 @@ class MemorySource(Protocol):
         ...
 
 
+class CodeSource(Protocol):
+    """Source that the code tools search: the index of the workspace, and what was said about it."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether the workspace has an index with something in it."""
+        ...
+
+    async def search(self, query: str, *, path: str = "", kind: str = "", limit: int = 10) -> list[Scope]:
+        """Return scopes by name and meaning, best first.
+
+        Raises:
+            RagforgeError: The search failed; the message tells the model what to do.
+        """
+        ...
+
+    async def named(self, name: str) -> list[Scope]:
+        """Return the scopes of a name, a qualified name, ``file:name`` or ``file:line``; none if there are none."""
+        ...
+
+    async def code(self, scope: Scope) -> ScopeCode:
+        """Return the text of a scope as it is in the file now."""
+        ...
+
+    async def view(self, scope: Scope) -> ScopeView:
+        """Return all about a scope."""
+        ...
+
+    async def dependents(self, scope: Scope, *, depth: int = 1) -> list[ScopeLink]:
+        """Return the scopes that refer to a scope, through others up to a depth."""
+        ...
+
+    async def dependencies(self, scope: Scope, *, depth: int = 1) -> tuple[list[ScopeLink], list[UnresolvedName]]:
+        """Return the scopes that a scope refers to, through others up to a depth, and names it could not resolve."""
+        ...
+
+    async def brain_search(self, query: str, *, limit: int = 10) -> list[BrainHit]:
+        """Return hits in code, files, turns, summaries and topics, best first.
+
+        Raises:
+            RagforgeError: The search failed; the message tells the model what to do.
+        """
+        ...
+
+
 class ToolContext:
     """Shared state of a session's tools.
 
     Attributes:
         memory: None if the memory is switched off.
+        code: None if code is not indexed.
         seen: Digest of the content that the model last read or wrote, by path.
     """
 
@@ -128,12 +176,14 @@ class ToolContext:
         undo: UndoStore,
         state_dir: Path,
         memory: MemorySource | None = None,
+        code: CodeSource | None = None,
     ) -> None:
         self.workspace = workspace
         self.settings = settings
         self.undo = undo
         self.state_dir = state_dir
         self.memory = memory
+        self.code = code
         self.seen: dict[str, str] = {}
 
 
@@ -166,6 +216,11 @@ class Tool:
     @classmethod
     def is_available(cls, context: ToolContext) -> bool:
         """Return whether the session can have this tool."""
+        return True
+
+    @property
+    def offered(self) -> bool:
+        """Whether models are offered the tool now; one that they are not can still be called."""
         return True
 
     async def prepare(self, arguments: Any) -> Plan:

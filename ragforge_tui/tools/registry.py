@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,7 +19,24 @@ from ragforge_tui.shared.sanitize import storable
 from ragforge_tui.shared.tool_calls import CHANGING, ToolAccess, describe_tools
 from ragforge_tui.shared.truncation import cut_middle
 from ragforge_tui.tools.arguments import parse, schema_of
-from ragforge_tui.tools.base import ApprovalNeed, MemorySource, Plan, Tool, ToolContext, ToolOutcome, failed
+from ragforge_tui.tools.base import (
+    ApprovalNeed,
+    CodeSource,
+    MemorySource,
+    Plan,
+    Tool,
+    ToolContext,
+    ToolOutcome,
+    failed,
+)
+from ragforge_tui.tools.code import (
+    BrainSearch,
+    GetDependencies,
+    GetDependents,
+    GetFunctionCode,
+    GetFunctionDetails,
+    SearchFunctions,
+)
 from ragforge_tui.tools.files.read import ReadFile
 from ragforge_tui.tools.files.write import CreateFile, EditFile, WriteFile
 from ragforge_tui.tools.memory import OpenCall, OpenTurn, SearchHistory
@@ -55,6 +72,12 @@ TOOLS: list[type[Tool]] = [
     SearchHistory,
     OpenTurn,
     OpenCall,
+    SearchFunctions,
+    GetFunctionCode,
+    GetFunctionDetails,
+    GetDependents,
+    GetDependencies,
+    BrainSearch,
 ]
 """All tools that models are offered. A new one needs a line here, nothing else."""
 USER_TOOLS: tuple[type[Tool], ...] = (RunCommand, RestoreFiles)
@@ -129,6 +152,9 @@ class PreparedCall:
 class Toolbox:
     """Tools of one session in one workspace.
 
+    Args:
+        added: Tools of the program that holds the session; they are offered whatever `settings.enabled` names.
+
     Attributes:
         writes_frozen: If True, no write and no command starts, approved or not.
         kept: Earlier contents of files, stored for undo.
@@ -142,6 +168,8 @@ class Toolbox:
         undo_dir: Path,
         state_dir: Path,
         memory: MemorySource | None = None,
+        code: CodeSource | None = None,
+        added: Sequence[type[Tool]] = (),
     ) -> None:
         self.writes_frozen = False
         self.workspace = Workspace(workspace)
@@ -149,15 +177,30 @@ class Toolbox:
         self._settings = settings
         self._state_dir = state_dir
         self.kept = KeptFiles(self.workspace, self.undo)
-        self._context = context = ToolContext(self.workspace, settings, self.undo, state_dir, memory)
+        self._context = context = ToolContext(self.workspace, settings, self.undo, state_dir, memory, code)
         own = {kind.info.name: kind(context) for kind in TOOLS if kind.is_available(context)}
         self._tools = {name: tool for name, tool in own.items() if settings.enabled is None or name in settings.enabled}
-        self._schemas = [_schema(tool) for tool in self._tools.values()]
+        self._add(added)
+        self._schemas = {name: _schema(tool) for name, tool in self._tools.items()}
         self._user_tools = {kind.info.name: own.get(kind.info.name) or kind(context) for kind in USER_TOOLS}
 
+    def _add(self, kinds: Sequence[type[Tool]]) -> None:
+        taken = {kind.info.name for kind in (*TOOLS, *USER_TOOLS)}
+        for kind in kinds:
+            name = kind.info.name
+            if name in taken:
+                raise ValueError(f"There is already a tool {name}: give yours another name.")
+            taken.add(name)
+            self._tools[name] = kind(self._context)
+        describe_tools(kind.info for kind in kinds)
+
     def schemas(self) -> list[dict[str, Any]]:
-        """Return the tools in the form of an OpenAI-compatible request."""
-        return self._schemas
+        """Return the tools that are offered now, in the form of an OpenAI-compatible request."""
+        return [self._schemas[name] for name, tool in self._tools.items() if tool.offered]
+
+    def names(self) -> list[str]:
+        """Return the names of all tools, also of those that are not offered yet."""
+        return list(self._tools)
 
     def access(self, name: str) -> ToolAccess:
         """Return the kind of access of a tool; "control" for one that does not exist."""
@@ -252,10 +295,12 @@ class RestrictedTools:
         self._allowed = None if allowed is None else frozenset(allowed)
         self._allowed_by = allowed_by
         self._mode = mode
+        # Taken once: the requests of a turn offer the same tools.
+        self._schemas = [each for each in toolbox.schemas() if self._offers(each["function"]["name"])]
 
     def schemas(self) -> list[dict[str, Any]]:
         """Return the tools of the persona, whatever the mode, in the form of an OpenAI-compatible request."""
-        return [each for each in self._toolbox.schemas() if self._offers(each["function"]["name"])]
+        return self._schemas
 
     def access(self, name: str) -> ToolAccess:
         """Return the kind of access of a tool, whatever the mode; "control" for one that is not offered."""
