@@ -17,6 +17,7 @@ import msgspec
 from ragforge_tui.graph import Store
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.recall.terms import content_words, share
+from ragforge_tui.memory.topics import Ranges, TopicSearch, TopicTurns
 from ragforge_tui.settings.schema import RecallSettings
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.records import Conversation, Finding, Message, SearchHit, Summary, ToolCall, Turn, call_end
@@ -28,9 +29,6 @@ FINDINGS = 5
 FEWEST_SHARE = 0.5
 """Share of a query's words that a finding must hold."""
 NAMED_TOPICS = 15
-
-Ranges = dict[str, list[tuple[int, int]]]
-"""Turns by conversation, both ends included."""
 
 
 class CallingTurn(msgspec.Struct, frozen=True):
@@ -65,12 +63,16 @@ class HistorySource:
     Args:
         store: Returns the store, waiting while the graph starts.
         workspace: Folder of the conversations in the scope ``workspace``.
+        topics: Finds the topic that a search is limited to.
     """
 
-    def __init__(self, store: Callable[[], Awaitable[Store]], settings: RecallSettings, workspace: str) -> None:
+    def __init__(
+        self, store: Callable[[], Awaitable[Store]], settings: RecallSettings, workspace: str, topics: TopicSearch
+    ) -> None:
         self._store = store
         self._settings = settings
         self._workspace = workspace
+        self._topics = topics
 
     async def search(self, query: str, *, topic: str, limit: int) -> str:
         """Return matching findings, then turns, one line each, best first.
@@ -79,8 +81,8 @@ class HistorySource:
         """
         store = await self._store()
         caller = calling_turn()
-        own = await _lineage(store, caller.conversation_id)
-        mine, others = await self._ranges(store, topic, own) if topic else (None, None)
+        own = await lineage(store, caller.conversation_id)
+        mine, others, note = await self._ranges(store, topic, own) if topic else (None, None, "")
         # Neither the turn that asks nor those the model sees are answers.
         seen = {caller.turn_index, *caller.held}
         findings = await self._findings(store, query, own, seen, None if mine is None else {**mine, **(others or {})})
@@ -88,7 +90,8 @@ class HistorySource:
         own_hits = [hit for hit in own_hits if hit.turn_index not in seen]
         other_hits = await self._other_hits(store, query, limit, own, others)
         hits = [hit for hit in chain.from_iterable(zip_longest(own_hits, other_hits)) if hit is not None]
-        return "\n".join([*findings, *(_line(hit, own) for hit in hits)][:limit])
+        lines = [*findings, *(_line(hit, own) for hit in hits)][:limit]
+        return "\n".join([*([f"[{note}]"] if note and lines else []), *lines])
 
     async def open_turn(self, conversation: str, turn: int) -> str:
         """Return a turn as text.
@@ -130,22 +133,25 @@ class HistorySource:
         """Workspace other conversations must belong to, None for any."""
         return self._workspace if self._settings.scope == "workspace" else None
 
-    async def _ranges(self, store: Store, topic: str, own: dict[str, int]) -> tuple[Ranges, Ranges]:
-        """Return the turns about a topic, in this conversation and in others.
+    async def _ranges(self, store: Store, topic: str, own: dict[str, int]) -> tuple[Ranges, Ranges, str]:
+        """Return the turns about a topic, or about similar ones, in this conversation and in others, with a note.
 
         Raises:
             NotFoundError: There are none; the error lists the known topics.
         """
+        found: list[TopicTurns] = []
         mine: Ranges = {}
         for uuid in own:
             with contextlib.suppress(NotFoundError):
-                mine |= await store.topics.turns(topic, conversation_id=uuid)
+                found.append(await self._topics.turns(topic, conversation_id=uuid))
+                mine |= found[-1].ranges
         others: Ranges = {}
         if self._settings.scope != "none":
             with contextlib.suppress(NotFoundError):
-                others = await store.topics.turns(topic, workspace=self._scope)
+                found.append(await self._topics.turns(topic, workspace=self._scope))
+                others = found[-1].ranges
         if mine or others:
-            return mine, others
+            return mine, others, "" if any(turns.exact for turns in found) else found[0].note(topic)
         topics = [
             topic for uuid in own for topic in await store.topics.search(limit=NAMED_TOPICS, conversation_id=uuid)
         ]
@@ -193,7 +199,7 @@ class HistorySource:
         Raises:
             NotFoundError: It does not exist, or it may not be seen; the two cannot be told apart.
         """
-        own = await _lineage(store, calling_turn().conversation_id)
+        own = await lineage(store, calling_turn().conversation_id)
         unknown = NotFoundError(
             f"No conversation in your memory matches {ref!r}.", todo="Use an id that search_history returned."
         )
@@ -211,7 +217,7 @@ class HistorySource:
         return record
 
 
-async def _lineage(store: Store, conversation_id: str) -> dict[str, int]:
+async def lineage(store: Store, conversation_id: str) -> dict[str, int]:
     """Return the conversation and its ancestors by branching, each with the last of its turns that belongs to it."""
     found: dict[str, int] = {}
     last = 2**31

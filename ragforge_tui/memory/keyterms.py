@@ -6,16 +6,20 @@ deterministic.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from ragforge_tui.graph.store.topics import ProposedTopic, TopicLink, topic_key
+import msgspec
+
+from ragforge_tui.graph.store.topic_names import ProposedTopic, TopicLink, topic_key
 from ragforge_tui.memory.language import DAYS, MONTHS, STOP_WORDS
 
 _WORD = re.compile(r"[^\W_](?:[\w.+#/’'-]*[\w+#])?|_\w+")
 _ELISION = re.compile(r"^(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu)['’](?=\w)", re.I)
+_ELIDED_ARTICLE = re.compile(r"^[dl]['’](?=\w)", re.I)
 _POSSESSIVE = re.compile(r"['’]s$", re.I)
 _CONTRACTION = re.compile(r"^\w+(?:n['’]t|['’](?:m|re|ve|ll|d|s)|-(?:je|tu|ils?|elles?|on|nous|vous|ce|t-\w+))$", re.I)
 _PLACE = re.compile(r"/|\.[A-Za-z]\w{0,7}$|^[KMGT]i?B$")
@@ -31,12 +35,19 @@ _CALLED = re.compile(
     r"[^\W\d_a-zà-ÿ][\w'’-]+(?=\s*[,.!?…]|$)"
 )
 """A person addressed by name: the listener, not the subject."""
-_ARTICLES_TEXT = (
-    "a an the my your his her its our their this that these those some any each every no of in on at for with about "
-    "from into by to les le la l un une des du de d mon ma mes ton ta tes son sa ses notre nos votre vos leur leurs ce "
-    "cet cette ces au aux dans sur pour avec par en chaque der die das ein eine el los las una unos"
+_BEFORE_NOUNS_TEXT = (
+    "a an the my your his her its our their this these those some any each every no of in on at for with about from "
+    "into by les le la l un une des du de d mon ma mes ton ta tes son sa ses notre nos votre vos leur leurs ce cet "
+    "cette ces au aux dans sur pour avec par en chaque el los las una unos del al mi tu su il lo gli i uno nel nella "
+    "della di o os as um uma do da dos das no na het een"
 )
-_ARTICLES = frozenset(_ARTICLES_TEXT.split())
+_BEFORE_NOUNS = frozenset(_BEFORE_NOUNS_TEXT.split())
+"""Articles, possessives and prepositions."""
+_WITH_ARTICLES = frozenset({"en", "fr", "es", "it", "pt", "nl"})
+"""Languages in which an article before a word shows a noun."""
+_ADVERB = re.compile(r"(?<!mb|mi|pp|ma|ep|on|ta)ly$", re.I)
+_SHOWN_SHARE = 0.3
+"""Least share of a word's places that show a noun: "match" is seen once as "the match" and ten times as a verb."""
 _FEW_LETTERS = 3
 
 # Words of conversation, not of its subject.
@@ -63,6 +74,30 @@ _CHATTER_TEXT = (
     "themselves pic pics photo picture "
 )
 _CHATTER = frozenset(_CHATTER_TEXT.split())
+
+# Words that name something only together with another: "error" does not, "login error" does.
+_VAGUE_TEXT = (
+    "issue issues problem problems error errors bug bugs change changes modification modifications edit edits "
+    "update updates fix fixes code function functions method methods class classes module modules variable "
+    "variables value values name names type types field fields option options setting settings parameter parameters "
+    "argument arguments step steps command commands output result results request requests response responses "
+    "message messages text texts content contents data item items entry entries list lists object objects element "
+    "elements block blocks section sections page pages folder folders directory path paths key keys test tests case "
+    "cases check checks approach approaches solution solutions suggestion suggestions proposal instruction "
+    "instructions requirement requirements task tasks job detail details note notes comment comments version "
+    "versions original copy oldest newest latest current previous following rule rules reason end start stop begin "
+    "default user users project projects app application system program script scripts setup configuration config "
+    "implementation logic feature features import imports export log logs info warning warnings report reports each "
+    "other both such add none null true false summary answers answer constant tool tools eight minimal real vers "
+    "same different own whole entire above below nouveau nouvelle nouveaux nouvelles nouvel existant existante "
+    "exemple exemples erreur erreurs problème problèmes changement changements valeur valeurs texte textes liste "
+    "listes élément éléments contenu style styles étape étapes commande commandes résultat résultats réponse "
+    "réponses demande demandes ligne projet fonction fonctions méthode sortie complète suite ensemble manière façon "
+    "cas début fin fehler änderung änderungen wert werte seite seiten listen inhalt schritt schritte befehl befehle "
+    "ergebnis ergebnisse antwort antworten frage nachricht zeile zeilen projekt funktion funktionen methode ausgabe "
+    "beispiel beispiele fall ende anfang deutsch englisch"
+)
+_VAGUE = frozenset(_VAGUE_TEXT.split())
 _DATES = frozenset(
     name.casefold()
     for table in (MONTHS, DAYS)
@@ -155,41 +190,125 @@ def key_terms(texts: Sequence[str], language: str = "", limit: int = 4, preferre
 
 
 def _candidates(texts: Sequence[str], language: str) -> list[tuple[float, str]]:
+    """Return the possible subjects of the texts, each with a weight for its likelihood; repeated ones repeatedly."""
+    runs = {
+        text: [run for part in _CLAUSE.split(_CALLED.sub(", ", text)) for run in _runs(part, language)]
+        for text in dict.fromkeys(texts)
+    }
+    repeated = Counter(pair for of_text in runs.values() for run in of_text for pair in _pairs(run))
+    nouns = _nouns([run for of_text in runs.values() for run in of_text], repeated, language)
     candidates: list[tuple[float, str]] = []
     for text in texts:
         seen: Counter[str] = Counter()
-        for part in _CLAUSE.split(_CALLED.sub(", ", text)):
-            for phrase, weight in _phrases(part, language):
+        for run in runs[text]:
+            for phrase, weight in _named(run, nouns, repeated, language):
                 seen[phrase.casefold()] += 1
                 # A repetition within one text counts less than a phrase that several texts share.
                 candidates.append((weight / seen[phrase.casefold()], phrase))
     return candidates
 
 
-def _phrases(clause: str, language: str) -> list[tuple[str, float]]:
-    """Return names, identifiers and nouns after an article: the last word of each such run, and its last two."""
-    phrases: list[tuple[str, float]] = []
+class _Run(msgspec.Struct, frozen=True):
+    """Adjacent words of a clause that may name something.
+
+    Attributes:
+        determined: An article, a possessive or the like stands directly before the first word.
+        opens: The first word is the clause's first.
+    """
+
+    words: tuple[str, ...]
+    determined: bool
+    opens: bool
+
+
+def _runs(clause: str, language: str) -> Iterator[_Run]:
     meaningful = set(words(clause, language))
     run: list[str] = []
-    after_article = False
+    determined = opens = False
     first = True
     end = 0
+    before = ""
     for match in _WORD.finditer(clause):
         if _UNSPACED.search(match[0]):
-            phrases += [(term, 1.0) for term in _TERM.findall(match[0])]
+            yield from (_Run((term,), True, False) for term in _TERM.findall(match[0]))
             continue
-        word = _POSSESSIVE.sub("", _ELISION.sub("", match[0])).rstrip("-'’")
         elided = _ELISION.match(match[0]) is not None
-        if word in meaningful and _may_name(word) and (not run or match.start() - end == 1) and not (run and elided):
+        word = _POSSESSIVE.sub("", _ELISION.sub("", match[0])).rstrip("-'’")
+        fits = word in meaningful and _may_name(word)
+        if run and not (fits and match.start() - end == 1 and not elided):
+            yield _Run(tuple(run), determined, opens)
+            run = []
+        if fits:
+            if not run:
+                determined = before in _BEFORE_NOUNS or _ELIDED_ARTICLE.match(match[0]) is not None
+                opens = first
             run.append(word)
-            after_article = after_article or elided
-        else:
-            phrases += _named(run, after_article, first=first)
-            first = False
-            run = [word] if word in meaningful and _may_name(word) else []
-            after_article = elided or match[0].casefold() in _ARTICLES if not run else elided
+        first = False
+        before = match[0].casefold()
         end = match.end()
-    return phrases + _named(run, after_article, first=first)
+    if run:
+        yield _Run(tuple(run), determined, opens)
+
+
+def _nouns(runs: Sequence[_Run], repeated: Mapping[str, int], language: str) -> set[str]:
+    """Return the stems of the words that position or spelling shows to be nouns."""
+    if language and language not in _WITH_ARTICLES and language != "de":
+        return {stem(word) for run in runs for word in run.words}
+    shown: Counter[str] = Counter()
+    counted: Counter[str] = Counter()
+    for run in runs:
+        counted.update(stem(word) for word in run.words)
+        shown.update(
+            stem(word) for place, word in enumerate(run.words) if word[0].isupper() and (place or not run.opens)
+        )
+        head = _determined_head(run, repeated)
+        if language != "de" and head.islower():
+            shown[stem(head)] += 1
+    return {word for word, count in shown.items() if count >= counted[word] * _SHOWN_SHARE}
+
+
+def _determined_head(run: _Run, repeated: Mapping[str, int]) -> str:
+    """Return the noun that an article before a run belongs to, empty if it is not sure.
+
+    Of several words the last one may be a verb ("the office insists"), so only those that stand together repeatedly
+    are taken for one name.
+    """
+    if not run.determined:
+        return ""
+    place = 0
+    for pair in _pairs(run):
+        if repeated[pair] < 2:
+            break
+        place += 1
+    return run.words[place] if place or len(run.words) == 1 else ""
+
+
+def _pairs(run: _Run) -> Iterator[str]:
+    return (_form(f"{a} {b}") for a, b in itertools.pairwise(run.words))
+
+
+def _named(
+    run: _Run, nouns: Collection[str], repeated: Mapping[str, int], language: str
+) -> Iterator[tuple[str, float]]:
+    """Yield the names that a run may hold: identifiers, nouns, and nouns with the word before them."""
+    for place, word in enumerate(run.words):
+        if _IDENTIFIER.search(word):
+            yield word, 1.2
+            continue
+        if stem(word) not in nouns:
+            continue
+        determined = run.determined or place > 0
+        weight = 1.0 if determined else 0.8 if word[0].isupper() and not run.opens else 0.5
+        if word.casefold() not in _VAGUE:
+            yield word, weight
+        before = run.words[place - 1] if place else ""
+        if not before or _IDENTIFIER.search(before) or before.casefold() in _VAGUE:
+            continue
+        # Two words that meet once are often a subject and its verb, or two parts of the sentence.
+        if language == "de" and not before[0].isupper():
+            continue
+        if repeated[_form(f"{before} {word}")] > 1:
+            yield f"{before} {word}", weight
 
 
 def unspaced(text: str) -> bool:
@@ -202,23 +321,12 @@ def _may_name(word: str) -> bool:
         len(word) > 2
         and word.casefold() not in _DATES
         and not _PLACE.search(word)
+        and not _ADVERB.search(word)
+        and not word.startswith("_")
+        and not word.endswith("_")
         and len(_LETTER.findall(word)) > 2
         and (bool(_IDENTIFIER.search(word)) or not any(char.isdigit() for char in word))
     )
-
-
-def _named(run: list[str], after_article: bool, *, first: bool) -> list[tuple[str, float]]:
-    """Return the names a run of adjacent words may hold, each with a weight for its likelihood."""
-    if not run:
-        return []
-    head = run[-1]
-    if _IDENTIFIER.search(head):
-        return [(head, 2.0)]
-    noun = 1.0 if after_article else 0.8 if head[0].isupper() and not first else 0.3
-    names = [(head, noun)]
-    if len(run) > 1 and not _IDENTIFIER.search(run[-2]):
-        names.append((f"{run[-2]} {head}", noun))
-    return names
 
 
 def topics_of(

@@ -17,12 +17,32 @@ _EMPHASIS = re.compile(r"(\*\*\*|\*\*|~~)(?=\S)(.+?)(?<=\S)\1", re.S)
 _ITALIC = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*\n]+?)(?<=[^\s*])\*(?![\w*])")
 _TAG = re.compile(r"</?[a-zA-Z][^<>\n]{0,100}>")
 
+_CODE_LINE = re.compile(
+    r"""
+      [;{}]\s*$ | => | ^\W+$                                   # ends or brackets of a block, a table's rule
+    | ^\s*(?://|/\*|\*/|<[!/?]|<\w+[ >/]|\$[ ]|>>>|--->|@\w|\#include|\#!)
+    | ^\s*[+-]?\s*["']?[\w.$[\]]+["']?\s*[-+*/|&?:]?=\s*\S       # an assignment
+    | ^\s*[+-]?\s*["'][\w$.-]+["']\s*:\s                       # a pair of JSON
+    | ^\s*[+-]?\s*[\w.$]+\(.*\)[,;:]?\s*$                     # a call and nothing else
+    | ^\s*[+-]?\s*(?:async\ def|def|class|if|elif|for|while|with|except|return|function|func|fn)\b.*[:({]\s*$
+    | ^\s*(?:import|from)\ [\w.{}*, ]+(?:\ (?:from|import|as)\ \S.*)?$
+    | ^\s*(?:export|const|let|var|using|public|private|protected|static|pub|return|raise|throw|await)\ .*[({=;]
+    | ^\s*(?:CREATE|SELECT|INSERT|UPDATE|DELETE|ALTER|DROP)\ (?:[A-Z*]|\w+,)
+    | ^\s*at\ [\w.<>$]+\( | ^\s*(?:<{7}|={7}|>{7})
+    | ^(?:[A-Za-z]:\\|/)\S+$ | \b[A-Za-z]:\\\w
+    """,
+    re.X,
+)
+"""Line of code, output or a merge conflict outside of a fence, as users paste it."""
+_COMMENT_LINE = re.compile(r"^\s*(?:#|--|\*)\s")
 _END = re.compile(
     r"(?<=[.!?…])[\"'”’»)\]]*(?=\s)|(?<=[。！？])[」』”]*",
 )
 _ABBREVIATION = re.compile(
     r"\b(?:[A-Z]|e\.g|i\.e|etc|vs|cf|approx|nos?|fig|Mrs?|Ms|Dr|Prof|St|Jr|Mme|p\. ?ex|env|ex|z\.B|bzw|ca|Nr|Sra?)\.$"
 )
+_ORDINAL = re.compile(r"(?:^|[^\w.,:])\d{1,2}\.$")
+"""Number of a list or day of a month ("31. Oktober"), unless it ends the text."""
 _OPENER = re.compile(
     r"^(?:(?:yes|yeah|yep|no|nope|ok|okay|so|well|wow|oh|ah|hey|hi|hello|thanks|thank you|sure|of course|great|right|"
     r"absolutely|definitely|actually|honestly|also|and|but|oui|non|alors|eh bien|bon|merci|bonjour|salut|d['’]accord|"
@@ -64,7 +84,19 @@ _LISTED = 3
 
 def user_prose(text: str) -> str:
     """Return the user's text without code blocks, one paragraph a line; other marks may be intended and stay."""
-    return _lines(_BULLET.sub("", FENCE.sub("\n", text)))
+    return _lines(_BULLET.sub("", _without_code(FENCE.sub("\n", text))))
+
+
+def _without_code(text: str) -> str:
+    """Return a text without lines of code outside of fences and the comments next to them; the text if all is code."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    code = [_CODE_LINE.search(line) is not None for line in lines]
+    kept = [
+        line
+        for place, line in enumerate(lines)
+        if not code[place] and not (_COMMENT_LINE.match(line) and any(code[max(0, place - 1) : place + 2]))
+    ]
+    return "\n".join(kept) if kept else text
 
 
 def strip_markdown(text: str) -> str:
@@ -201,7 +233,7 @@ def _split(line: str) -> list[str]:
     start = 0
     for match in _END.finditer(line):
         piece = line[start : match.end()].strip()
-        if _ABBREVIATION.search(piece):
+        if _ABBREVIATION.search(piece) or (_ORDINAL.search(piece) and line[match.end() :].strip()):
             continue
         if piece:
             pieces.append(piece)

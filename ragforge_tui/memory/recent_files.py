@@ -73,10 +73,16 @@ class RecentFiles:
         self._files: list[AccessedFile] = []
         self._packed: dict[int, PackedFiles] = {}
 
-    def load(self, files: Iterable[AccessedFile]) -> None:
-        """Set the stored files of the turns before those that are noted (`Store.accessed_files(before=…)`)."""
+    def load(self, files: Iterable[AccessedFile], mentions: Iterable[Turn] = ()) -> None:
+        """Set the files of the turns before those that are noted, as the store returns them.
+
+        Args:
+            files: Files that tools accessed.
+            mentions: Turns whose questions may mention a file.
+        """
         relevant = self._filter()
-        self._loaded = [file for file in files if relevant(file)]
+        mentioned = (file for turn in mentions for file in self._mentioned(turn))
+        self._loaded = [file for file in (*files, *mentioned) if relevant(file)]
         self._changed()
 
     def note(self, turn: Turn) -> None:

@@ -6,25 +6,27 @@ block represents the older ones: recalled findings, summaries and turns, the fir
 summaries, earlier queries, recent files, topics. No text is sent twice. Used by conversation/.
 
 The shares of the sections are the project's own choice: the goal 5 %, the frontier of the summaries as much as it needs
-up to 25 %, recent files 5 %, topics 2 %, earlier queries 5 %, recalled turns 25 %, each up to a number of tokens; what
-they do not take goes to the newest turns. The frontier may exceed its share by what the turns sent leave free.
+up to 25 %, code 10 %, recent files 5 %, topics 2 %, earlier queries 5 %, recalled turns 25 %, each up to a number of
+tokens; what they do not take goes to the newest turns. The frontier may exceed its share by what the turns sent leave
+free.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable
-from datetime import date, datetime
+from collections.abc import Awaitable, Callable
 from typing import Literal
 
 import msgspec
 
 from ragforge_tui.llm.tokens import CHARS_PER_TOKEN
+from ragforge_tui.memory.context.code import code_section
 from ragforge_tui.memory.context.history_window import MESSAGE_TOKENS, HistoryWindow, Limits, Past, tokens_of
 from ragforge_tui.memory.context.sections import (
     BEFORE_PAST,
     BLOCK_VERSION,
+    CODE_SECTION,
     ENVIRONMENT_SECTION,
     NOTE_SECTION,
     PAST_SECTION,
@@ -33,7 +35,9 @@ from ragforge_tui.memory.context.sections import (
     TOOLS_SECTION,
     block_text,
     cache_marks,
+    day_of,
     files_section,
+    finding_text,
     findings_section,
     frontier_section,
     goal_section,
@@ -48,9 +52,10 @@ from ragforge_tui.memory.context.sections import (
     without_told,
 )
 from ragforge_tui.memory.context.truncation import tokens_in
-from ragforge_tui.memory.history import ChatMessage, without_graph
+from ragforge_tui.memory.history import ChatMessage, has_reasoning, message_text, without_graph
 from ragforge_tui.memory.recall import Recall, Recalled
-from ragforge_tui.settings.schema import MemorySettings
+from ragforge_tui.settings.schema import MemorySettings, RecentSettings
+from ragforge_tui.shared.code_records import Scope
 from ragforge_tui.shared.records import ContextItem, ContextRecord, ContextSection, Message, Summary, Turn, now
 
 ANSWER_TOKENS = 4_096
@@ -65,6 +70,7 @@ MOST_PAST_SHARE = 2 / 3
 SHARES = {
     "goal": (0.05, 1_000),
     "frontier": (0.25, 10_000),
+    CODE_SECTION: (0.10, 1_500),
     "files": (0.05, 1_000),
     "topics": (0.02, 200),
     "queries": (0.05, 1_200),
@@ -74,14 +80,23 @@ SHARES = {
 RECALL_SHARE = 0.25
 REPRESENTED_TURNS = 2
 """Newest turns that are always sent, whatever the strategy."""
+REASONED_TURNS = 2
+"""Newest turns that are sent with the model's reasoning, to models that take it."""
 REPRESENTED_TOKENS = 100
 """Reserved for these turns before any section."""
 FRAME_TOKENS = 120
 """The block's opening and closing lines and the separators of its sections, with some margin."""
 QUERIES = 20
-ORDER = ("findings", "summaries", "recalled", "goal", "frontier", "queries", "files", "topics")
+ORDER = ("findings", "summaries", "recalled", CODE_SECTION, "goal", "frontier", "queries", "files", "topics")
 """Order of the block's sections: what matches the message first, then how the conversation went."""
 FINDINGS_TOKENS = 500
+FALLBACK_TOKENS = 2_000
+"""Most tokens of the summaries sent while the graph is unavailable."""
+
+Strategy = Literal["hybrid", "recent", "relevant"]
+
+FindCode = Callable[[str], Awaitable[list[Scope]]]
+"""Returns the scopes that matter for a message, best first, within the time that a request may wait for them."""
 
 
 class SystemPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,6 +128,7 @@ class ContextInputs(msgspec.Struct, kw_only=True):
         first_message: The user's first message, None if there is none.
         files: Renders the recently accessed files within a number of tokens; empty if there are none.
         overhead: Tokens of the tools' schemas.
+        reasoning: Whether the model takes back the reasoning of its newest turns.
     """
 
     conversation_id: str
@@ -121,11 +137,45 @@ class ContextInputs(msgspec.Struct, kw_only=True):
     model: str
     window: int
     overhead: int = 0
+    reasoning: bool = False
     system: list[SystemPart]
     turns: list[Turn]
     first_message: Message | None = None
     summaries: list[Summary] = []
     files: Callable[[int], str] = lambda tokens: ""
+
+
+class ContextOptions(msgspec.Struct, kw_only=True, frozen=True):
+    """Choices for one context in place of the settings; None leaves a setting as it is.
+
+    Attributes:
+        recent_messages: Most messages of newest turns; turns are sent whole, and at least one unless it is 0.
+        relevant_turns: Most recalled turns.
+        summaries: Whether to send what summaries hold: summaries, findings and topics.
+    """
+
+    strategy: Strategy | None = None
+    recent_messages: int | None = None
+    relevant_turns: int | None = None
+    summaries: bool = True
+
+    def settings(self, settings: MemorySettings) -> MemorySettings:
+        """Return the settings with the chosen strategy, and without limits that a choice replaces."""
+        if self.recent_messages is not None:
+            settings = msgspec.structs.replace(settings, max_context_messages=None, recent=RecentSettings())
+        if self.strategy is not None:
+            recall = msgspec.structs.replace(settings.recall, strategy=self.strategy)
+            settings = msgspec.structs.replace(settings, recall=recall)
+        return settings
+
+    def inputs(self, inputs: ContextInputs) -> ContextInputs:
+        """Return the material without what is not to be sent."""
+        turns = inputs.turns
+        if self.recent_messages is not None:
+            turns = _newest(turns, self.recent_messages)
+        elif self.strategy == "relevant":
+            turns = turns[-REPRESENTED_TURNS:]
+        return msgspec.structs.replace(inputs, turns=turns, summaries=inputs.summaries if self.summaries else [])
 
 
 class BuiltContext(msgspec.Struct, frozen=True):
@@ -171,12 +221,13 @@ class BuiltContext(msgspec.Struct, frozen=True):
 
 
 class _Draft(msgspec.Struct, kw_only=True):
-    """Context under construction. `reserved` tokens are for the sections that are filled last."""
+    """Context under construction. `reserved` and `code_tokens` are for the sections that are filled last."""
 
     budget: Budget
     past: Past
     sent: set[int]
     reserved: int = 0
+    code_tokens: int = 0
     recall_tokens: int = 0
     frontier: ContextSection | None = None
     files: ContextSection | None = None
@@ -186,7 +237,7 @@ class _Draft(msgspec.Struct, kw_only=True):
     def used(self) -> int:
         """Tokens that are taken or reserved."""
         taken = sum(section.tokens for section in (self.frontier, self.files, self.topics) if section)
-        return FRAME_TOKENS + self.past.tokens + self.reserved + taken
+        return FRAME_TOKENS + self.past.tokens + self.reserved + self.code_tokens + taken
 
 
 class ContextBuilder:
@@ -196,25 +247,55 @@ class ContextBuilder:
         self._settings = settings
         self._past = HistoryWindow()
 
-    async def build(self, inputs: ContextInputs, recall: Recall | None = None) -> BuiltContext:
+    async def build(
+        self,
+        inputs: ContextInputs,
+        recall: Recall | None = None,
+        code: FindCode | None = None,
+        options: ContextOptions | None = None,
+    ) -> BuiltContext:
         """Return the context of a new message. Counting and cutting run in a thread.
 
         Args:
             recall: None if there is nothing to recall from.
+            code: None if the workspace has no index of its code.
+            options: Choices for this context alone, which leave the choice of turns for later requests unchanged.
         """
-        draft = await asyncio.to_thread(self._draft, inputs)
-        recalled = None
-        if recall is not None and draft.recall_tokens > 0:
-            recalled = await recall.for_context(
-                inputs.text,
-                exclude=draft.sent,
-                max_tokens=draft.recall_tokens,
-                own=not draft.past.complete,
-                exclude_summaries={item.source for item in draft.frontier.items} if draft.frontier else (),
+        if options is not None:
+            return await ContextBuilder(options.settings(self._settings))._build(
+                options.inputs(inputs), recall, code, options
             )
-        return await asyncio.to_thread(self._assemble, inputs, draft, recalled)
+        return await self._build(inputs, recall, code, ContextOptions())
 
-    def _draft(self, inputs: ContextInputs) -> _Draft:
+    async def _build(
+        self, inputs: ContextInputs, recall: Recall | None, code: FindCode | None, options: ContextOptions
+    ) -> BuiltContext:
+        finding = asyncio.ensure_future(code(inputs.text)) if code is not None else None
+        try:
+            draft = await asyncio.to_thread(self._draft, inputs, with_code=code is not None)
+            recalled = await self._recalled(inputs, draft, recall, options)
+            scopes = await finding if finding is not None else []
+        finally:
+            if finding is not None:
+                finding.cancel()
+        return await asyncio.to_thread(self._assemble, inputs, draft, recalled, scopes)
+
+    async def _recalled(
+        self, inputs: ContextInputs, draft: _Draft, recall: Recall | None, options: ContextOptions
+    ) -> Recalled | None:
+        if recall is None or draft.recall_tokens <= 0:
+            return None
+        return await recall.for_context(
+            inputs.text,
+            exclude=draft.sent,
+            max_tokens=draft.recall_tokens,
+            own=not draft.past.complete,
+            exclude_summaries={item.source for item in draft.frontier.items} if draft.frontier else (),
+            most=options.relevant_turns,
+            summaries=options.summaries,
+        )
+
+    def _draft(self, inputs: ContextInputs, *, with_code: bool) -> _Draft:
         """Build everything except the recalled sections, which depend on what is sent anyway."""
         parts = sum(tokens_in(part.text) for part in inputs.system if part.kind != "tools")
         stable = inputs.overhead + tokens_in(inputs.text) + parts
@@ -228,12 +309,16 @@ class ContextBuilder:
         later = budget.share("goal") + budget.share("queries")
         recall = self._settings.recall
         recalled = 0 if recall.strategy == "recent" else min(recall.max_tokens, int(budget.total * RECALL_SHARE))
-        left = budget.total - FRAME_TOKENS - recalled
-        days = {turn.turn_index: _day(turn.messages[0].timestamp) for turn in inputs.turns}
+        code = budget.share(CODE_SECTION) if with_code else 0
+        left = budget.total - FRAME_TOKENS - recalled - code
+        days = {turn.turn_index: day_of(turn.messages[0].timestamp) for turn in inputs.turns}
         represented = frontier_section(frontier, budget.share("frontier"), days).tokens
         sections = files.tokens + topics.tokens + later + represented
         past = self._past.choose(inputs.turns, self._limits(inputs, left, left - sections))
-        draft = _Draft(budget=budget, past=past, sent={sent.turn.turn_index for sent in past.turns})
+        if not inputs.turns and inputs.turn_index > 1:
+            past = Past([], complete=False)
+        sent = {sent.turn.turn_index for sent in past.turns}
+        draft = _Draft(budget=budget, past=past, sent=sent, code_tokens=code)
         if not past.complete:
             # While all turns are sent, files and topics would repeat them.
             draft.files, draft.topics = files, topics
@@ -265,18 +350,28 @@ class ContextBuilder:
             else inputs.turn_index,
             turns=turns and max(turns, REPRESENTED_TURNS),
             messages=memory.max_context_messages,
+            reasoned=frozenset(
+                turn.turn_index
+                for turn in inputs.turns[-REASONED_TURNS:]
+                if inputs.reasoning and _reasoned_by(turn, inputs.model)
+            ),
         )
 
-    def _assemble(self, inputs: ContextInputs, draft: _Draft, recalled: Recalled | None) -> BuiltContext:
-        sections: list[ContextSection] = []
-        if recalled is not None:
-            turns = recalled_section(recalled)
-            left = draft.budget.total - draft.used - turns.tokens
-            findings = findings_section(recalled.findings, min(FINDINGS_TOKENS, left))
-            sections += [findings, recalled_summaries_section(recalled.summaries, left - findings.tokens), turns]
+    def _assemble(
+        self, inputs: ContextInputs, draft: _Draft, recalled: Recalled | None, scopes: list[Scope]
+    ) -> BuiltContext:
+        past_sent = (message for sent in draft.past.turns for message in sent.messages)
+        sections = [code_section(scopes, draft.code_tokens, past_sent)]
         if draft.frontier:
             whole = {turn.turn_index for turn in recalled.turns if turn.own and not turn.cut} if recalled else set()
             sections.append(without_told(draft.frontier, draft.sent | whole))
+        if recalled is not None:
+            turns = recalled_section(recalled)
+            left = draft.budget.total - draft.used - turns.tokens
+            told = "\n".join(item.text for section in sections for item in section.items)
+            untold = [finding for finding in recalled.findings if finding_text(finding.finding) not in told]
+            findings = findings_section(untold, min(FINDINGS_TOKENS, left))
+            sections += [findings, recalled_summaries_section(recalled.summaries, left - findings.tokens), turns]
         if self._settings.enabled and not draft.past.complete:
             sections += self._goal_and_queries(inputs, draft, recalled)
         sections += [section for section in (draft.files, draft.topics) if section]
@@ -312,9 +407,22 @@ class ContextBuilder:
         ]
 
 
+def _reasoned_by(turn: Turn, model: str) -> bool:
+    """Return whether this model wrote all replies of a turn, and reasoned: another model's thoughts are not its own."""
+    replies = [message for message in turn.messages if message.role == "assistant" and message.state != "superseded"]
+    return all(reply.model == model for reply in replies) and any(has_reasoning(reply) for reply in replies)
+
+
 def without_memory(inputs: ContextInputs) -> BuiltContext:
     """Return the context to send while the graph is unavailable: all messages if few, else the first and last nine."""
-    past = without_graph(inputs.turns)
+
+    def summarised(first: int, last: int) -> str:
+        frontier = [s for s in inputs.summaries if not s.parent and s.start_turn_index <= last]
+        older = [summary for summary in frontier if summary.end_turn_index >= first]
+        section = frontier_section(older, min(FALLBACK_TOKENS, inputs.window // 8), {})
+        return "\n".join(item.text for item in section.items)
+
+    past = without_graph(inputs.turns, summarised)
     items = [ContextItem(kind="note", role=m["role"], tokens=tokens_of([m]), text=m["content"]) for m in past]
     tokens = sum(item.tokens for item in items)
     section = ContextSection(name=PAST_SECTION, title=TITLES[PAST_SECTION], tokens=tokens, items=items)
@@ -330,6 +438,18 @@ def without_memory(inputs: ContextInputs) -> BuiltContext:
     )
     record.digest = digest_of(request_parts(record, past))
     return BuiltContext(record, past)
+
+
+def _newest(turns: list[Turn], messages: int) -> list[Turn]:
+    """Return the newest turns that have at most so many messages together, and at least one turn."""
+    kept: list[Turn] = []
+    count = 0
+    for turn in reversed(turns[-messages:] if messages else []):
+        count += sum(message.state != "superseded" for message in turn.messages)
+        if kept and count > messages:
+            break
+        kept.append(turn)
+    return kept[::-1]
 
 
 def digest_of(messages: list[ChatMessage]) -> str:
@@ -365,7 +485,7 @@ def _part_section(name: str, parts: list[SystemPart]) -> ContextSection:
 def _past_section(past: Past) -> ContextSection:
     """Return the section of the past; the first turn of each day but today is told with its day."""
     items = []
-    day = _day(now())
+    day = day_of(now())
     for sent in past.turns:
         item = ContextItem(
             kind="message",
@@ -374,18 +494,14 @@ def _past_section(past: Past) -> ContextSection:
             form=sent.form,
             positions=sent.positions,
             tokens=sent.tokens,
-            text="\n".join(message["content"] for message in sent.messages if message["content"]),
+            text="\n".join(filter(None, map(message_text, sent.messages))),
         )
-        if day != (day := _day(sent.turn.messages[0].timestamp)):
+        if day != (day := day_of(sent.turn.messages[0].timestamp)):
             item.title = f"{day:%A, %Y-%m-%d}"
             item.tokens += tokens_in(item.title) + MESSAGE_TOKENS
         items.append(item)
     tokens = sum(item.tokens for item in items)
     return ContextSection(name=PAST_SECTION, title=TITLES[PAST_SECTION], tokens=tokens, items=items)
-
-
-def _day(moment: datetime) -> date:
-    return moment.astimezone().date()
 
 
 class Budget(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ragforge_tui.memory.recall.keys import MAX_PATHS, RESULT_EDGE_CHARS, indexable, quoted
-from ragforge_tui.shared.records import ContextSection, ToolCall, Turn
+from ragforge_tui.shared.records import ContextSection, Summary, ToolCall, Turn
 from ragforge_tui.shared.tool_calls import USUAL_ARGUMENTS, main_argument, result_text, tool_info
 
 _OPENING = (
@@ -41,6 +41,11 @@ def _section_text(section: ContextSection) -> str:
             lines.append(f"# {item.date.day} {item.date:%B %Y}{other}")
         lines.append(f"[t{item.turn_index}] {item.text}")
     return "\n".join(lines)
+
+
+def earlier_summary_text(summary: Summary) -> str:
+    """Return both parts of a summary on one line each, without findings and files."""
+    return "\n".join(part for part in (summary.conversation_summary, summary.actions_summary) if part)
 
 
 def earlier_turn_text(turn: Turn) -> str:

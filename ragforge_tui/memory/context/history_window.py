@@ -14,9 +14,10 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from ragforge_tui.llm import PROVIDER_STATE, count_tokens
+from ragforge_tui.llm import PAST_REASONING, PROVIDER_STATE, count_tokens
 from ragforge_tui.llm.tokens import CHARS_PER_TOKEN
 from ragforge_tui.memory.context.turn_formats import (
+    REASONED,
     RESULT_CHARS,
     SHORT,
     WHOLE,
@@ -71,7 +72,7 @@ class Past(msgspec.Struct, frozen=True):
     @property
     def whole(self) -> bool:
         """True if all turns are sent unshortened."""
-        return self.complete and all(sent.form == WHOLE for sent in self.turns)
+        return self.complete and all(sent.form in (WHOLE, REASONED) for sent in self.turns)
 
     @property
     def tokens(self) -> int:
@@ -87,6 +88,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         covered: Index of the newest turn with a summary.
         turns: Number of turns once older ones are left out; None for as many as fit.
         messages: Number of messages; None for as many as fit.
+        reasoned: Indexes of the turns that are sent with the model's reasoning, as long as all turns fit with it.
     """
 
     complete: int
@@ -94,6 +96,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     covered: int = 0
     turns: int | None = None
     messages: int | None = None
+    reasoned: frozenset[int] = frozenset()
 
 
 class HistoryWindow:
@@ -114,8 +117,11 @@ class HistoryWindow:
             self._forms, self._start, self._limit = {}, 0, 0
         # A turn of which only the first and last message were sent may fit in a larger form by now.
         self._forms = {index: form for index, form in self._forms.items() if not form.startswith("text:")}
-        chosen = _Choice(self, [turn for turn in turns if turn.turn_index >= self._start], self._forms)
+        candidates = [turn for turn in turns if turn.turn_index >= self._start]
+        chosen = _Choice(self, candidates, self._forms, limits.reasoned)
         complete = len(chosen.turns) == len(turns) and (not turns or turns[0].turn_index == 1)
+        if limits.reasoned and not chosen.fits(limits, complete=complete):
+            chosen = _Choice(self, candidates, self._forms)
         if not chosen.fits(limits, complete=complete):
             complete = chosen.shorten(limits, complete=complete)
             self._forms, self._limit = chosen.forms, limits.complete
@@ -138,14 +144,17 @@ class HistoryWindow:
 class _Choice:
     """Turns and forms while they are shortened."""
 
-    def __init__(self, window: HistoryWindow, turns: list[Turn], forms: dict[int, str]) -> None:
+    def __init__(
+        self, window: HistoryWindow, turns: list[Turn], forms: dict[int, str], reasoned: frozenset[int] = frozenset()
+    ) -> None:
         self.turns = turns
+        self._reasoned = reasoned
         self.forms = dict(forms)
         self._count = window.count
         self._tokens = sum(window.count(turn, self.form(turn)) for turn in turns)
 
     def form(self, turn: Turn) -> str:
-        return self.forms.get(turn.turn_index, WHOLE)
+        return self.forms.get(turn.turn_index, REASONED if turn.turn_index in self._reasoned else WHOLE)
 
     def fits(self, limits: Limits, *, complete: bool) -> bool:
         """Return whether the turns may be sent like this."""
@@ -262,4 +271,5 @@ def _tokens(message: ChatMessage) -> int:
     written = "".join(call["function"]["name"] + call["function"]["arguments"] for call in calls)
     # Providers count reasoning sent back by its text, which signatures stand for; an estimate is enough.
     state = len(str(message.get(PROVIDER_STATE) or "")) // CHARS_PER_TOKEN
-    return MESSAGE_TOKENS + count_tokens(message["content"] or "") + count_tokens(written) + state
+    texts = (message["content"], written, message.get(PAST_REASONING))
+    return MESSAGE_TOKENS + sum(count_tokens(text) for text in texts if text) + state

@@ -12,13 +12,23 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from itertools import takewhile
+from typing import NamedTuple
 
 from ragforge_tui.graph.store.topics import shown_topics
 from ragforge_tui.memory.context.truncation import cut_to, left_out, locate, tokens_in
 from ragforge_tui.memory.history import ChatMessage
 from ragforge_tui.memory.recall import Recalled, RecalledFinding, RecalledSummary, RecalledTurn, render_turns
 from ragforge_tui.memory.recall.packing import CUT_MARK
-from ragforge_tui.shared.records import ContextItem, ContextItemKind, ContextRecord, ContextSection, Message, Summary
+from ragforge_tui.shared.records import (
+    ContextItem,
+    ContextItemKind,
+    ContextRecord,
+    ContextSection,
+    Finding,
+    Message,
+    Summary,
+    now,
+)
 from ragforge_tui.shared.sanitize import fenced
 from ragforge_tui.shared.truncation import cut_middle
 
@@ -35,6 +45,7 @@ TOOLS_SECTION = "tools"
 ENVIRONMENT_SECTION = "environment"
 PAST_SECTION = "past"
 NOTE_SECTION = "note"
+CODE_SECTION = "code"
 BEFORE_PAST = (SYSTEM_SECTION, TOOLS_SECTION, ENVIRONMENT_SECTION)
 """Sections before the past turns, in this order."""
 PERSONA_PART = "persona"
@@ -51,12 +62,19 @@ TITLES = {
     "findings": "What was decided and found",
     "summaries": "Summaries that may matter",
     "recalled": "Earlier turns that may matter",
+    CODE_SECTION: "Code of the workspace that may matter",
     "files": "Recently accessed files",
     "topics": "Topics of this conversation",
     "queries": "What the user asked before the turns above",
 }
 SAID = "said"
 """Form of a recalled turn: what was said, a line for each call. Without it, as in earlier versions, with results."""
+DETAILED = "detailed"
+"""Form of a summary with findings, files, level and age. Without it, as in earlier versions, it has both parts only."""
+SUMMARY_DETAILS = (4, 2, 1)
+"""Numbers of a summary's parts that are sent, one after the other until all summaries fit."""
+FILES_NAMED = 8
+KIND_NAMES = {"open": "still open"}
 KEPT = "kept"
 """Form of an item whose text cannot be rebuilt from its source and is stored."""
 FEWEST_CUT_TOKENS = 16
@@ -75,13 +93,16 @@ def heading_tokens(name: str) -> int:
 
 def goal_section(first: Message | None, share: int) -> ContextSection:
     """Return the section with the user's first message."""
-    return _fill("goal", share, [] if first is None else [(_message_item("goal", first), first.content)])
+    return _fill("goal", share, [] if first is None else [_Candidate(_message_item("goal", first), first.content)])
 
 
 def queries_section(messages: Sequence[Message], share: int) -> ContextSection:
     """Return the section with the start of the user's newest messages that fit, in order of time."""
     section = _fill(
-        "queries", share, [(_message_item("query", m), m.content) for m in reversed(messages)], each=QUERY_TOKENS
+        "queries",
+        share,
+        [_Candidate(_message_item("query", m), m.content) for m in reversed(messages)],
+        each=QUERY_TOKENS,
     )
     section.items.reverse()
     return section
@@ -90,19 +111,23 @@ def queries_section(messages: Sequence[Message], share: int) -> ContextSection:
 def frontier_section(frontier: Sequence[Summary], share: int, days: Mapping[int, date]) -> ContextSection:
     """Return the section with the summaries of all older turns.
 
-    If not all fit, none tells its actions, which matter least; if that is not enough, the highest levels win, and of
-    one level the newest, which may correct the older ones.
+    If not all fit, none names its files and actions, which matter least, then none its findings; if that is not enough,
+    the highest levels win, and of one level the newest, which may correct the older ones.
 
     Args:
         days: Days of turns by their index, as far as they are known.
     """
     ranked = sorted(frontier, key=lambda s: (-s.level, -s.start_turn_index))
-    candidates = [(summary_item(summary), summary_text(summary)) for summary in ranked]
-    for item, _ in candidates:
-        item.title = str(days.get(item.turn_index, ""))
-    section = _fill("frontier", share, candidates)
-    if section.left_out or any(item.cut for item in section.items):
-        section = _fill("frontier", share, candidates, first_line=True)
+    for detail in SUMMARY_DETAILS:
+        candidates = []
+        for summary in ranked:
+            item = summary_item(summary, days.get(summary.end_turn_index))
+            item.title = str(days.get(summary.start_turn_index, ""))
+            candidates.append(_Candidate(item, summary_text(summary), len(summary_text(summary, detail))))
+        section = _fill("frontier", share, candidates)
+        wanted = sum(len(candidate.text) - candidate.most for candidate in candidates)
+        if not section.left_out and sum(item.cut for item in section.items) == wanted:
+            break
     section.items.sort(key=lambda item: item.turn_index)
     return section
 
@@ -112,19 +137,19 @@ def files_section(render: Callable[[int], str], share: int) -> ContextSection:
     tokens = share - heading_tokens("files")
     text = render(tokens) if tokens > 0 else ""
     item = ContextItem(kind="file", tokens=tokens_in(text), text=text)
-    return _section("files", share, [item] if text else [], 0)
+    return section_of("files", share, [item] if text else [], 0)
 
 
 def topics_section(summaries: Iterable[Summary], share: int) -> ContextSection:
     """Return the section with the topics that the conversation's summaries name most often."""
     names = shown_topics(summaries)[:TOPICS_NAMED]
-    return _fill("topics", share, [(ContextItem(kind="topic", title=name), name) for name in names])
+    return _fill("topics", share, [_Candidate(ContextItem(kind="topic", title=name), name) for name in names])
 
 
 def recalled_section(recalled: Recalled) -> ContextSection:
     """Return the section with recalled turns, as recall packed them."""
     items = [_recalled_item(turn, recalled.source_of(turn)) for turn in recalled.turns]
-    section = _section("recalled", 0, items, 0)
+    section = section_of("recalled", 0, items, 0)
     if items:
         section.tokens = heading_tokens("recalled") + recalled.tokens
     return section
@@ -155,15 +180,15 @@ def findings_section(findings: Sequence[RecalledFinding], share: int) -> Context
         item.turn_index = min(finding.turns, default=recalled.summary.start_turn_index)
         item.last_turn = max(finding.turns, default=recalled.summary.end_turn_index)
         item.date = recalled.summary.created_at
-        kind = {"open": "still open: "}.get(finding.kind, f"{finding.kind}: " if finding.kind else "")
-        candidates.append((item, kind + finding.text))
+        candidates.append(_Candidate(item, finding_text(finding)))
     return _fill("findings", share, candidates)
 
 
 def recalled_summaries_section(summaries: Sequence[RecalledSummary], share: int) -> ContextSection:
     """Return the section with relevant summaries beyond the frontier, in order of score, as far as they fit."""
     candidates = [
-        (_from(recalled, summary_item(recalled.summary)), summary_text(recalled.summary)) for recalled in summaries
+        _Candidate(_from(recalled, summary_item(recalled.summary)), summary_text(recalled.summary))
+        for recalled in summaries
     ]
     return _fill("summaries", share, candidates)
 
@@ -179,11 +204,15 @@ def _from(recalled: RecalledFinding | RecalledSummary, item: ContextItem) -> Con
 def without_told(section: ContextSection, told: Collection[int]) -> ContextSection:
     """Return a section of summaries without those whose turns are all told in full."""
     items = [item for item in section.items if any(n not in told for n in range(item.turn_index, item.last_turn + 1))]
-    return _section(section.name, section.budget, items, section.left_out)
+    return section_of(section.name, section.budget, items, section.left_out)
 
 
-def summary_item(summary: Summary) -> ContextItem:
-    """Return a summary as an item without its text."""
+def summary_item(summary: Summary, ended: date | None = None) -> ContextItem:
+    """Return a summary as an item without its text.
+
+    Args:
+        ended: Day of its last turn; the day it was made if that is not known.
+    """
     return ContextItem(
         kind="summary",
         source=summary.uuid,
@@ -191,38 +220,72 @@ def summary_item(summary: Summary) -> ContextItem:
         last_turn=summary.end_turn_index,
         level=summary.level,
         date=summary.created_at,
+        form=DETAILED,
+        age=_age(ended or day_of(summary.created_at)),
     )
 
 
-def summary_text(summary: Summary) -> str:
-    """Return both parts of a summary on one line each."""
-    return "\n".join(part for part in (summary.conversation_summary, summary.actions_summary) if part)
+def _age(day: date) -> str:
+    """Return how long ago a day was, in the words of a label."""
+    days = (day_of(now()) - day).days
+    if days < 2:
+        return "yesterday" if days == 1 else "today"
+    for unit, length in (("year", 365), ("month", 30), ("week", 7)):
+        if days >= 2 * length:
+            return f"{days // length} {unit}s ago"
+    return f"{days} days ago"
+
+
+def day_of(moment: datetime) -> date:
+    """Return the day of a moment where the user is."""
+    return moment.astimezone().date()
+
+
+def summary_text(summary: Summary, detail: int = SUMMARY_DETAILS[0]) -> str:
+    """Return a summary with its first `detail` parts, a line each: conversation, findings, actions, files."""
+    findings = "; ".join(
+        f"{finding_text(finding)} [{', '.join(f't{turn}' for turn in finding.turns)}]"
+        for finding in summary.key_findings
+    )
+    parts = (
+        summary.conversation_summary,
+        f"Findings: {findings}" if findings else "",
+        f"Actions: {summary.actions_summary}" if summary.actions_summary else "",
+        f"Files: {', '.join(summary.files_mentioned[:FILES_NAMED])}" if summary.files_mentioned else "",
+    )
+    return "\n".join(" ".join(part.split()) for part in parts[:detail] if part)
+
+
+def finding_text(finding: Finding) -> str:
+    """Return a finding on one line, after its kind."""
+    kind = f"{KIND_NAMES.get(finding.kind, finding.kind)}: " if finding.kind else ""
+    return kind + " ".join(finding.text.split())
 
 
 def _message_item(kind: ContextItemKind, message: Message) -> ContextItem:
     return ContextItem(kind=kind, source=message.uuid, turn_index=message.turn_index, date=message.timestamp)
 
 
-def _fill(
-    name: str,
-    share: int,
-    candidates: list[tuple[ContextItem, str]],
-    *,
-    each: int | None = None,
-    first_line: bool = False,
-) -> ContextSection:
+class _Candidate(NamedTuple):
+    """Item that may be sent, its source's text, and how many characters of it at most (-1 for all)."""
+
+    item: ContextItem
+    text: str
+    most: int = -1
+
+
+def _fill(name: str, share: int, candidates: list[_Candidate], *, each: int | None = None) -> ContextSection:
     """Return a section with as many candidates as the share allows, in the order given, the last one cut.
 
     Args:
         each: Most tokens of one.
-        first_line: Take the first line of each only.
     """
     left = share - heading_tokens(name)
     items: list[ContextItem] = []
-    for item, source in candidates:
+    for item, source, most in candidates:
         allowed = left if each is None else min(left, each)
         label = tokens_in(item_label(item)) + SEPARATOR_TOKENS
-        head = source.partition("\n")[0] if first_line else source
+        head = source if most < 0 else source[:most]
         text, spans = cut_to(head, max(allowed - label, 0))
         if not text or (spans and allowed - label < FEWEST_CUT_TOKENS):
             break
@@ -235,22 +298,27 @@ def _fill(
             break
         left -= item.tokens
         items.append(item)
-    return _section(name, share, items, len(candidates) - len(items))
+    return section_of(name, share, items, len(candidates) - len(items))
 
 
 def item_label(item: ContextItem) -> str:
-    """Return the prefix of an item's text: the turns it comes from, and the conversation if it is another one."""
+    """Return the prefix of an item's text: the turns it comes from, and the conversation if it is another one.
+
+    A summary's also names its level and its age.
+    """
     if not item.turn_index:
         return ""
     turns = f"t{item.turn_index}"
     if item.last_turn > item.turn_index:
         turns += f"–t{item.last_turn}"
-    if item.conversation_id and item.date:
-        return f"[{item.title}, {item.date:%Y-%m-%d}, {turns}] "
-    return f"[{turns}, {item.title}] " if item.title else f"[{turns}] "
+    level = f"L{item.level}" if item.form == DETAILED else ""
+    other = item.conversation_id and item.date
+    parts = [item.title, f"{item.date:%Y-%m-%d}", level, turns] if other else [level, turns, item.title]
+    return f"[{', '.join(part for part in (*parts, item.age) if part)}] "
 
 
-def _section(name: str, share: int, items: list[ContextItem], missing: int) -> ContextSection:
+def section_of(name: str, share: int, items: list[ContextItem], missing: int) -> ContextSection:
+    """Return a section with its tokens counted; `missing` items did not fit."""
     tokens = heading_tokens(name) + sum(item.tokens for item in items) if items else 0
     return ContextSection(name=name, title=TITLES[name], budget=share, tokens=tokens, left_out=missing, items=items)
 

@@ -13,9 +13,10 @@ import msgspec
 
 from ragforge_tui.graph import Store
 from ragforge_tui.memory.context.builder import BuiltContext, digest_of
-from ragforge_tui.memory.context.earlier import earlier_blocks, earlier_turn_text
+from ragforge_tui.memory.context.earlier import earlier_blocks, earlier_summary_text, earlier_turn_text
 from ragforge_tui.memory.context.sections import (
     BLOCK_VERSION,
+    DETAILED,
     KEPT,
     PAST_SECTION,
     SAID,
@@ -27,7 +28,7 @@ from ragforge_tui.memory.context.sections import (
 )
 from ragforge_tui.memory.context.truncation import take
 from ragforge_tui.memory.context.turn_formats import render_turn
-from ragforge_tui.memory.history import ChatMessage
+from ragforge_tui.memory.history import ChatMessage, message_text
 from ragforge_tui.memory.recall.keys import said_text
 from ragforge_tui.memory.recall.packing import CUT_MARK
 from ragforge_tui.shared.errors import NotFoundError
@@ -88,7 +89,7 @@ async def look_up(record: ContextRecord, store: Store) -> ContextRecord:
     sent = next((turns for turns, block in versions if _digest(record, turns, block) == record.digest), None)
     record.verified = sent is not None
     for item, messages in zip(past, sent or current, strict=True):
-        item.text = "\n".join(message["content"] for message in messages if message["content"])
+        item.text = "\n".join(filter(None, map(message_text, messages)))
     return record
 
 
@@ -155,7 +156,8 @@ async def _text_of(item: ContextItem, sources: _Sources) -> str:
             source = texts.get(item.source)
         case "summary":
             summary = await sources.summary(item.conversation_id, item.source)
-            source = summary_text(summary) if summary else None
+            parts = summary_text if item.form == DETAILED else earlier_summary_text
+            source = parts(summary) if summary else None
         case "turn":
             turn = await sources.get(item.conversation_id, item.turn_index)
             text = said_text if item.form == SAID else earlier_turn_text

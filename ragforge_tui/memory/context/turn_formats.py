@@ -19,6 +19,8 @@ from ragforge_tui.shared.records import Message, ToolCall, ToolResult, Turn
 from ragforge_tui.shared.truncation import cut_lines, cut_middle
 
 WHOLE = "whole"
+REASONED = "reasoned"
+"""The whole turn with the model's reasoning, for a model that takes it back."""
 SHORT = "short"
 RESULT_CHARS = 1_000
 """Results are not cut below this: the rest of a file or a command's output would mean nothing."""
@@ -64,8 +66,8 @@ def render_turn(
             msgspec.structs.replace(m, state=_state_when_sent(m)) for m in turn.messages if m.position in chosen
         ]
         turn = Turn(turn_index=turn.turn_index, messages=messages)
-    if form == WHOLE:
-        return turn_messages(turn, earlier=earlier)
+    if form in (WHOLE, REASONED):
+        return turn_messages(turn, earlier=earlier, reasoning=form == REASONED)
     name, _, number = form.partition(":")
     limit = int(number or 0)
     shorten = {"text": _text, "results": _with_short_results, "trimmed": _trimmed}.get(name, _short)

@@ -42,17 +42,25 @@ async def turns_of_others(
     settings: RecallSettings,
     others: Others,
     turns: Ranges | None = None,
+    *,
+    least: float = scoring.RELEVANT,
 ) -> list[Fetched]:
-    """Return turns of other conversations relevant to a question, best first."""
+    """Return turns of other conversations relevant to a question, best first.
+
+    Args:
+        least: Relevance from which a turn counts.
+    """
     # The few turns of a topic may share only a common word with the question.
     words = question.words if turns is not None else question.rarest
     found = await store.other_conversations.turns(
         others, words, question.vector, question.model, limit=CANDIDATES, turns=turns
     )
-    return rank(found, question, settings.min_score)
+    return rank(found, question, settings.min_score, least)
 
 
-def rank(found: Sequence[OtherTurn], question: Question, similar: float) -> list[Fetched]:
+def rank(
+    found: Sequence[OtherTurn], question: Question, similar: float, least: float = scoring.RELEVANT
+) -> list[Fetched]:
     """Return the relevant turns best first, by the sum of the z-scores of words and vectors.
 
     Unlike the turns of this conversation, those of others are not context by default: each must be relevant itself.
@@ -72,7 +80,7 @@ def rank(found: Sequence[OtherTurn], question: Question, similar: float) -> list
         matched = terms.matched(question.rarities, turn.text, language_of(turn.text))
         near = cosine(question.vector, turn.vector)
         relevance = scoring.relevance(matched, near, similar, in_context=bool(question.context))
-        if relevance < scoring.RELEVANT:
+        if relevance < least:
             continue
         candidate = Candidate(
             conversation_id=turn.conversation_id,

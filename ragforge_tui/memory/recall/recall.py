@@ -171,6 +171,7 @@ class Recall:
         summaries: bool = True,
         exclude_summaries: Collection[str] = (),
         seconds: float | None = None,
+        most: int | None = None,
     ) -> Recalled:
         """Return turns, findings and summaries relevant to a query, the turns within a number of tokens; labels count.
 
@@ -188,6 +189,7 @@ class Recall:
             exclude_summaries: Ids of summaries that are sent anyway.
             seconds: Most seconds to wait for the model and the graph; None waits `EMBED_SECONDS` for the vector, and
                 for the graph without limit.
+            most: Most turns to return; None for as many as fit.
         """
         settings = self._settings.recall
         tokens = settings.max_tokens if max_tokens is None else max_tokens
@@ -202,7 +204,7 @@ class Recall:
         )
 
         def work() -> Recalled:
-            recalled = self._packed(question, mine, fetched, tokens)
+            recalled = self._packed(question, mine, fetched, tokens, most)
             if summaries:
                 rated = [*(self._own_summaries(question) if own else []), *foreign]
                 rarities = self._rarities(question)
@@ -221,7 +223,15 @@ class Recall:
         return await asyncio.to_thread(work)
 
     async def for_context(
-        self, query: str, *, exclude: Collection[int], max_tokens: int, own: bool, exclude_summaries: Collection[str]
+        self,
+        query: str,
+        *,
+        exclude: Collection[int],
+        max_tokens: int,
+        own: bool,
+        exclude_summaries: Collection[str],
+        most: int | None = None,
+        summaries: bool = True,
     ) -> Recalled:
         """Return what `recall` finds within `CONTEXT_SECONDS`; a failure is logged and recalls nothing."""
         try:
@@ -232,6 +242,8 @@ class Recall:
                 own=own,
                 exclude_summaries=exclude_summaries,
                 seconds=CONTEXT_SECONDS,
+                most=most,
+                summaries=summaries,
             )
         except GraphError as error:
             log.warning("recall skipped: %s", error)
@@ -239,6 +251,17 @@ class Recall:
             # A turn without recalled passages is better than a failed turn.
             log.exception("recall failed")
         return Recalled()
+
+    async def search(self, query: str, *, limit: int) -> list[Candidate]:
+        """Return the turns of this conversation that a query asks for, best first; none if none is relevant.
+
+        Searches by words, and by meaning where turns have vectors already. The query stands for itself: a short one is
+        not completed by the previous message.
+        """
+        if not self._asked(query):
+            return []
+        question = await self._question(query, EMBED_SECONDS, follows=False)
+        return (await asyncio.to_thread(self._own, question, (), None))[:limit]
 
     async def most_similar(self, text: str, *, min_score: float) -> SimilarConversation | None:
         """Return the conversation whose summary is most similar to a text; None without one or without vectors."""
@@ -259,9 +282,13 @@ class Recall:
         )
         return found[0] if found else None
 
-    async def _question(self, query: str, seconds: float) -> Question:
-        """Return the question with its context, its content words and its vector."""
-        context = context_of(query, self.index.turn_text(self.index.last))
+    async def _question(self, query: str, seconds: float, *, follows: bool = True) -> Question:
+        """Return the question with its context, its content words and its vector.
+
+        Args:
+            follows: Whether it may refer to the previous message.
+        """
+        context = context_of(query, self.index.turn_text(self.index.last)) if follows else ""
         text = f"{query}\n{context}" if context else query
         vector = await self._question_vector(text, seconds)
         words = content_words(text, language_of(text) or self.index.language)
@@ -355,7 +382,7 @@ class Recall:
         )
 
     def _packed(
-        self, question: Question, mine: Sequence[Candidate], fetched: Sequence[Fetched], tokens: int
+        self, question: Question, mine: Sequence[Candidate], fetched: Sequence[Fetched], tokens: int, most: int | None
     ) -> Recalled:
         """Pack turns of both rankings; others get their share, and whatever this conversation does not use."""
         vectors = {_key(turn.candidate): turn.vector for turn in fetched}
@@ -372,7 +399,7 @@ class Recall:
         others = [turn.candidate for turn in fetched]
         needed = sum(len(candidate.text) for candidate in mine) // FEWEST_CHARS_PER_TOKEN
         theirs = max(int(tokens * self._settings.recall.other_conversations_share), tokens - needed)
-        packed = pack(merged(mine, others), tokens, others_tokens=theirs, same=same)
+        packed = pack(merged(mine, others), tokens, others_tokens=theirs, same=same)[:most]
         turns, text, used = drop_to_fit(packed, tokens)
         sources = {_key(candidate): candidate.text for candidate in (*mine, *others)}
         return Recalled(turns=turns, text=text, tokens=used, sources=sources, reason=self.reason)

@@ -14,7 +14,7 @@ from typing import Any, get_args
 import msgspec
 
 from ragforge_tui.graph.store.summary_tree import finding_from
-from ragforge_tui.graph.store.topics import ProposedTopic, TopicLink, topic_key
+from ragforge_tui.graph.store.topic_names import ProposedTopic, TopicLink, topic_key
 from ragforge_tui.memory.prose import cut, cut_before_end
 from ragforge_tui.shared.json_text import find_object
 from ragforge_tui.shared.records import Finding, FindingKind
@@ -28,6 +28,7 @@ MAX_FINDINGS = 5
 MAX_FILES = 30
 MAX_TOPICS = 4
 TOPIC_CHARS = 60
+DESCRIPTION_CHARS = 160
 
 _TITLE_TOPICS = 3
 _NUMBER = re.compile(r"\d+")
@@ -61,7 +62,8 @@ def limited(draft: Draft) -> Draft:
     for topic in draft.topics:
         name = cut(topic.name, TOPIC_CHARS)
         if topic_key(name):
-            topics.setdefault(topic_key(name), msgspec.structs.replace(topic, name=name))
+            described = cut(topic.description, DESCRIPTION_CHARS)
+            topics.setdefault(topic_key(name), msgspec.structs.replace(topic, name=name, description=described))
     named = ", ".join([topic.name for topic in topics.values()][:_TITLE_TOPICS])
     return msgspec.structs.replace(
         draft,
@@ -102,7 +104,7 @@ def read_answer(text: str, *, turns: Collection[int], material: str, acted: bool
     data = find_object(text, "conversation_summary")
     if data is None:
         raise UnusableAnswerError(["it contains no JSON object"])
-    findings = _findings(data.get("key_findings"), turns)
+    findings = cited_findings(data.get("key_findings"), turns)
     draft = limited(
         Draft(
             title=_clean(data.get("title")).strip("\"'“”„«»*_# "),
@@ -131,8 +133,8 @@ def _texts(value: Any) -> list[str]:
     return [text for item in value if (text := _clean(item))] if isinstance(value, list) else []
 
 
-def _findings(value: Any, turns: Collection[int]) -> list[Finding]:
-    """Return the findings that cite at least one existing turn."""
+def cited_findings(value: Any, turns: Collection[int], *, uncited: bool = False) -> list[Finding]:
+    """Return the findings in a model's answer that cite at least one existing turn; with `uncited` the others too."""
     findings = []
     for item in value if isinstance(value, list) else []:
         if isinstance(item, str):
@@ -144,7 +146,7 @@ def _findings(value: Any, turns: Collection[int]) -> list[Finding]:
         else:
             continue
         cited = sorted(set(finding.turns) & set(turns))
-        if finding.text and cited:
+        if finding.text and (cited or uncited):
             label = _LABEL.match(finding.text)
             text = finding.text[label.end() :] if label else finding.text
             kind = kind or (label[1] if label else "") or finding.kind
@@ -175,7 +177,8 @@ def _topics(value: Any) -> list[ProposedTopic]:
         name = _clean(item.get("name") if isinstance(item, Mapping) else item)
         if topic_key(name):
             confidence = item.get("confidence") if isinstance(item, Mapping) else None
-            topics.append(ProposedTopic(name=name, confidence=_share(confidence, 1.0)))
+            description = _clean(item.get("description")) if isinstance(item, Mapping) else ""
+            topics.append(ProposedTopic(name=name, description=description, confidence=_share(confidence, 1.0)))
     return topics
 
 

@@ -51,7 +51,7 @@ _FORM = """Answer with one JSON object and nothing else, of this form:
   "actions_summary": "…",
   "key_findings": [{"kind": "decision", "text": "…", "turns": [3]}],
   "files_mentioned": ["path/as/written.py"],
-  "topics": [{"name": "…", "confidence": 0.9}]%s
+  "topics": [{"name": "…", "description": "…", "confidence": 0.9}]%s
 }"""
 
 _RULES = """- title: three to six words, as specific as possible.
@@ -63,7 +63,8 @@ refused or undid; empty if no tool was used.
 itself, with its turns. kind: "decision", "fact", "preference" (a rule or wish of the user) or \
 "open" (still to do or to answer). A correction replaces what it corrects.
 - files_mentioned: important files.
-- topics: at most 4 short names of subjects, as someone would search for them later; confidence from 0 to 1."""
+- topics: at most 4 short names of subjects, as one would search for them; description: at most 15 words; confidence: \
+0 to 1."""
 
 _LINKS = """
 - same_topics: pairs of the known topics below that are the same subject or close to each other; confidence from 0 to \
@@ -79,7 +80,7 @@ def over_turns(turns: Sequence[Turn], *, language: str, window: int, known_topic
     )
     return _request(
         task,
-        _fitted([format_turn(turn) for turn in turns], _material_tokens(window)),
+        _fitted([format_turn(turn) for turn in turns], material_tokens(window)),
         language,
         known_topics,
         links=False,
@@ -97,7 +98,7 @@ def over_summaries(
     )
     return _request(
         task,
-        _fitted([format_summary(child) for child in children], _material_tokens(window)),
+        _fitted([format_summary(child) for child in children], material_tokens(window)),
         language,
         known_topics,
         links=True,
@@ -114,8 +115,43 @@ def over_conversation(material: str, *, language: str, window: int) -> ChatMessa
     )
     return [
         {"role": "system", "content": system},
-        {"role": "user", "content": fenced("material", _fitted([material], _material_tokens(window)))},
+        {"role": "user", "content": fenced("material", _fitted([material], material_tokens(window)))},
     ]
+
+
+_INSIGHT_FORM = """Answer with one JSON object and nothing else, of this form:
+{
+  "main_topic": "…",
+  "key_findings": [{"kind": "decision", "text": "…", "turns": [3]}],
+  "action_items": [{"text": "…", "turns": [9]}]
+}"""
+_INSIGHT_RULES = """- main_topic: at most 150 characters: what the conversation was about, as specific as possible.
+- key_findings: at most 7 sentences worth knowing months later (decisions with their reason, causes, values, names), \
+each understandable by itself, with its turns. kind: "decision", "fact" or "preference" (a rule or wish of the user). \
+A correction replaces what it corrects.
+- action_items: what is still to be done or answered at the end, each with its turns; nothing that was done later. \
+An empty list if nothing is open."""
+
+
+def over_past(
+    summaries: Sequence[Summary], turns: Sequence[Turn], *, title: str, language: str, window: int
+) -> ChatMessages:
+    """Return the request for the insight of a whole conversation, told by its summaries and the turns after them."""
+    system = "\n".join(
+        (
+            "You extract from a past conversation between a user and an assistant what is worth knowing when it is "
+            "long forgotten.",
+            _INSIGHT_FORM,
+            _INSIGHT_RULES,
+            "Write names, paths, flags, numbers and dates exactly as in the material.",
+            _language_rule(language),
+            _DATA_RULE,
+        )
+    )
+    texts = [*map(format_summary, summaries), *map(format_turn, turns)]
+    head = [f"Title: {title}"] if title else []
+    material = _fitted([*head, *texts], material_tokens(window))
+    return [{"role": "system", "content": system}, {"role": "user", "content": fenced("material", material)}]
 
 
 def retry(messages: ChatMessages, answer: str, problems: Sequence[str]) -> ChatMessages:
@@ -155,7 +191,7 @@ def _request(task: str, material: str, language: str, known_topics: Sequence[str
     return [{"role": "system", "content": system}, {"role": "user", "content": fenced("material", material)}]
 
 
-def _material_tokens(window: int) -> int:
+def material_tokens(window: int) -> int:
     """Return the tokens left for the material after the instructions and the answer."""
     return max(_FEWEST_TOKENS, min(MAX_MATERIAL_TOKENS, window - ANSWER_TOKENS - _INSTRUCTION_TOKENS))
 

@@ -22,7 +22,7 @@ import msgspec
 
 from ragforge_tui.graph.repositories import Store
 from ragforge_tui.graph.store.summary_tree import TurnSize, chosen_end, frontier_marked, summary_uuid, text_size
-from ragforge_tui.graph.store.topics import topic_key
+from ragforge_tui.graph.store.topic_names import topic_key
 from ragforge_tui.llm import ChatModel
 from ragforge_tui.memory.keyterms import same_forms
 from ragforge_tui.memory.language import language_of

@@ -9,10 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 
-from ragforge_tui.memory.keyterms import topics_of, weights
+import msgspec
+
+from ragforge_tui.graph.store.topic_names import ProposedTopic
+from ragforge_tui.memory.keyterms import stem, topics_of, weights, words
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.prose import answer_prose, compress, cut, sentences, user_prose
 from ragforge_tui.memory.summaries.draft import (
+    DESCRIPTION_CHARS,
     FINDING_CHARS,
     MAX_FILES,
     MAX_FINDINGS,
@@ -24,6 +28,7 @@ from ragforge_tui.memory.summaries.offline.actions import actions, calls_of, nar
 from ragforge_tui.memory.summaries.offline.informativeness import (
     QUESTION_MARKS,
     Statement,
+    announces,
     decides,
     distinct,
     kind_of,
@@ -39,6 +44,8 @@ _MIN_FINDINGS = 3
 _MOST_DECISIONS = 2
 _UNREQUESTED = 0.4
 """Factor for a reply that quotes files although no one asked for it, relative to an answer."""
+_ANNOUNCED = 0.4
+"""Factor for a reply's sentence that only announces the next one."""
 _RELATIVE_SCORE = 0.45
 """Least score of further findings, as a share of the best one's."""
 
@@ -82,16 +89,30 @@ def extract(turns: Sequence[Turn], *, language: str = "", known_topics: Collecti
     done = actions(turns, wording)
     acted = narrative(done, wording, PART_CHARS)
     findings = _findings([statement for of_turn in statements for statement in of_turn], wording)
+    # The user's texts count twice: a reply that quotes a file is full of other names.
+    counted = [*texts, *(text for by_user, text in messages if by_user)]
+    topics = topics_of(counted, language, known=known_topics)
     draft = Draft(
         conversation_summary=_conversation(statements, wording) or acted or wording.nothing,
         actions_summary=acted,
         key_findings=findings or [Finding(text=action.text, turns=[action.turn]) for action in done[:MAX_FINDINGS]],
         files_mentioned=files_of(turns),
-        # The user's texts count twice: a reply that quotes a file is full of other names.
-        topics=topics_of([*texts, *(text for by_user, text in messages if by_user)], language, known=known_topics),
+        topics=_described(topics, [statement for of_turn in statements for statement in of_turn]),
         made_by=EXTRACTIVE,
     )
     return limited(draft)
+
+
+def _described(topics: Sequence[ProposedTopic], statements: Sequence[Statement]) -> list[ProposedTopic]:
+    """Return the topics, each with the statement that tells most and names it; questions only if nothing else does."""
+    described = []
+    for topic in topics:
+        stems = {stem(word) for word in words(topic.name)}
+        naming = [s for s in statements if stems and stems <= {stem(word) for word in words(s.text)}]
+        best = max(naming, key=lambda s: (not s.text.endswith(QUESTION_MARKS), s.score), default=None)
+        text = compress(best.text, DESCRIPTION_CHARS) if best is not None else ""
+        described.append(msgspec.structs.replace(topic, description=text))
+    return described
 
 
 def language_of_turns(turns: Sequence[Turn]) -> str:
@@ -138,6 +159,8 @@ def _statements(turn: Turn, weigh: Mapping[str, float], language: str) -> list[S
             value = score(sentence, place, weigh, language)
             if not by_user and not asked and _QUOTED.match(sentence):
                 value *= _UNREQUESTED
+            if not by_user and announces(sentence):
+                value *= _ANNOUNCED
             statements.append(Statement(sentence, by_user, (turn.turn_index,), value))
     return statements
 
@@ -149,7 +172,13 @@ def _conversation(statements: Sequence[list[Statement]], wording: Phrases) -> st
         statements: Those of each turn.
     """
     scores = {i: max(statement.score for statement in of_turn) for i, of_turn in enumerate(statements) if of_turn}
-    ranked = sorted(scores, key=lambda i: (-scores[i], i))[:_MOST_SHOWN]
+    ranked = sorted(scores, key=lambda i: (-scores[i], i))
+    newest = max(scores, default=0)
+    if newest in ranked[1:] and scores[newest] > 0:
+        # How it ended counts most for whoever goes on: only the best exchange comes before it.
+        ranked.remove(newest)
+        ranked.insert(1, newest)
+    ranked = ranked[:_MOST_SHOWN]
     for count in range(len(ranked), 0, -1):
         chosen = sorted(ranked[:count])
         limit = PART_CHARS // count - 1
@@ -194,8 +223,9 @@ def _request(own: list[Statement]) -> Statement | None:
 def _reply(replies: list[Statement], request: Statement, *, asked: bool) -> Statement | None:
     """Return the first sentence of the answer: to a question the first real one, to a statement only a better one."""
     if asked:
-        real = (reply for reply in replies if not reply.text.endswith(QUESTION_MARKS) and not _EMPTY.match(reply.text))
-        return next(real, next(iter(replies), None))
+        real = [reply for reply in replies if not reply.text.endswith(QUESTION_MARKS) and not _EMPTY.match(reply.text)]
+        told = (reply for reply in real if reply.score > 0 and not announces(reply.text))
+        return next(told, next(iter(real or replies), None))
     best = max(replies, key=_score, default=None)
     if best is None or best.score < request.score or best.text.endswith(QUESTION_MARKS) or _QUOTED.match(best.text):
         return None
@@ -231,10 +261,11 @@ def _may_be_found(statement: Statement) -> bool:
     return (
         statement.score > 0
         and not (text.endswith(", …") and not text.startswith("`"))
-        and not text.endswith(QUESTION_MARKS)
+        and not text.endswith((*QUESTION_MARKS, ":"))
         and not (statement.by_user and _ASKS.search(text))
     )
 
 
 def with_full_stop(text: str) -> str:
+    text = text.rstrip(" :")
     return text if not text or text.endswith((".", "!", "?", "…", "”", "»", "。", "！", "？")) else f"{text}."

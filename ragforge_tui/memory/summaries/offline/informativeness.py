@@ -25,6 +25,14 @@ _FILLER = re.compile(
     r"bien sûr|d'accord|merci|bonjour|salut|voici|je vais|je suis l['’]assistant)\b",
     re.I,
 )
+_ANNOUNCEMENT = re.compile(
+    r"^(?:(?:first|now|next|then|to [^,]{3,80}|d['’]abord|maintenant|ensuite|pour [^,]{3,80}|zuerst|nun|jetzt),? )?"
+    r"(?:I(?:['’]ll| will| need to| have to| am going to|['’]m going to| can)|let['’]?s|let me|we need to|"
+    r"here(?:['’]s| is| are)|these changes|the following|je vais|nous allons|voici|ich werde|hier (?:ist|sind)|"
+    r"voy a|aquí (?:está|tienes)|vado a|ecco|vou)\b",
+    re.I,
+)
+"""Announcement of what comes next in a reply; what was done or found says more."""
 _OWN = re.compile(r"\b(?:I|my|me|we|our|je|j['’]|mon|ma|mes|nous|notre|nos)\b", re.I)
 _YOURS = re.compile(r"\b(?:you|your|tu|te|ton|ta|tes|vous|votre|vos)\b", re.I)
 _WHEN = re.compile(
@@ -75,6 +83,11 @@ def decides(sentence: str) -> bool:
     """Return whether a sentence states a decision, a preference or something to remember: looked for first later."""
     said = (_DECISION, _PREFERENCE, _NOTABLE)
     return not sentence.endswith(QUESTION_MARKS) and any(pattern.search(sentence) for pattern in said)
+
+
+def announces(sentence: str) -> bool:
+    """Return whether a sentence of a reply only leads to what follows it."""
+    return sentence.endswith((":", "：")) or _ANNOUNCEMENT.match(sentence) is not None
 
 
 def kind_of(sentence: str, *, by_user: bool) -> FindingKind:

@@ -1,0 +1,117 @@
+"""Search for topics by words and by meaning, and the turns about one.
+
+Used by `topics`, by searches limited to a topic and by the memory tools. Without an embedding model, or while it is too
+slow, topics are found by their words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TypedDict
+
+import msgspec
+
+from ragforge_tui.graph import Store
+from ragforge_tui.graph.store.topics import Near
+from ragforge_tui.llm.embeddings import Embedder
+from ragforge_tui.memory.recall.index_sync import VectorModel
+from ragforge_tui.shared.errors import NotFoundError
+from ragforge_tui.shared.records import Topic
+
+log = logging.getLogger(__name__)
+
+EMBED_SECONDS = 1.5
+"""Most seconds a search waits for the vector of its query."""
+SIMILAR_TOPICS = 3
+"""Topics that a limit by meaning may name: one subject often has several names."""
+
+Ranges = dict[str, list[tuple[int, int]]]
+"""Turns by conversation, both ends included."""
+
+
+class _Scope(TypedDict):
+    workspace: str | None
+    conversation_id: str
+
+
+class TopicTurns(msgspec.Struct, frozen=True, kw_only=True):
+    """Turns about a topic.
+
+    Attributes:
+        topics: The topic of that name, or else the topics most similar to it.
+        exact: Whether there is a topic of that name.
+        ranges: Ranges of turns, inclusive, by conversation.
+    """
+
+    topics: list[Topic]
+    exact: bool
+    ranges: Ranges
+
+    def note(self, ref: str) -> str:
+        """Return which topics stand for the one that was named; empty if it exists."""
+        return "" if self.exact else f"No topic is named {ref!r}; limited to {', '.join(t.name for t in self.topics)}."
+
+
+class TopicSearch:
+    """Search over the topics of one graph.
+
+    Args:
+        store: Returns the store, waiting while the graph starts.
+        embedder: None to search by words only.
+        min_score: Cosine that counts as similar (`recall.min_score`).
+    """
+
+    def __init__(self, store: Callable[[], Awaitable[Store]], embedder: Embedder | None, min_score: float) -> None:
+        self._store = store
+        self._model = VectorModel(embedder)
+        self._min_score = min_score
+
+    async def find(
+        self, query: str = "", *, limit: int = 50, workspace: str | None = None, conversation_id: str = ""
+    ) -> list[Topic]:
+        """Return topics as `Store.topics.search` orders them: those found by words first, then those by meaning."""
+        store = await self._store()
+        near = await self._near(store, query)
+        return await store.topics.search(
+            query, near=near, limit=limit, workspace=workspace, conversation_id=conversation_id
+        )
+
+    async def turns(self, ref: str, *, workspace: str | None = None, conversation_id: str = "") -> TopicTurns:
+        """Return the turns about the topic with this id or name; if there is none, about the most similar topics.
+
+        Raises:
+            NotFoundError: No conversation in scope has such a topic.
+        """
+        store = await self._store()
+        scope: _Scope = {"workspace": workspace, "conversation_id": conversation_id}
+        exact = True
+        try:
+            topics = [await store.topics.get(ref, **scope)]
+        except NotFoundError:
+            exact = False
+            topics = await self.find(ref, limit=SIMILAR_TOPICS, **scope)
+            if not topics:
+                raise
+        ranges: dict[str, set[tuple[int, int]]] = {}
+        for topic in topics:
+            for uuid, spans in (await store.topics.turns(topic.uuid, **scope)).items():
+                ranges.setdefault(uuid, set()).update(spans)
+        return TopicTurns(topics=topics, exact=exact, ranges={uuid: sorted(spans) for uuid, spans in ranges.items()})
+
+    async def _near(self, store: Store, query: str) -> Near | None:
+        if not query.strip():
+            return None
+        await self._model.claim(store)
+        if not self._model.name:
+            return None
+        try:
+            async with asyncio.timeout(EMBED_SECONDS):
+                vectors = await self._model.embed([query])
+        except TimeoutError:
+            log.warning("embedding %r took too long; topics are searched by words only", query)
+            return None
+        if vectors is None or not vectors.any():
+            return None
+        return Near(vector=vectors[0], model=self._model.name, min_score=self._min_score)
