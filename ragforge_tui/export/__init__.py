@@ -1,4 +1,4 @@
-"""Export of a conversation to a file: JSON that can be imported without loss, or Markdown for reading.
+"""Export of a conversation to a file: JSON that can be imported without loss, or Markdown for reading; work of days.
 
 Used by the command line, the screen's /export and the real-time exports, which all write the same bytes. Depends on
 the record types alone.
@@ -14,14 +14,19 @@ from ragforge_tui.export.json import (
     to_json,
 )
 from ragforge_tui.export.markdown import to_markdown
+from ragforge_tui.export.standup import standup_markdown
+from ragforge_tui.export.write import export_bytes, write_export
 
 __all__ = [
     "EXPORT_VERSION",
     "ExportFormat",
+    "export_bytes",
     "file_name",
     "from_json",
     "names_a_file",
     "safe_json",
+    "standup_markdown",
     "to_json",
     "to_markdown",
+    "write_export",
 ]

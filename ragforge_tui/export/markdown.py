@@ -16,10 +16,20 @@ from typing import TYPE_CHECKING
 
 from ragforge_tui.shared.accessed_files import accesses_of, merge_by_path, top_files
 from ragforge_tui.shared.export_records import ConversationExport, MemoryExport
-from ragforge_tui.shared.records import AccessedFile, Conversation, Message, Summary, ToolCall, Turn, call_end
+from ragforge_tui.shared.records import (
+    AccessedFile,
+    Conversation,
+    Finding,
+    Insight,
+    Message,
+    Summary,
+    ToolCall,
+    Turn,
+    call_end,
+)
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.sanitize import plain_text
-from ragforge_tui.shared.tool_calls import CALL_MARKS, main_argument, result_text
+from ragforge_tui.shared.tool_calls import CALL_MARKS, commit_line, commits_of, main_argument, result_text
 from ragforge_tui.shared.truncation import cut_middle
 
 if TYPE_CHECKING:
@@ -78,8 +88,10 @@ def head_text(conversation: Conversation) -> str:
 
 
 def memory_text(memory: MemoryExport) -> str:
-    """Return the tree of summaries and the topics; empty if there are none."""
+    """Return the insight, the tree of summaries and the topics; empty if there are none."""
     parts = []
+    if memory.insight is not None:
+        parts.append("\n\n## Insight\n\n" + "\n".join(_insight(memory.insight)))
     if memory.summaries:
         parts.append("\n\n## Summaries\n\n" + "\n".join(_tree(memory.summaries)))
     if memory.topics:
@@ -129,8 +141,19 @@ def _summary(summary: Summary, indent: str) -> Iterator[str]:
     if summary.actions_summary:
         yield f"{indent}  - Done: {escaped_line(summary.actions_summary)}"
     for finding in summary.key_findings:
-        cited = f" ({', '.join(f't{turn}' for turn in finding.turns)})" if finding.turns else ""
-        yield f"{indent}  - {_KINDS.get(finding.kind, 'Found')}: {escaped_line(finding.text)}{cited}"
+        yield f"{indent}  - {_KINDS.get(finding.kind, 'Found')}: {escaped_line(finding.text)}{_cited(finding)}"
+
+
+def _insight(insight: Insight) -> Iterator[str]:
+    yield f"- **{escaped_line(insight.main_topic)}**"
+    for finding in insight.key_findings:
+        yield f"  - {_KINDS.get(finding.kind, 'Found')}: {escaped_line(finding.text)}{_cited(finding)}"
+    for item in insight.action_items:
+        yield f"  - To do: {escaped_line(item.text)}{_cited(item)}"
+
+
+def _cited(finding: Finding) -> str:
+    return f" ({', '.join(f't{turn}' for turn in finding.turns)})" if finding.turns else ""
 
 
 def _turn(turn: Turn) -> Iterator[str]:
@@ -160,6 +183,7 @@ def _message(message: Message) -> Iterator[str]:
         yield escaped_block(message.content)
     for call in message.tool_calls:
         yield _call(call)
+        yield "\n".join(f"- {escaped_line(commit_line(commit))}" for commit in commits_of(call))
     if message.state != "complete":
         yield f"*{message.state}{': ' + escaped_line(message.error) if message.error else ''}*"
 
@@ -216,6 +240,15 @@ def escaped_line(text: str) -> str:
     if plain and "~~" not in line:
         return line
     return _SPECIAL.sub(lambda match: "".join(f"\\{char}" if char in _PUNCTUATION else char for char in match[0]), line)
+
+
+def readable_line(text: str) -> str:
+    """Return the text on one line, with its inline code; escaped if Markdown or HTML would act on anything else."""
+    line = " ".join(plain_text(text).split())
+    tokens = _parser().parse(f"- {line}")
+    children = tokens[3].children or [] if [token.type for token in tokens] == _PLAIN_ITEM else []
+    only_code = bool(children) and all(child.type in ("text", "code_inline") for child in children)
+    return line if only_code else escaped_line(line)
 
 
 def _harmless(text: str) -> bool:
