@@ -1,9 +1,5 @@
 """Public Python API: an agent that creates, finds and holds open conversations.
 
-    async with ConversationAgent(load()) as agent:
-        conversation = await agent.create_conversation(title="Retries")
-        answer = await conversation.send_message("Why does the retry double turns?")
-
 The agent owns what the conversations of one process share: graph, model, tools and approvals. The engine exposes it
 to user interfaces.
 """
@@ -11,35 +7,40 @@ to user interfaces.
 from __future__ import annotations
 
 import asyncio
-import getpass
 import logging
-import uuid
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
+from typing import Literal
 
+from ragforge_tui.code.knowledge import CodeKnowledge
+from ragforge_tui.code.linker import CodeLinker
+from ragforge_tui.code.lookup import CodeLookup
 from ragforge_tui.conversation.approvals.allowed_commands import AllowedCommands
-from ragforge_tui.conversation.approvals.pending import Approvals
+from ragforge_tui.conversation.approvals.pending import Approvals, Approve
 from ragforge_tui.conversation.budget import SessionBudget
-from ragforge_tui.conversation.conversation import OPENING_TURNS, Conversation
+from ragforge_tui.conversation.conversation import Conversation
 from ragforge_tui.conversation.current_model import CurrentModel, PersonaModels
+from ragforge_tui.conversation.library import ConversationLibrary
 from ragforge_tui.conversation.live_export.writer import ExportWriter
 from ragforge_tui.conversation.model_windows import ModelWindows
+from ragforge_tui.conversation.options import GivenModel, GivenSettings, GivenTool, ResolvedOptions, resolve_options
+from ragforge_tui.conversation.past import Past
 from ragforge_tui.conversation.services import EventBus, Services
 from ragforge_tui.conversation.shared_memory import SharedMemory
 from ragforge_tui.conversation.storage.graph_connection import GraphConnection
 from ragforge_tui.conversation.storage.recorder import Recorder
 from ragforge_tui.conversation.trust.instructions import InstructionTrust
 from ragforge_tui.conversation.trust.personas import Personas
-from ragforge_tui.graph import Journal, Store
+from ragforge_tui.graph import AsyncDriver, Journal, Store
 from ragforge_tui.llm import ChatModel
+from ragforge_tui.llm.embeddings import Embedder
 from ragforge_tui.personas import Persona, PersonaLibrary
-from ragforge_tui.settings.check import without_effect
-from ragforge_tui.settings.schema import LIVE_MODEL_SETTINGS, Loaded
-from ragforge_tui.shared import records
-from ragforge_tui.shared.errors import GraphError, NotFoundError, RagforgeError
+from ragforge_tui.settings.check import remarks
+from ragforge_tui.settings.schema import LIVE_MODEL_SETTINGS
+from ragforge_tui.shared.errors import GraphError
 from ragforge_tui.shared.events import Event, GraphChanged, ModelChanged, Notice
-from ragforge_tui.shared.records import ConversationFilter, now
 from ragforge_tui.tools.registry import Toolbox
 
 log = logging.getLogger(__name__)
@@ -48,16 +49,77 @@ SETTLE_SECONDS = 3.0
 """Longest wait of closing for the memory; the next start finishes the remaining work."""
 
 
-class ConversationAgent:
+class ConversationAgent(ConversationLibrary):
     """An agent with a memory.
 
+    The graph opens in the background, and the first call that needs it waits. Use it as an async context manager, or
+    call `close` at the end; `SyncConversationAgent` is the same for programs without an event loop.
+
     Args:
-        loaded: Settings, folders and workspace.
-        approve_all: Run tools without asking.
-        interactive: A user answers questions; otherwise every question is answered with a refusal.
+        settings: Settings in the form of config.yaml, on top of the files and the environment that the command line
+            reads; None for these alone. A `Settings` object, or what `load` returns, is used as it is.
+        model: Name of a model; or an object with the methods of `ChatModel`; or a function from messages in OpenAI's
+            format to a text or a message, see `FunctionModel`.
+        graph: URI of a Neo4j, empty for the embedded graph; or an own ``neo4j.AsyncDriver``, which is left open.
+            ``settings["graph"]`` names its database, and allows to `adopt` a graph that holds other data.
+        embedder: Own source of vectors; wrap a function in `FunctionEmbedder`.
+        tools: Functions that the model may call in addition to the built-in tools, see `tool`.
+        approve: ``"all"`` runs every call; a function gets each question and returns whether the call may run, or why
+            not. Without it, a call that needs approval is refused, the model is told, and the turn goes on.
+        persona: Persona of new conversations.
+        workspace: Folder the agent works in; None for the current one.
+        home: Folder for the embedded graph, personas and state of this program alone; None for the user's own.
+        approve_all: The same as ``approve="all"``.
+        interactive: A user answers the questions; the engine sets it for a screen.
+
+    Raises:
+        ConfigError: A setting is invalid, or the workspace does not exist.
+        TypeError: A model, driver, embedder or tool is not one.
+
+    Examples:
+        ```python
+        from ragforge_tui import ConversationAgent
+
+        def stock(item: str) -> int:
+            '''Return how many pieces of an item are left.'''
+            return {"bolt": 12}.get(item, 0)
+
+        async with ConversationAgent(model="offline", tools=[stock]) as agent:
+            conversation = await agent.create_conversation("Orders", tags=["shop"])
+            answer = await conversation.send_message("Which files are here?")
+            print(answer.content)
+        ```
     """
 
-    def __init__(self, loaded: Loaded, *, approve_all: bool = False, interactive: bool = False) -> None:
+    def __init__(
+        self,
+        settings: GivenSettings = None,
+        *,
+        model: GivenModel = None,
+        graph: str | AsyncDriver | None = None,
+        embedder: Embedder | None = None,
+        tools: Sequence[GivenTool] = (),
+        approve: Approve | Literal["all"] | None = None,
+        persona: str = "",
+        workspace: str | Path | None = None,
+        home: str | Path | None = None,
+        approve_all: bool = False,
+        interactive: bool = False,
+    ) -> None:
+        options = resolve_options(
+            settings,
+            model=model,
+            graph=graph,
+            embedder=embedder,
+            tools=tools,
+            persona=persona,
+            workspace=workspace,
+            home=home,
+        )
+        self._build(options, approve_all or approve == "all", interactive, None if approve == "all" else approve)
+
+    def _build(self, options: ResolvedOptions, approve_all: bool, interactive: bool, approve: Approve | None) -> None:
+        loaded = options.loaded
         self.settings = settings = loaded.settings
         self.workspace = workspace = Path(loaded.workspace)
         self.interactive = interactive
@@ -65,11 +127,28 @@ class ConversationAgent:
         state, data = Path(loaded.paths.state), Path(loaded.paths.data)
         memory_settings = settings.agent.memory
         self._events = EventBus()
-        graph = GraphConnection(loaded, self.emit, self._on_graph_ready)
+        graph = GraphConnection(loaded, self.emit, self._on_graph_ready, options.driver)
         windows = ModelWindows(state / "model-windows.json")
-        model = CurrentModel(settings.model, windows, self.emit)
-        memory = SharedMemory(loaded, graph, model)
-        toolbox = Toolbox(workspace, settings.tools, undo_dir=data / "undo", state_dir=state, memory=memory.source)
+        model = CurrentModel(settings.model, windows, self.emit, own=options.model)
+        memory = SharedMemory(loaded, graph, model, embedder=options.embedder)
+        lookup = None
+        if settings.agent.code.enabled:
+            lookup = CodeLookup(
+                workspace,
+                graph.store,
+                memory.embedder,
+                memory_settings.recall,
+                is_ready=lambda: self.services.code.ready,
+            )
+        toolbox = Toolbox(
+            workspace,
+            settings.tools,
+            undo_dir=data / "undo",
+            state_dir=state,
+            memory=memory.source,
+            code=lookup,
+            added=options.tools,
+        )
         exports = ExportWriter(memory_settings.export, loaded.paths, graph.store, self.emit, workspace=loaded.workspace)
         self._events.listen(exports.on_event)
         self._allowed = AllowedCommands(settings.tools.allow_commands, loaded.config_file)
@@ -83,7 +162,9 @@ class ConversationAgent:
             ),
             model=model,
             persona_models=PersonaModels(model, self.emit),
-            approvals=Approvals(approve_all=approve_all, interactive=interactive, allowed=self._allowed),
+            approvals=Approvals(
+                approve_all=approve_all, interactive=interactive, allowed=self._allowed, approve=approve
+            ),
             budget=SessionBudget(settings.model.max_cost, settings.model.max_session_cost),
             trust=InstructionTrust(
                 workspace,
@@ -99,18 +180,31 @@ class ConversationAgent:
                 self.emit,
                 default=settings.personas.default,
                 user=lambda: self.user_name,
-                tools=lambda: [schema["function"]["name"] for schema in toolbox.schemas()],
+                tools=toolbox.names,
                 interactive=interactive,
             ),
             toolbox=toolbox,
             windows=windows,
             memory=memory,
+            code=CodeKnowledge(
+                workspace,
+                settings.agent.code,
+                ignore=settings.tools.ignore,
+                locks=state / "code",
+                store=graph.store,
+                embedder=memory.embedder,
+                is_busy=lambda: memory.active_turns.any,
+                on_change=self.emit,
+            ),
+            lookup=lookup,
             exports=exports,
         )
+        self.past = Past(graph, memory, memory_settings, self.emit)
         self._open: dict[str, Conversation] = {}
         self._leftovers: asyncio.Task[int] | None = None
         self._chores: asyncio.Task[None] | None = None
         self._left_behind_reported = False
+        self._closed = False
 
     async def __aenter__(self) -> ConversationAgent:
         self.start()
@@ -122,29 +216,37 @@ class ConversationAgent:
         await self.close()
 
     def start(self) -> None:
-        """Start to open the graph and the model in the background; returns at once."""
+        """See `ConversationLibrary.start`. The first call that needs the graph does the same."""
+        if self._leftovers is not None:
+            return
         self.services.graph.start()
         self.services.model.start()
+        self.services.code.start(keep=self.interactive)
         self._leftovers = asyncio.create_task(self.services.toolbox.end_leftovers())
-        for sentence in without_effect(self.settings.agent.memory):
+        for sentence in remarks(self.settings):
             self.emit(Notice(text=sentence, level="warning"))
         for sentence in self._allowed.problems():
             self.emit(Notice(text=sentence, level="warning"))
 
     async def close(self, *, settle_seconds: float = SETTLE_SECONDS) -> None:
-        """Stop running turns, store them as interrupted, and close the graph and the model.
+        """Stop running turns, store them as interrupted, and close the graph and the model; repeated, do nothing.
 
         Args:
             settle_seconds: Seconds the memory may still use to catch up.
         """
-        self.closing = True
+        if self._closed:
+            return
+        self.closing = self._closed = True
         services = self.services
         services.approvals.close()
+        await self.past.insights.cancel()
         for conversation in self._open.values():
             conversation.close()
         for conversation in self._open.values():
             await conversation.wait_idle()
         await self._settle_memories(settle_seconds)
+        await services.code.close()
+        await services.recorder.settle()
         await services.exports.close()
         if self._leftovers is not None:
             await self._leftovers
@@ -215,14 +317,6 @@ class ConversationAgent:
         """Return the name by which the agent addresses the user."""
         return self.services.user_name
 
-    async def store(self) -> Store:
-        """Return the graph's store; wait while the graph starts.
-
-        Raises:
-            GraphError: The graph is unreachable or was refused.
-        """
-        return await self.services.store()
-
     async def model(self) -> ChatModel:
         """Return the current model; wait while it loads."""
         return await self.services.model.model()
@@ -247,163 +341,14 @@ class ConversationAgent:
         """Return the allowed AGENTS.md files; the user is asked before their first use."""
         return await self.services.trust.instructions()
 
-    # --- conversations ---------------------------------------------------------------------------------------------
-
-    async def create_conversation(
-        self, *, title: str = "", tags: list[str] | None = None, persona: str = ""
-    ) -> Conversation:
-        """Create a conversation in this workspace.
-
-        Raises:
-            NotFoundError: The persona does not exist.
-        """
-        chosen = self.services.personas.find(persona)
-        record = records.Conversation(
-            uuid=str(uuid.uuid4()),
-            title=title,
-            tags=tags or [],
-            created_at=(created := now()),
-            updated_at=created,
-            persona=chosen.name,
-            model=self.model_state.name,
-            workspace=str(self.workspace),
-            owner=getpass.getuser(),
-        )
-        await self.services.recorder.create_conversation(record)
-        conversation = Conversation(self.services, record, [])
-        self._open[record.uuid] = conversation
-        if self.interactive:
-            conversation.memory.start()
-        return conversation
-
-    async def load_conversation(self, ref: str = "", *, turns: int = OPENING_TURNS) -> Conversation:
-        """Open a stored conversation by id or unique prefix, by default the newest of this workspace.
-
-        Args:
-            turns: Number of its newest turns to read at once; more are read when a message is sent.
-
-        Raises:
-            NotFoundError: No conversation matches, or more than one does.
-        """
-        if ref in self._open:
-            return self._open[ref]
-        store = await self.store()
-        record = (
-            await store.conversations.resolve(ref) if ref else await store.conversations.latest(str(self.workspace))
-        )
-        if record is None:
-            raise NotFoundError(f"There is no conversation in {self.workspace} yet.", todo="Send a message to start.")
-        if record.status == "deleted":
-            raise NotFoundError(
-                f"The conversation {record.uuid[:8]} was deleted.", todo=f"ragforge-chat restore {record.uuid[:8]}"
-            )
-        if record.uuid not in self._open:
-            end = record.next_turn
-            newest = await store.turns.between(record.uuid, start=max(1, end - max(turns, 1)), end=end)
-            self._open[record.uuid] = conversation = Conversation(self.services, record, newest)
-            if self.interactive:
-                conversation.memory.start()
-        return self._open[record.uuid]
-
-    async def branch_conversation(self, ref: str, turn_index: int) -> Conversation:
-        """Create a conversation that continues from a turn of another one, which stays unchanged.
-
-        Args:
-            ref: Id or unique prefix of the parent conversation.
-            turn_index: The last turn both share, 0 for none.
-
-        Raises:
-            NotFoundError: The conversation or the turn does not exist.
-            RagforgeError: The turn is still being answered.
-        """
-        store = await self.store()
-        parent = await store.conversations.resolve(ref)
-        if not 0 <= turn_index < parent.next_turn:
-            raise NotFoundError(f"The conversation {parent.uuid[:8]} has no turn {turn_index}.")
-        here = self._open.get(parent.uuid)
-        if here is not None and here.active_turn is not None and turn_index >= here.active_turn:
-            raise RagforgeError(f"Turn {turn_index} is still being answered.", todo="Stop it, or wait until it ends.")
-        record = records.Conversation(
-            uuid=str(uuid.uuid4()),
-            title=parent.title,
-            tags=list(parent.tags),
-            created_at=(created := now()),
-            updated_at=created,
-            persona=parent.persona,
-            model=parent.model,
-            workspace=parent.workspace,
-            owner=parent.owner,
-            private=parent.private,
-            branch_of=parent.uuid,
-            branch_turn=turn_index,
-        )
-        await store.conversations.create(record)
-        branch = await self.load_conversation(record.uuid)
-        branch.mode = here.mode if here is not None else branch.mode
-        return branch
-
-    def opened(self, conversation_id: str) -> Conversation | None:
-        """Return the conversation if this process has it open."""
-        return self._open.get(conversation_id)
-
-    async def list_conversations(self, filter: ConversationFilter | None = None) -> list[records.Conversation]:
-        """Return stored conversations, newest first."""
-        return await (await self.store()).conversations.matching(filter or ConversationFilter())
-
-    async def archive_conversation(self, ref: str, *, archived: bool = True) -> records.Conversation:
-        """Archive a conversation, or make it active again."""
-        return await self._set_status(ref, "archived" if archived else "active", None)
-
-    async def delete_conversation(self, ref: str, *, immediately: bool = False) -> None:
-        """Hide a conversation; it is purged after seven days, or now if `immediately` is set."""
-        store = await self.store()
-        record = await store.conversations.resolve(ref)
-        open_here = self._open.pop(record.uuid, None)
-        if open_here is not None:
-            open_here.unqueue()
-            open_here.cancel()
-            await open_here.wait_idle()
-            await open_here.memory.close()
-        if immediately:
-            await self._purge_one(store, record.uuid)
-        else:
-            await store.conversations.update(record.uuid, status="deleted", deleted_at=now())
-
-    async def restore_conversation(self, conversation_id: str) -> records.Conversation:
-        """Restore a deleted conversation by its id or a unique prefix."""
-        store = await self.store()
-        deleted = await store.conversations.matching(ConversationFilter(status="deleted", limit=10_000))
-        matches = [record for record in deleted if record.uuid.startswith(conversation_id)]
-        if len(matches) != 1 or not conversation_id:
-            raise NotFoundError(f"No single deleted conversation has an id that starts with {conversation_id!r}.")
-        return self._as_stored(await store.conversations.update(matches[0].uuid, status="active", deleted_at=None))
-
-    async def _set_status(self, ref: str, status: records.ConversationStatus, deleted_at: None) -> records.Conversation:
-        store = await self.store()
-        record = await store.conversations.resolve(ref)
-        return self._as_stored(await store.conversations.update(record.uuid, status=status, deleted_at=deleted_at))
-
-    def _as_stored(self, changed: records.Conversation) -> records.Conversation:
-        if changed.uuid in self._open:
-            # Changed in place: the conversation's memory shares this record.
-            here = self._open[changed.uuid].record
-            here.status, here.deleted_at, here.updated_at = changed.status, changed.deleted_at, changed.updated_at
-        return changed
-
-    async def _purge_one(self, store: Store, uuid: str) -> bool:
-        """Remove a conversation and its exports; return False if its branches still need it."""
-        purged = await store.conversations.purge(uuid)
-        if purged:
-            await asyncio.to_thread(self.services.recorder.forget, uuid)
-            await self.services.exports.removed(uuid)
-        return purged
-
     async def _do_chores(self, store: Store, drained: set[str]) -> None:
         """Index conversations from the journal, purge expired ones and create missing vectors.
 
         Unfinished work is not lost: turns are indexed when their conversation is opened, the rest at the next start.
         """
         try:
+            for uuid in drained:
+                self.services.exports.turn_stored(uuid)
             for uuid in drained - set(self._open):
                 await self.services.memory.index(uuid)
             purged = [await self._purge_one(store, uuid) for uuid in await store.conversations.expired()]
@@ -411,5 +356,22 @@ class ConversationAgent:
                 log.info("purged %d deleted conversations", sum(purged))
             if self.interactive:
                 await self.services.memory.catch_up(set(self._open))
+                await self._link_code()
         except GraphError as error:
             log.warning("chores not finished: %s", error)
+
+    async def index_code(self) -> None:
+        """Index the code of the workspace if it has no index yet, and link the turns that were not examined.
+
+        Raises:
+            GraphError: The graph is unreachable or was refused.
+        """
+        await self.services.code.index_once()
+        await self._link_code()
+
+    async def _link_code(self) -> None:
+        """Link the turns of conversations that are not open to the code they touch, once the code is indexed."""
+        services = self.services
+        await services.code.wait_indexed()
+        if services.code.ready:
+            await CodeLinker(services.store, services.workspace).catch_up(set(self._open))

@@ -50,6 +50,10 @@ class ActiveTurns:
                 self._busy.clear()
                 self._idle.set()
 
+    @property
+    def any(self) -> bool:
+        return self._count > 0
+
     async def wait_idle(self) -> None:
         await self._idle.wait()
 
@@ -110,6 +114,7 @@ class BackgroundModel:
         self._seconds = seconds
         self.name = model.name
         self.offline = model.offline
+        self.takes_reasoning = model.takes_reasoning
         self.destination = model.destination
         self.server = model.server
 

@@ -10,22 +10,24 @@ import logging
 import uuid
 from collections import deque
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
+from typing import Protocol
 
 import msgspec
 
-from ragforge_tui.conversation.memory import ConversationMemory
+from ragforge_tui.conversation.answer import Answer, answer_of
+from ragforge_tui.conversation.reading import StoredConversation
 from ragforge_tui.conversation.services import Services
+from ragforge_tui.conversation.turn.commits import LaterCommits
 from ragforge_tui.conversation.turn.inputs import InputBuilder
 from ragforge_tui.conversation.turn.runner import TurnRunner
 from ragforge_tui.conversation.turn.user_turn import QueuedTurn, UserCall, UserTurn
-from ragforge_tui.conversation.turn.window import PAGE_TURNS, TurnWindow
+from ragforge_tui.conversation.turn.window import TurnWindow
 from ragforge_tui.graph import writer_id
-from ragforge_tui.llm.tokens import CHARS_PER_TOKEN
-from ragforge_tui.memory.context import BuiltContext
+from ragforge_tui.memory.context import BuiltContext, ContextOptions, Strategy
 from ragforge_tui.memory.history_source import called_from
 from ragforge_tui.shared import records
-from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.shared.events import (
     ConversationChanged,
     Event,
@@ -37,13 +39,12 @@ from ragforge_tui.shared.events import (
     TurnFailed,
     TurnStarted,
 )
-from ragforge_tui.shared.records import Message, ToolCall, Turn, Usage, now
+from ragforge_tui.shared.records import ContextRecord, Message, Turn, now
 from ragforge_tui.shared.redaction import mask_secrets
-from ragforge_tui.shared.requests.work import FileDiff, Mode, UndoPlan
+from ragforge_tui.shared.requests.work import Mode
 from ragforge_tui.shared.sanitize import storable
 from ragforge_tui.tools.shell.run_command import RunCommand
 from ragforge_tui.tools.undo.changes import RESTORE
-from ragforge_tui.tools.undo.plan import ChangedFiles
 
 log = logging.getLogger(__name__)
 
@@ -52,32 +53,51 @@ OPENING_TURNS = 12
 TITLE_CHARS = 60
 
 
-class Answer(msgspec.Struct, kw_only=True, frozen=True):
-    """Result of `Conversation.send_message`: the turn's last text, its reasoning, tool calls and usage."""
+class ConversationOwner(Protocol):
+    """The agent, as far as a conversation needs it for what concerns other conversations too."""
 
-    content: str
-    turn_index: int
-    reasoning: str = ""
-    tool_calls: list[ToolCall] = []
-    usage: Usage = Usage()
+    async def branch_conversation(self, ref: str, turn_index: int, *, title: str = "") -> Conversation: ...
+
+    async def archive_conversation(self, ref: str, *, archived: bool = True) -> records.Conversation: ...
+
+    async def delete_conversation(self, ref: str, *, immediately: bool = False) -> None: ...
 
 
-class Conversation:
-    """A conversation that accepts messages. `ConversationAgent` creates it."""
+class Conversation(StoredConversation):
+    """A conversation that accepts messages. `ConversationAgent` creates it.
 
-    def __init__(self, services: Services, record: records.Conversation, turns: list[Turn]) -> None:
-        self.record = record
+    Examples:
+        ```python
+        conversation = await agent.create_conversation("Greetings")
+        answer = await conversation.send_message("Read greeting.py")
+        print(answer.content)
+        print(answer.reasoning)
+        for call in answer.tool_calls:
+            print(call.tool_name, call.arguments, call.success)
+        for section in answer.context_used.sections:
+            print(section.title, section.tokens, [item.source for item in section.items])
+        ```
+    """
+
+    def __init__(
+        self, services: Services, record: records.Conversation, turns: list[Turn], owner: ConversationOwner
+    ) -> None:
+        super().__init__(services, record, turns)
+        self._owner = owner
         self._mode: Mode = "ask"
-        self._services = services
         self._window = TurnWindow(record, turns, services.store)
-        self.memory = ConversationMemory(services, record, turns)
         self._inputs = InputBuilder(services, record, self._window, self.memory, lambda: self.mode)
+        self._commits = LaterCommits(services.workspace, record.uuid)
         self._closing = False
         self._active: Turn | None = None
         self._starting = False
+        self._sending = asyncio.Lock()
+        """Held by a caller that waits for its turn: its message must not end up in the queue."""
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._queue: deque[QueuedTurn] = deque()
+        self._context: ContextRecord | None = None
+        """Context that the last finished turn was sent."""
         self._own_ids: set[str] = set()
         self._opening = [msgspec.structs.replace(turn, messages=list(turn.messages)) for turn in turns]
         services.recorder.expect(record.uuid, record.next_turn)
@@ -136,17 +156,44 @@ class Conversation:
         Raises:
             RagforgeError: The turn failed; the partial answer is stored.
             asyncio.CancelledError: The caller was cancelled; the turn is stored as interrupted.
+
+        Examples:
+            ```python
+            answer = await conversation.send_message("Where is `greet` defined?")
+            assert "greeting.py" in answer.content
+            ```
         """
         end: TurnEnd | None = None
         async for event in self.stream(text):
             if isinstance(event, TurnCompleted | TurnCancelled | TurnFailed):
                 end = event
-        return _answer_of(end, self._window.turns[-1])
+        index = end.turn_index if end is not None else 0
+        turn = next((turn for turn in reversed(self._window.turns) if turn.turn_index == index), Turn(turn_index=index))
+        sent = self._context
+        return answer_of(end, turn, sent if sent is not None and sent.turn_index == index else None)
 
     async def stream(self, text: str) -> AsyncGenerator[Event, None]:
-        """Send a message and yield its turn's events up to the final one; leaving the loop early stops the turn."""
-        if self.busy:
-            await self.wait_idle()
+        """Send a message and yield its turn's events up to the final one; leaving the loop early stops the turn.
+
+        Examples:
+            ```python
+            from ragforge_tui.shared.events import TextDelta, ToolCallFinished
+
+            async for event in conversation.stream("Which files are here?"):
+                if isinstance(event, TextDelta):
+                    print(event.text, end="")
+                elif isinstance(event, ToolCallFinished):
+                    print(event.call.tool_name)
+            ```
+        """
+        async with self._sending:
+            if self.busy:
+                await self.wait_idle()
+            async with aclosing(self._events_of(text)) as events:
+                async for event in events:
+                    yield event
+
+    async def _events_of(self, text: str) -> AsyncGenerator[Event, None]:
         with self._services.events.subscribe() as events:
             index = await self.submit(text)
             try:
@@ -239,39 +286,102 @@ class Conversation:
         opening, self._opening = self._opening, []
         return [] if self._own_ids else opening
 
-    async def get_history(self, limit: int | None = None) -> list[Turn]:
-        """Return the newest `limit` turns in ascending order, all of them by default."""
-        store = await self._services.store()
-        first, last = await store.turns.range(self.record.uuid)
-        start = first if limit is None else max(first, last - limit + 1)
-        turns: list[Turn] = []
-        while start <= last:
-            end = min(start + PAGE_TURNS, last + 1)
-            turns += await store.turns.between(self.record.uuid, start=start, end=end)
-            start = end
-        return turns
+    async def summarize(self) -> str:
+        """Rewrite the conversation's summary now and return it: two or three sentences on what was discussed and done.
 
-    async def build_context(self, text: str) -> BuiltContext:
-        """Build the context of a request for this message: sections, items with their sources, tokens and cuts."""
-        if not self._services.recorder.journaling:
-            await self._window.catch_up(self.record.next_turn)
-        asked = Message(uuid="", conversation_id=self.record.uuid, role="user", content=storable(text), timestamp=now())
-        return (await self._inputs.build(Turn(turn_index=self.record.next_turn, messages=[asked]))).context
+        Without a model the sentences are extracted.
 
-    async def diff(self) -> list[FileDiff]:
-        """Return the files that the agent changed during this conversation, with their diffs."""
-        return await (await self._changed_files()).diff()
+        Examples:
+            ```python
+            print(await conversation.summarize())
+            ```
+        """
+        return await self.memory.summarise_conversation()
 
-    async def plan_undo(self, turn_index: int = 0, *, redo: bool = False) -> UndoPlan:
-        """Return the effects of undoing a turn, by default the last one that changed files.
+    async def build_context(
+        self,
+        text: str,
+        *,
+        strategy: Strategy | None = None,
+        recent_messages: int | None = None,
+        relevant_messages: int | None = None,
+        include_summary: bool = True,
+    ) -> BuiltContext:
+        """Return what a request for a message would hold, without sending it: sections, items with sources, tokens.
+
+        The arguments apply to this context only, in place of the settings under ``agent.memory``.
 
         Args:
-            redo: Undo the last undo instead.
+            text: The message.
+            strategy: ``hybrid`` sends newest and relevant turns, ``recent`` the newest alone, ``relevant`` the relevant
+                ones with the last two.
+            recent_messages: Most messages of the newest turns, sent as they were; turns are kept whole.
+            relevant_messages: Most turns to recall: a message is recalled together with its answer.
+            include_summary: Whether to send summaries, their findings and topics.
+
+        Examples:
+            ```python
+            context = await conversation.build_context(
+                "And the greeting?", strategy="hybrid", recent_messages=5, relevant_messages=10, include_summary=True
+            )
+            print(context.tokens, [section.name for section in context.sections])
+            ```
+        """
+        chosen = ContextOptions(
+            strategy=strategy,
+            recent_messages=recent_messages,
+            relevant_turns=relevant_messages,
+            summaries=include_summary,
+        )
+        if not self._services.recorder.journaling:
+            await self.memory.ready()
+            await self._window.catch_up(self.record.next_turn)
+        asked = Message(uuid="", conversation_id=self.record.uuid, role="user", content=storable(text), timestamp=now())
+        turn = Turn(turn_index=self.record.next_turn, messages=[asked])
+        return (await self._inputs.build(turn, None if chosen == ContextOptions() else chosen)).context
+
+    async def branch(self, from_message: str = "", *, turn: int | None = None, title: str = "") -> Conversation:
+        """Create a conversation that continues from a point of this one, which stays unchanged.
+
+        Args:
+            from_message: Id of a message; the branch shares the turns up to and including the message's own.
+            turn: The last turn both share, 0 for none. Without message and turn: the newest one.
+            title: Title of the branch; empty for that of this conversation.
 
         Raises:
-            NotFoundError: There is no such turn.
+            NotFoundError: The conversation has no such message or turn.
+            RagforgeError: The turn is still being answered.
+
+        Examples:
+            ```python
+            answer = await conversation.send_message("Read greeting.py")
+            branch = await conversation.branch(turn=answer.turn_index, title="Alternative approach")
+            await branch.send_message("Which files are here?")
+            ```
         """
-        return await (await self._changed_files()).plan(turn_index, redo=redo)
+        if from_message:
+            turn = await self._turn_of(from_message)
+        if turn is None:
+            turn = (self.active_turn or self.record.next_turn) - 1
+        return await self._owner.branch_conversation(self.record.uuid, turn, title=title)
+
+    async def _turn_of(self, message_id: str) -> int:
+        store = await self._services.store()
+        message = await store.messages.find(message_id)
+        if message is not None:
+            index = message.turn_index
+            shared = await store.turns.between(self.record.uuid, start=index, end=index + 1)
+            if any(one.uuid == message_id for turn in shared for one in turn.messages):
+                return index
+        raise NotFoundError(f"The conversation {self.record.uuid[:8]} has no message {message_id!r}.")
+
+    async def archive(self, *, archived: bool = True) -> None:
+        """Archive the conversation, or make it active again."""
+        await self._owner.archive_conversation(self.record.uuid, archived=archived)
+
+    async def delete(self, *, immediately: bool = False) -> None:
+        """Hide the conversation; it is purged after seven days, or now if `immediately` is set."""
+        await self._owner.delete_conversation(self.record.uuid, immediately=immediately)
 
     async def undo(self, turn_index: int, message_id: str | None = None) -> int:
         """Restore the files to their state before a turn; return the index of the turn that does so.
@@ -286,16 +396,6 @@ class Conversation:
         arguments, redo = await (await self._changed_files()).restore_arguments(turn_index)
         typed = "/redo" if redo else f"/undo {turn_index}"
         return await self._submit(QueuedTurn(typed, message_id or uuid.uuid4().hex, UserCall(RESTORE, arguments)))
-
-    async def _changed_files(self) -> ChangedFiles:
-        toolbox = self._services.toolbox
-        workspace = str(toolbox.workspace.root)
-        return ChangedFiles(await self._services.store(), toolbox.kept, workspace, self.record.uuid)
-
-    async def get_tool_calls(self) -> list[ToolCall]:
-        """Return all tool calls with their results, in order."""
-        history = await self.get_history()
-        return [call for turn in history for message in turn.messages for call in message.tool_calls]
 
     # --- running -------------------------------------------------------------------------------------------------
 
@@ -330,7 +430,6 @@ class Conversation:
             writer=writer_id(),
             timestamp=now(),
             char_count=len(content),
-            token_count=len(content) // CHARS_PER_TOKEN,
         )
         self.memory.start()
         message = await self._services.recorder.begin_turn(message)
@@ -381,17 +480,29 @@ class Conversation:
                 mode=lambda: self.mode,
                 stop=self._stop,
             )
+        await self._store_later_commits()
         with self._services.memory.active_turns.running():
             end = await runner.run()
+        self._context = runner.context if isinstance(runner, TurnRunner) else None
+        await self._commits.turn_ended()
         for reply in turn.messages[1:]:
             self._own_ids.add(reply.uuid)
             self._count(reply)
+        if not self._services.recorder.journaling:
+            await self._services.exports.turn_ended(self.record.uuid)
         self.memory.turn_ended(turn)
         self._active = None
         self._task = None
         self._services.emit(end)
         if self._queue and not self._closing:
             await self._start_queued(self._queue.popleft())
+
+    async def _store_later_commits(self) -> None:
+        if not self._services.recorder.journaling:
+            try:
+                await self._commits.store_new(await self._services.store())
+            except RagforgeError as error:
+                log.warning("commits since the last turn not looked up: %s", error)
 
     async def _start_queued(self, queued: QueuedTurn) -> None:
         """Start a queued turn; no caller awaits it, so a failure is reported as a notice."""
@@ -416,23 +527,3 @@ class Conversation:
         self.memory.given_title = self.record.title
         await self._services.recorder.save_title(self.record)
         self._services.emit(ConversationChanged(conversation=msgspec.structs.replace(self.record)))
-
-
-def _answer_of(end: TurnEnd | None, turn: Turn) -> Answer:
-    """Return the answer of a turn from its final event.
-
-    Raises:
-        RagforgeError: The turn failed or was cancelled.
-    """
-    if isinstance(end, TurnFailed):
-        raise RagforgeError(end.error.what, todo=end.error.todo, kept=end.error.kept, kind=end.error.kind)
-    if not isinstance(end, TurnCompleted):
-        raise RagforgeError("The turn was cancelled.", kept="The partial answer is stored.", kind="cancelled")
-    replies = [message for message in turn.messages if message.role == "assistant"]
-    return Answer(
-        content=end.text,
-        turn_index=end.turn_index,
-        reasoning="\n".join(reply.reasoning for reply in replies if reply.reasoning),
-        tool_calls=[call for reply in replies for call in reply.tool_calls],
-        usage=end.usage,
-    )

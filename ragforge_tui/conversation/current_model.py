@@ -29,20 +29,29 @@ class CurrentModel:
     Args:
         windows: Context windows of models, also learned ones.
         emit: Receives `ModelChanged`.
+        own: Model of the program, used until the user chooses another.
     """
 
-    def __init__(self, settings: ModelSettings, windows: ModelWindows, emit: Callable[[Event], None]) -> None:
+    def __init__(
+        self,
+        settings: ModelSettings,
+        windows: ModelWindows,
+        emit: Callable[[Event], None],
+        *,
+        own: ChatModel | None = None,
+    ) -> None:
         self._settings = settings
+        self._own = own
         self._windows = windows
         self._emit = emit
         self._model: ChatModel | None = None
         self._task: asyncio.Task[ChatModel] | None = None
         self._made: tuple[ModelChoice, ModelSettings] | None = None
-        self.chosen = bool(settings.name)
+        self.chosen = own is not None or bool(settings.name)
         """Whether the user named the model in the settings or here; a persona cannot replace it then."""
         self.preferred = ""
         """The model a persona requested; empty for the chosen or discovered one."""
-        self.state = ModelChanged(phase="loading", name=settings.name)
+        self.state = ModelChanged(phase="loading", name=settings.name if own is None else own.name)
 
     def start(self) -> None:
         """Start to choose and import the model; returns at once."""
@@ -65,7 +74,7 @@ class CurrentModel:
 
     async def change(self, name: str) -> ModelChanged:
         """Use another model from the next turn on; an empty name selects the one discovered automatically."""
-        self.chosen = bool(name)
+        self.chosen = self._own is not None or bool(name)
         self.preferred = ""
         return await self._use(name, "")
 
@@ -108,14 +117,7 @@ class CurrentModel:
 
     async def _choose(self, settings: ModelSettings, origin: str = "") -> ChatModel:
         try:
-            choice = await choose_model(settings, os.environ)
-            if origin:
-                choice = msgspec.structs.replace(choice, origin=origin)
-            if not choice.offline:
-                self._set_state(ModelChanged(phase="loading", name=choice.name, origin=choice.origin))
-                await preload()
-            model = make_model(choice, settings, self._now)
-            self._made = choice, settings
+            model, origin = await self._made_model(settings, origin)
         except RagforgeError as error:
             self._set_state(ModelChanged(phase="failed", name=settings.name, error=error.info))
             raise
@@ -132,13 +134,27 @@ class CurrentModel:
             ModelChanged(
                 phase="ready",
                 name=model.name,
-                origin=choice.origin,
+                origin=origin,
                 destination=model.destination,
                 offline=model.offline,
                 context_window=self._windows.of(model),
             )
         )
         return model
+
+    async def _made_model(self, settings: ModelSettings, origin: str) -> tuple[ChatModel, str]:
+        """Return the model and the origin of its choice; the program's own unless the user named another."""
+        if self._own is not None and not settings.name:
+            self._made = None
+            return self._own, "given by the program"
+        choice = await choose_model(settings, os.environ)
+        if origin:
+            choice = msgspec.structs.replace(choice, origin=origin)
+        if not choice.offline:
+            self._set_state(ModelChanged(phase="loading", name=choice.name, origin=choice.origin))
+            await preload()
+        self._made = choice, settings
+        return make_model(choice, settings, self._now), choice.origin
 
     def _set_state(self, state: ModelChanged) -> None:
         self.state = state

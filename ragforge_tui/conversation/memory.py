@@ -1,9 +1,9 @@
 """Memory of one open conversation, updated in the background.
 
-After each turn it creates keys, vectors, summaries, topics and the title without delaying the next message. Work that a
-crash or an unreachable graph interrupted is repeated at the next turn or start. Keys, vectors and summaries are created
-independently, because the vectors of an import take minutes and a summary waits for the model; until then recall finds
-turns by their words. Before each turn it builds the context of the request.
+After each turn it creates keys, vectors, summaries, topics, the title and links to code without delaying the next
+message. Work that a crash or an unreachable graph interrupted is repeated at the next turn or start. Keys, vectors and
+summaries are created independently, because the vectors of an import take minutes and a summary waits for the model;
+until then recall finds turns by their words. Before each turn it builds the context of the request.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from functools import partial
 
 import msgspec
 
+from ragforge_tui.code.linker import CodeLinker
 from ragforge_tui.conversation.services import Services
 from ragforge_tui.graph import Store
 from ragforge_tui.llm import ChatModel
@@ -23,6 +24,7 @@ from ragforge_tui.memory.context import (
     BuiltContext,
     ContextBuilder,
     ContextInputs,
+    ContextOptions,
     SystemPart,
     without_memory,
 )
@@ -77,6 +79,9 @@ class ConversationMemory:
         short = record.uuid[:8]
         self._vectors = BackgroundWork(f"vectors {short}", partial(self._safely, "vectors", self._embed))
         self._due = BackgroundWork(f"summaries {short}", partial(self._safely, "summaries", self._summarise))
+        self._code = BackgroundWork(f"code {short}", partial(self._safely, "code", self._link_code))
+        self._ended_turns = (record.next_turn - 1, 0)
+        """The last turn that has ended, and the same once it ended in this process."""
         self._upgrades = BackgroundWork(f"upgrades {short}", partial(self._safely, "upgrades", self._upgrade))
         self._refused: set[str] = set()
         """Ids of extracted texts for which the model gave no usable summary; this process does not retry them."""
@@ -116,6 +121,8 @@ class ConversationMemory:
         model: str,
         window: int,
         overhead: int,
+        options: ContextOptions | None = None,
+        reasoning: bool = False,
     ) -> BuiltContext:
         """Build the context of the request for a new message."""
         if self._settings.enabled and not self._services.recorder.journaling:
@@ -129,6 +136,7 @@ class ConversationMemory:
             model=model,
             window=window,
             overhead=overhead,
+            reasoning=reasoning,
             system=system,
             turns=turns,
             first_message=first_message,
@@ -137,7 +145,11 @@ class ConversationMemory:
         )
         if self._services.recorder.journaling:
             return without_memory(inputs)
-        return await self._builder.build(inputs, self.recall if self._settings.enabled else None)
+        if not self._settings.enabled:
+            return await self._builder.build(inputs, options=options)
+        lookup = self._services.lookup
+        code = lookup.for_context if lookup is not None and lookup.ready else None
+        return await self._builder.build(inputs, self.recall, code, options)
 
     # --- after a turn ------------------------------------------------------------------------------------------------
 
@@ -147,6 +159,11 @@ class ConversationMemory:
             self._idle.clear()
             self._services.memory.warm()
             self._worker = asyncio.create_task(self._work(), name=f"memory {self._record.uuid[:8]}")
+
+    async def ready(self) -> None:
+        """Wait until the words and files of all turns are known; vectors and summaries may follow."""
+        self.start()
+        await self._idle.wait()
 
     def turn_ended(self, turn: Turn) -> None:
         """Queue a finished turn for the background work."""
@@ -166,13 +183,16 @@ class ConversationMemory:
         await self._idle.wait()
         await self._due.settle()
         await self._vectors.settle()
+        if self._services.code.state.phase in ("ready", "elsewhere"):
+            # Otherwise the links wait for the index, which may take minutes; the next start makes them.
+            await self._code.settle()
 
     async def close(self) -> None:
         """Stop all work; the next start finds the remainder by query."""
         if self._worker is not None:
             self._worker.cancel()
             await asyncio.gather(self._worker, return_exceptions=True)
-        for work in (self._due, self._upgrades, self._vectors):
+        for work in (self._due, self._upgrades, self._vectors, self._code):
             await work.stop()
 
     async def _work(self) -> None:
@@ -217,12 +237,14 @@ class ConversationMemory:
         self._caught_up = True
         self._vectors.ask()
         self._due.ask()
+        self._code.ask()
 
     async def _load_files(self, store: Store) -> None:
-        """Load files of earlier turns from the graph, and those of the opening turns together with their mentions."""
+        """Load the files and mentions of earlier turns from the graph, and those of the opening turns."""
         first = self._opening[0].turn_index if self._opening else self._record.next_turn
         earlier = await store.files.accessed(self._record.uuid, before=first)
-        await asyncio.to_thread(self.files.load, earlier)
+        mentions = await store.files.mentions(self._record.uuid, before=first)
+        await asyncio.to_thread(self.files.load, earlier, mentions)
         for turn in self._opening:
             await asyncio.to_thread(self.files.note, turn)
         self._opening.clear()
@@ -234,8 +256,10 @@ class ConversationMemory:
         if turn.turn_index == 1 and not any(message.role == "system" for message in turn.messages):
             self._untitled = turn
             await self._offer_similar(turn)
+        self._ended_turns = (max(self._ended_turns[0], turn.turn_index), turn.turn_index)
         self._vectors.ask()
         self._due.ask()
+        self._code.ask()
 
     async def _embed(self) -> None:
         """Create the missing vectors; if there are many, notify the user at the start and at the end."""
@@ -249,6 +273,15 @@ class ConversationMemory:
         self._warn_words_only()
         if many and not self.recall.reason:
             self._notify(f"All {turns:,} turns of this conversation can now be searched by meaning.")
+
+    async def _link_code(self) -> None:
+        """Link the turns that have ended to the code that they touch or name."""
+        services = self._services
+        await services.code.wait_indexed()
+        if services.code.ready:
+            until, ended = self._ended_turns
+            linker = CodeLinker(services.store, services.workspace)
+            await linker.link(self._record.uuid, until=until, ended=ended, wait=services.code.keeps_current)
 
     async def _summarise(self) -> None:
         """Create the title and the due summaries, unless the model is in its backoff time."""

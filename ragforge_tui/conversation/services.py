@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from ragforge_tui.code.knowledge import CodeKnowledge
+from ragforge_tui.code.lookup import CodeLookup
 from ragforge_tui.conversation.approvals.pending import Approvals
 from ragforge_tui.conversation.budget import SessionBudget
 from ragforge_tui.conversation.current_model import CurrentModel, PersonaModels
@@ -64,6 +66,8 @@ class Services:
         workspace: The folder the agent works in.
         windows: Context windows of models, also learned ones.
         memory: Embedding model, summary model and memory tools.
+        code: The index of the workspace's code.
+        lookup: Questions about that code, None if it is not indexed.
         exports: Export files, updated as conversations grow.
     """
 
@@ -81,6 +85,8 @@ class Services:
     toolbox: Toolbox
     windows: ModelWindows
     memory: SharedMemory
+    code: CodeKnowledge
+    lookup: CodeLookup | None
     exports: ExportWriter
 
     @cached_property

@@ -15,6 +15,7 @@ from ragforge_tui.llm import THIS_MACHINE, ChatModel, choose_model, make_model, 
 from ragforge_tui.llm.embeddings import Embedder, LocalEmbedder, make_embedder
 from ragforge_tui.memory.history_source import HistorySource
 from ragforge_tui.memory.recall import Recall, catch_up
+from ragforge_tui.memory.topics import TopicSearch
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import ModelError, RagforgeError
 
@@ -26,9 +27,12 @@ class SharedMemory:
 
     Args:
         model: The model that answers; it also writes summaries unless the settings name another.
+        embedder: Embedding model of the program; None for the one in the settings.
     """
 
-    def __init__(self, loaded: Loaded, graph: GraphConnection, model: CurrentModel) -> None:
+    def __init__(
+        self, loaded: Loaded, graph: GraphConnection, model: CurrentModel, *, embedder: Embedder | None = None
+    ) -> None:
         self._settings = loaded.settings
         self._graph = graph
         self._model = model
@@ -39,10 +43,13 @@ class SharedMemory:
         memory = loaded.settings.agent.memory
         self.embedder: Embedder | None = None
         if memory.enabled:
-            self.embedder = make_embedder(memory.embeddings, loaded.settings.model)
+            self.embedder = embedder or make_embedder(memory.embeddings, loaded.settings.model)
         self.reported_reasons: set[str] = set()
         """Reasons for the lack of search by meaning that the user has already seen; each is shown once."""
-        self.source = HistorySource(graph.store, memory.recall, loaded.workspace) if memory.enabled else None
+        self.topics = TopicSearch(graph.store, self.embedder, memory.recall.min_score)
+        self.source = (
+            HistorySource(graph.store, memory.recall, loaded.workspace, self.topics) if memory.enabled else None
+        )
 
     def warm(self) -> None:
         """Load the local embedding model ahead of the first question, because loading takes seconds."""

@@ -6,8 +6,10 @@ A question is an event; the answer counts once or for the session, or saves a pa
 from __future__ import annotations
 
 import asyncio
+import inspect
+import logging
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Literal
 
@@ -17,7 +19,11 @@ from ragforge_tui.shared.records import ToolCall
 from ragforge_tui.shared.requests.work import Mode
 from ragforge_tui.tools.base import ApprovalNeed
 
+log = logging.getLogger(__name__)
+
 Emit = Callable[[Event], None]
+Approve = Callable[[ApprovalRequested], bool | str | Awaitable[bool | str]]
+"""Function of a program that answers for the user: True allows the call, False or a reason for the model refuses it."""
 ApprovalMode = Literal["ask", "edits", "yes"]
 Verdict = Literal["run", "ask"]
 
@@ -60,11 +66,18 @@ class Approvals:
         approve_all: Run every call without asking (`ask --yes`).
         interactive: A user answers; otherwise questions are shown and refused at once.
         allowed: Commands that the user allows permanently.
+        approve: Answers questions about calls in place of a user; a sync function runs in a thread.
     """
 
     def __init__(
-        self, *, approve_all: bool = False, interactive: bool = True, allowed: AllowedCommands | None = None
+        self,
+        *,
+        approve_all: bool = False,
+        interactive: bool = True,
+        allowed: AllowedCommands | None = None,
+        approve: Approve | None = None,
     ) -> None:
+        self._approve = approve
         self._policy = ApprovalPolicy()
         self._interactive = interactive
         self._approve_all = approve_all
@@ -144,7 +157,10 @@ class Approvals:
         decision: ApprovalDecision = "no"
         feedback = ""
         try:
-            decision, feedback = await answer
+            if self._approve is not None and isinstance(question, ApprovalRequested):
+                decision, feedback = await self._ask_program(self._approve, question)
+            else:
+                decision, feedback = await answer
         finally:
             self._pending.pop(question.approval_id, None)
             emit(
@@ -156,6 +172,17 @@ class Approvals:
                 )
             )
         return decision, feedback
+
+    async def _ask_program(self, approve: Approve, question: ApprovalRequested) -> tuple[ApprovalDecision, str]:
+        try:
+            given = await asyncio.to_thread(approve, question)
+            verdict = await given if inspect.isawaitable(given) else given
+        except Exception:
+            log.exception("the program's function for approvals failed")
+            return "no", "The program could not decide."
+        if isinstance(verdict, str):
+            return "no", verdict
+        return ("once" if verdict and not self._closed else "no"), ""
 
     def _decide(self, need: ApprovalNeed, mode: Mode) -> Verdict:
         return self._policy.decide(need, self._granted, self._effective(mode), self._allowed.patterns)

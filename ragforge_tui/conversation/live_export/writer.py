@@ -27,7 +27,14 @@ from ragforge_tui.export import ExportFormat, file_name, names_a_file
 from ragforge_tui.graph import Store
 from ragforge_tui.settings.schema import ExportSettings, Paths
 from ragforge_tui.shared.errors import GraphError, NotFoundError, storage_error
-from ragforge_tui.shared.events import Event, MessageFinished, Notice, ToolCallFinished, TurnStarted
+from ragforge_tui.shared.events import (
+    ConversationChanged,
+    Event,
+    MessageFinished,
+    Notice,
+    ToolCallFinished,
+    TurnStarted,
+)
 from ragforge_tui.shared.records import Conversation
 
 log = logging.getLogger(__name__)
@@ -38,6 +45,8 @@ MESSAGE_FACTOR, TURN_FACTOR = 20.0, 4.0
 """Least time as a multiple of the last write's duration, during a turn and at its end: a huge conversation, whose
 files take long to copy, is not copied all the time."""
 CLOSE_SECONDS = 10.0
+TURN_SECONDS = 5.0
+"""Longest delay of a turn's end by the write of its files, which takes a few milliseconds on an idle machine."""
 
 _RENDERERS: dict[ExportFormat, Callable[[], Renderer]] = {"json": JsonRenderer, "markdown": MarkdownRenderer}
 
@@ -63,6 +72,7 @@ class ExportWriter:
         folder = Path(settings.path).expanduser() if settings.path else Path(paths.data) / "exports"
         self.folder = Path(workspace or Path.cwd()) / folder
         self._enabled = settings.enabled
+        self._every_message = settings.on_every_message
         self._formats: list[ExportFormat] = ["json", "markdown"] if settings.format == "both" else [settings.format]
         self._store = store
         self._emit = emit
@@ -71,17 +81,31 @@ class ExportWriter:
         self._closing = False
 
     def on_event(self, event: Event) -> None:
-        """Schedule a write after an event that part of a turn was stored."""
+        """Schedule a write after an event that part of a turn was stored, or that the conversation changed."""
         if isinstance(event, TurnStarted | MessageFinished | ToolCallFinished):
             self.message_stored(event.conversation_id)
+        elif isinstance(event, ConversationChanged):
+            self.turn_stored(event.conversation.uuid)
 
     def message_stored(self, conversation_id: str) -> None:
         """Schedule a write after part of a running turn was stored; returns at once."""
-        self._ask(conversation_id, at_once=False)
+        if self._every_message:
+            self._ask(conversation_id, at_once=False)
 
     def turn_stored(self, conversation_id: str) -> None:
         """Schedule a write after a turn ended or other data of the conversation changed; returns at once."""
         self._ask(conversation_id, at_once=True)
+
+    async def turn_ended(self, conversation_id: str) -> None:
+        """Write a turn that has ended, and wait up to `TURN_SECONDS` for it: its end is announced after that."""
+        self._ask(conversation_id, at_once=True)
+        job = self._jobs.get(conversation_id)
+        if not self._enabled or job is None or job.task is None:
+            return
+        job.hurry()
+        _, late = await asyncio.wait({job.task}, timeout=TURN_SECONDS)
+        if late:
+            log.info("exports: %s is still being written", conversation_id)
 
     async def flush(self) -> None:
         """Wait until all scheduled writes are done."""

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from ragforge_tui.graph import Graph, Store, resolve_target
+from ragforge_tui.graph import AsyncDriver, Graph, Store, driver_target, resolve_target
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import ErrorInfo, GraphError, GraphUnavailableError
 from ragforge_tui.shared.events import Event, GraphChanged, GraphPhase
@@ -29,13 +29,22 @@ class GraphConnection:
     Args:
         emit: Receives `GraphChanged` whenever the phase changes.
         on_ready: Awaited after each connection, before the store is handed out; drains the journal.
+        driver: Driver of the program, used in place of the settings' graph and left open.
     """
 
-    def __init__(self, loaded: Loaded, emit: Callable[[Event], None], on_ready: Callable[[Store], Awaitable[int]]):
+    def __init__(
+        self,
+        loaded: Loaded,
+        emit: Callable[[Event], None],
+        on_ready: Callable[[Store], Awaitable[int]],
+        driver: AsyncDriver | None = None,
+    ) -> None:
         self._loaded = loaded
+        self._driver = driver
         self._emit = emit
         self._on_ready = on_ready
-        self._target = resolve_target(loaded.settings.graph, loaded.origins)
+        settings = loaded.settings.graph
+        self._target = resolve_target(settings, loaded.origins) if driver is None else driver_target(driver, settings)
         self.state = GraphChanged(
             phase="starting",
             name="embedded" if self._target.embedded else self._target.uri,
@@ -148,7 +157,9 @@ class GraphConnection:
                 heap_mb=settings.graph.heap_mb,
                 linger_seconds=settings.graph.linger_seconds,
                 embedding_dimension=settings.agent.memory.embeddings.dimension,
+                contents=settings.agent.memory.persistence.type,
                 on_phase=self._phase_changed,
+                driver=self._driver,
             )
         else:
             # It may still be unreachable, or another graph may answer in its place, which the journal then refuses.

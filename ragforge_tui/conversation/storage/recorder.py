@@ -6,6 +6,7 @@ later ones follow until the journal is drained, which preserves their order. Eve
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -14,6 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ragforge_tui.conversation.storage.graph_connection import GraphConnection
+from ragforge_tui.conversation.storage.token_counts import Count, set_token_count
 from ragforge_tui.graph import UNKNOWN, Journal, Store
 from ragforge_tui.memory.context import StoredContext
 from ragforge_tui.shared.errors import GraphError, NotFoundError
@@ -40,6 +42,7 @@ class Recorder:
         self._appended = 0
         self._next_turn: dict[str, int] = {}
         self._next_position: dict[tuple[str, int], int] = {}
+        self._corrections: set[asyncio.Task[None]] = set()
 
     @property
     def journaling(self) -> bool:
@@ -138,11 +141,15 @@ class Recorder:
 
     async def begin_turn(self, message: Message) -> Message:
         """Store the user's message and allocate its turn index."""
+        count = await set_token_count(message)
         stored = await self._write(lambda store: store.messages.begin_turn(message))
         if stored is None:
+            message.token_count = await count if count else message.token_count
             index = self._next_turn.get(message.conversation_id, 1)
             stored = msgspec.structs.replace(message, turn_index=index, position=0)
             self._append("begin_turn", stored)
+        elif count:
+            self._correct(stored, count)
         self._next_turn[stored.conversation_id] = stored.turn_index + 1
         self._next_position[(stored.conversation_id, stored.turn_index)] = 1
         return stored
@@ -150,10 +157,14 @@ class Recorder:
     async def add_message(self, message: Message) -> Message:
         """Store another message of a turn and allocate its position."""
         key = (message.conversation_id, message.turn_index)
+        count = await set_token_count(message)
         stored = await self._write(lambda store: store.messages.add(message))
         if stored is None:
+            message.token_count = await count if count else message.token_count
             stored = msgspec.structs.replace(message, position=self._next_position.get(key, 1))
             self._append("add_message", stored)
+        elif count:
+            self._correct(stored, count)
         self._next_position[key] = stored.position + 1
         return stored
 
@@ -164,13 +175,18 @@ class Recorder:
         """
         if not self._auto_save:
             content = reasoning = ""
+        so_far = msgspec.structs.replace(message, content=content, reasoning=reasoning, tool_calls=[])
+        await set_token_count(so_far)
         proceed = await self._write(
             lambda store: store.messages.checkpoint(
-                message.uuid, content=content, reasoning=reasoning, lease_until=lease_until
+                message.uuid,
+                content=content,
+                reasoning=reasoning,
+                token_count=so_far.token_count,
+                lease_until=lease_until,
             )
         )
         if proceed is None:
-            so_far = msgspec.structs.replace(message, content=content, reasoning=reasoning, tool_calls=[])
             self._append("finish_message", so_far)
         return proceed is not False
 
@@ -187,9 +203,29 @@ class Recorder:
 
     async def finish_message(self, message: Message) -> None:
         """Store the final state of a message."""
-        message = msgspec.structs.replace(message, tool_calls=[])
-        if not await self._write(lambda store: _stored(store.messages.finish(message))):
-            self._append("finish_message", message)
+        count = await set_token_count(message)
+        bare = msgspec.structs.replace(message, tool_calls=[])
+        if not await self._write(lambda store: _stored(store.messages.finish(bare))):
+            bare.token_count = message.token_count = await count if count else message.token_count
+            self._append("finish_message", bare)
+        elif count:
+            self._correct(message, count)
+
+    def _correct(self, message: Message, count: Count) -> None:
+        """Replace the estimated count of a stored message once its tokens are counted."""
+
+        async def work() -> None:
+            message.token_count = await count
+            # Without the graph the estimate stays: the message itself is safe.
+            await self._write(lambda store: _stored(store.messages.set_token_count(message.uuid, message.token_count)))
+
+        task = asyncio.create_task(work(), name=f"tokens {message.uuid[:8]}")
+        self._corrections.add(task)
+        task.add_done_callback(self._corrections.discard)
+
+    async def settle(self) -> None:
+        """Wait until the counts of all stored messages are correct."""
+        await asyncio.gather(*self._corrections, return_exceptions=True)
 
     async def start_tool_call(self, call: ToolCall, message: Message) -> None:
         """Store the start of a call."""

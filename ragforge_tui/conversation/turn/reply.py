@@ -229,7 +229,6 @@ class Reply:
             case Finished(usage=usage, reason=reason):
                 self._reason, self.state = reason, part.state
                 self.message.usage = usage
-                self.message.token_count = usage.output_tokens
 
     async def _keep_checkpointing(self) -> None:
         while True:

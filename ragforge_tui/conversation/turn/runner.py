@@ -25,7 +25,7 @@ from ragforge_tui.llm import PROVIDER_STATE
 from ragforge_tui.memory.history_source import called_from
 from ragforge_tui.shared.errors import ErrorInfo, RagforgeError, storage_error
 from ragforge_tui.shared.events import TurnCancelled, TurnCompleted, TurnEnd, TurnFailed
-from ragforge_tui.shared.records import Message, MessageState, Turn, Usage, now
+from ragforge_tui.shared.records import ContextRecord, Message, MessageState, Turn, Usage, now
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.requests.work import Mode
 
@@ -74,6 +74,7 @@ class TurnRunner:
         self._planning = False
         self._usages: list[Usage] = []
         self._text = ""
+        self._request: TurnRequest | None = None
         self._budget = TurnBudget(
             services.budget,
             services.approvals,
@@ -101,6 +102,11 @@ class TurnRunner:
             return TurnFailed(error=info, text=self._text, conversation_id=conversation_id, turn_index=turn_index)
         usage = total_usage(self._usages)
         return TurnCompleted(text=self._text, usage=usage, conversation_id=conversation_id, turn_index=turn_index)
+
+    @property
+    def context(self) -> ContextRecord | None:
+        """Context of the turn's requests; None before the first one."""
+        return self._request.inputs.context.record if self._request is not None else None
 
     async def _mark_interrupted(self) -> None:
         """Store that the turn was stopped before its first reply or during tool calls, so that resuming detects it."""
@@ -140,7 +146,7 @@ class TurnRunner:
             emit=services.emit,
             mode=self._mode,
         )
-        request = TurnRequest(self._turn, inputs, self._builder, services.emit)
+        request = self._request = TurnRequest(self._turn, inputs, self._builder, services.emit)
         most = services.settings.model.max_iterations
         for iteration in range(1, most + 1):
             reply = await self._ask(request)

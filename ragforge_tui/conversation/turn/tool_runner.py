@@ -19,6 +19,7 @@ import msgspec
 
 from ragforge_tui.conversation.approvals.pending import Approvals
 from ragforge_tui.conversation.storage.recorder import Recorder
+from ragforge_tui.conversation.turn.commits import noted_commits
 from ragforge_tui.conversation.turn.reply import given_reason
 from ragforge_tui.llm import ToolRequest
 from ragforge_tui.memory.history import ChatMessage, valid_arguments
@@ -149,7 +150,10 @@ class ToolRunner:
                     return _refused(feedback), started
                 self._toolbox.check(call.tool_name)  # the mode may have changed while the user decided
             started = time.monotonic()  # time spent waiting for the user does not count
-            outcome = await prepared.run()
+            async with noted_commits(self._workspace, prepared.access) as commits:
+                outcome = await prepared.run()
+            if commits:
+                outcome.data = {**outcome.data, "commits": commits}
         except ToolError as error:
             short = f"{REFUSED_BECAUSE}not while planning" if error.info.kind == PLANNING else str(error)
             return ToolOutcome(text=f"Error: {error}", success=False, error=short), started

@@ -1,0 +1,72 @@
+"""The past conversations of one agent as a whole: their insights, questions to them, and the work of some days."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import datetime
+
+from ragforge_tui.conversation.insights import Insights, chosen
+from ragforge_tui.conversation.shared_memory import SharedMemory
+from ragforge_tui.conversation.storage.graph_connection import GraphConnection
+from ragforge_tui.memory.past import PastQuestions, work_done
+from ragforge_tui.memory.past.question import answer_from
+from ragforge_tui.settings.schema import MemorySettings
+from ragforge_tui.shared.errors import ModelError
+from ragforge_tui.shared.events import Event
+from ragforge_tui.shared.past_records import PastChoice, Quote, Recalled, WorkDone
+
+log = logging.getLogger(__name__)
+
+
+class Past:
+    """Access to all past conversations.
+
+    Attributes:
+        insights: Their insights, and the run that makes the missing ones.
+    """
+
+    def __init__(
+        self, graph: GraphConnection, memory: SharedMemory, settings: MemorySettings, emit: Callable[[Event], None]
+    ) -> None:
+        self.insights = Insights(graph, memory, emit)
+        self._graph = graph
+        self._memory = memory
+        self._questions = PastQuestions(graph.store, settings, memory.embedder)
+
+    async def recall(self, question: str, choice: PastChoice, *, limit: int = 10, answer: bool = False) -> Recalled:
+        """Return the passages that answer a question, and a model's answer from them if one is wanted.
+
+        The passages are returned whatever becomes of the answer.
+
+        Raises:
+            RagforgeError: The question has no word to search for.
+        """
+        conversations = await chosen(await self._graph.store(), choice)
+        quotes = await self._questions.quotes(
+            question, conversations, since=choice.since, until=choice.until, limit=limit
+        )
+        return await self._answered(question, quotes) if answer and quotes else Recalled(quotes=quotes)
+
+    async def _answered(self, question: str, quotes: list[Quote]) -> Recalled:
+        model = await self._memory.summary_model()
+        if model is None:
+            return Recalled(quotes=quotes, problem="No model is configured, so the quotes stand alone.")
+        try:
+            text = await answer_from(model, question, quotes)
+        except (ModelError, TimeoutError) as error:
+            log.warning("no answer from the past: %s", error)
+            return Recalled(quotes=quotes, problem=str(error) or f"{model.name} did not answer in time.")
+        return Recalled(quotes=quotes, answer=text, answered_by=model.name)
+
+    async def standup(
+        self, since: datetime, *, until: datetime | None = None, workspace: str | None = None, current: str = ""
+    ) -> list[WorkDone]:
+        """Return what was done in a range of time.
+
+        Args:
+            current: The open conversation, which may be private.
+        """
+        return await work_done(
+            await self._graph.store(), since=since, until=until, workspace=workspace, private=current
+        )

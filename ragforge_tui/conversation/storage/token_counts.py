@@ -1,0 +1,40 @@
+"""Token counts of messages that are about to be stored, computed in a thread.
+
+Most messages are counted in well under a millisecond. The first one of a process loads the vocabulary, and a huge paste
+takes long too: such a message is stored with an estimate, which is corrected as soon as it is counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from ragforge_tui.llm.tokens import CHARS_PER_TOKEN, count_tokens
+from ragforge_tui.shared.export_records import ConversationExport
+from ragforge_tui.shared.records import Message
+
+COUNT_SECONDS = 0.004
+"""Longest delay of storing a message by the count of its tokens."""
+
+Count = asyncio.Task[int]
+
+
+async def set_token_count(message: Message) -> Count | None:
+    """Set a message's count; return the running count if only an estimate was set."""
+    message.token_count = 0
+    if not message.content:
+        return None
+    count = asyncio.create_task(asyncio.to_thread(count_tokens, message.content))
+    await asyncio.wait({count}, timeout=COUNT_SECONDS)
+    if count.done():
+        message.token_count = count.result()
+        return None
+    message.token_count = max(1, len(message.content) // CHARS_PER_TOKEN)
+    return count
+
+
+def count_imported(export: ConversationExport) -> ConversationExport:
+    """Set the counts of all messages of an import, since files of other programs and earlier versions have others."""
+    for turn in export.turns:
+        for message in turn.messages:
+            message.token_count = count_tokens(message.content)
+    return export
