@@ -1,6 +1,17 @@
 """Handlers of the requests to the engine, one file a subject; importing this package registers them."""
 
-from ragforge_tui.engine.handlers import memory, personas, sessions, turns, work
+from ragforge_tui.engine.handlers import code, memory, past, personas, sessions, turns, work
 from ragforge_tui.engine.registry import EngineContext, answer, request_decoder
 
-__all__ = ["EngineContext", "answer", "memory", "personas", "request_decoder", "sessions", "turns", "work"]
+__all__ = [
+    "EngineContext",
+    "answer",
+    "code",
+    "memory",
+    "past",
+    "personas",
+    "request_decoder",
+    "sessions",
+    "turns",
+    "work",
+]

@@ -63,8 +63,13 @@ async def turn_lines(engine: EngineContext, request: requests.FetchTurnLines) ->
 
 @handles(requests.ListTopics)
 async def topics(engine: EngineContext, request: requests.ListTopics) -> list[Topic]:
-    store = await engine.agent.store()
-    return await store.topics.search(request.query, limit=request.limit, workspace=request.workspace)
+    topics = engine.agent.services.memory.topics
+    return await topics.find(request.query, limit=request.limit, workspace=request.workspace)
+
+
+@handles(requests.ResolveTopic)
+async def resolve_topic(engine: EngineContext, request: requests.ResolveTopic) -> list[Topic]:
+    return (await engine.agent.services.memory.topics.turns(request.ref, workspace=request.workspace)).topics
 
 
 @handles(requests.MergeTopics)
@@ -106,15 +111,7 @@ async def topic_places(engine: EngineContext, request: requests.FetchTopicPlaces
 
 @handles(requests.FindSimilar)
 async def similar(engine: EngineContext, request: requests.FindSimilar) -> list[SimilarConversation]:
-    store = await engine.agent.store()
-    recall = engine.agent.settings.agent.memory.recall
-    conversation = await store.conversations.resolve(request.ref)
-    return await store.vectors.similar_conversations(
-        conversation.uuid,
-        limit=request.limit,
-        min_score=recall.min_score if request.min_score is None else request.min_score,
-        workspace=conversation.workspace if recall.scope == "workspace" else None,
-    )
+    return await engine.agent.find_similar(id=request.ref, limit=request.limit, min_score=request.min_score)
 
 
 @handles(requests.FetchSent)

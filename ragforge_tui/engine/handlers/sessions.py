@@ -46,13 +46,12 @@ async def restore(engine: EngineContext, request: requests.RestoreConversation) 
 
 @handles(requests.Search)
 async def search(engine: EngineContext, request: requests.Search) -> list[SearchHit]:
-    store = await engine.agent.store()
-    scope, folder = request.conversation_id, request.workspace
-    turns = None
-    if request.topic:
-        turns = await store.topics.turns(request.topic, workspace=folder, conversation_id=scope)
-    return await store.search.turns(
-        request.query, limit=request.limit, conversation_id=scope, workspace=folder, turns=turns
+    return await engine.agent.search(
+        request.query,
+        topic=request.topic,
+        conversation_id=request.conversation_id,
+        workspace=request.workspace,
+        limit=request.limit,
     )
 
 
@@ -64,7 +63,7 @@ async def export(engine: EngineContext, request: requests.ExportConversation) ->
 
 @handles(requests.ImportConversation)
 async def import_(engine: EngineContext, request: requests.ImportConversation) -> Imported:
-    return await (await engine.agent.store()).transfer.import_(request.data, merge=request.merge)
+    return await engine.agent.import_conversation(request.data, merge=request.merge)
 
 
 @handles(requests.PeekConversation)

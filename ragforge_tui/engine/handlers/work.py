@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from ragforge_tui import __version__
+from ragforge_tui.conversation.blame import blame
 from ragforge_tui.engine.process import log_file
 from ragforge_tui.engine.registry import EngineContext, handles
 from ragforge_tui.shared.errors import NotFoundError
@@ -71,6 +72,12 @@ async def list_models(engine: EngineContext, _: requests.ListModels) -> list[str
 async def list_files(engine: EngineContext, request: requests.ListFiles) -> list[str]:
     workspace, ignore = Path(engine.loaded.workspace), engine.loaded.settings.tools.ignore
     return await match_files(workspace, request.query, ignore, request.limit, folders=request.folders)
+
+
+@handles(requests.Blame)
+async def blame_file(engine: EngineContext, request: requests.Blame) -> requests.BlameResult:
+    store = await engine.agent.services.store()
+    return await blame(store, Path(engine.loaded.workspace), request.path, request.line, request.limit)
 
 
 @handles(requests.RunShell)
