@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from ragforge_tui import __version__
-from ragforge_tui.cli import ask, doctor, sessions, topics, transfer
+from ragforge_tui.cli import ask, blame, code, doctor, past, sessions, topics, transfer
 from ragforge_tui.cli.common import ConfigOption, GraphOption, ModelOption, PersonaOption, WorkspaceOption, shared
 from ragforge_tui.cli.graph import graph_app
 from ragforge_tui.cli.output import print_text
@@ -106,6 +106,11 @@ app.command()(sessions.show)
 app.command()(sessions.search)
 app.command()(sessions.similar)
 app.command()(topics.topics)
+app.command()(code.code)
+app.command()(past.insights)
+app.command()(past.recall)
+app.command()(past.standup)
+app.command()(blame.blame)
 app.command()(transfer.export)
 app.command("import")(transfer.import_)
 app.command()(sessions.archive)

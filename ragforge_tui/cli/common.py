@@ -103,6 +103,7 @@ async def use_graph(loaded: Loaded, target: GraphTarget, work: Callable[[Graph],
         heap_mb=chosen.graph.heap_mb,
         linger_seconds=chosen.graph.linger_seconds,
         embedding_dimension=chosen.agent.memory.embeddings.dimension,
+        contents=chosen.agent.memory.persistence.type,
     )
     try:
         return await work(graph)

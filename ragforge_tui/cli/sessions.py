@@ -14,9 +14,9 @@ from ragforge_tui.export import to_markdown
 from ragforge_tui.export.context import context_text
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.export_records import ConversationExport
-from ragforge_tui.shared.records import Conversation, ConversationFilter, SearchHit
+from ragforge_tui.shared.records import Conversation, ConversationFilter, SearchHit, Topic
 from ragforge_tui.shared.requests import sessions as requests
-from ragforge_tui.shared.requests.memory import FetchSent, FindSimilar
+from ragforge_tui.shared.requests.memory import FetchSent, FindSimilar, ResolveTopic
 from ragforge_tui.shared.requests.turns import OpenConversation
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.wire import Engine
@@ -99,7 +99,7 @@ def show(
 
 
 def shown(export: ConversationExport) -> dict[str, Any]:
-    """Return the object that `show --json` prints: the conversation, its messages, summaries and topics.
+    """Return the object that `show --json` prints: the conversation, its messages, summaries, insight and topics.
 
     A summary lists its children in `parent_summaries` and its own parent in `parent`.
     """
@@ -107,6 +107,7 @@ def shown(export: ConversationExport) -> dict[str, Any]:
         "conversation": msgspec.to_builtins(export.conversation),
         "messages": msgspec.to_builtins([message for turn in export.turns for message in turn.messages]),
         "summaries": msgspec.to_builtins(export.memory.summaries),
+        "insight": msgspec.to_builtins(export.memory.insight),
         "topics": msgspec.to_builtins(export.memory.topics),
     }
 
@@ -119,7 +120,16 @@ def search(
     json: JsonFlag = False,
 ) -> None:
     """Find turns by their words, in all conversations that are not private."""
-    hits = with_memory(ctx, lambda engine: engine.request(requests.Search(query=query, limit=limit, topic=topic)))
+    request = requests.Search(query=query, limit=limit, topic=topic)
+
+    async def work(engine: Engine) -> tuple[list[SearchHit], list[Topic]]:
+        hits = await engine.request(request)
+        return hits, await engine.request(ResolveTopic(ref=topic)) if topic else []
+
+    hits, topics = with_memory(ctx, work)
+    if any(found.similarity is not None for found in topics):
+        names = plain_text(", ".join(found.name for found in topics))
+        typer.echo(f"No topic is named {topic!r}; limited to similar topics: {names}.", err=True)
     if json:
         print_json(hits)
         return

@@ -15,7 +15,7 @@ from ragforge_tui.shared.requests.memory import ListTopics, MergeTopics, Unmerge
 
 def topics(
     ctx: typer.Context,
-    query: Annotated[str, typer.Argument(metavar="[QUERY]", help="Words of the topic names.")] = "",
+    query: Annotated[str, typer.Argument(metavar="[QUERY]", help="Words of topics, or what they are about.")] = "",
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of results.")] = 50,
     workspace: Annotated[str | None, typer.Option(metavar="DIR", help="Only topics of this folder.")] = None,
     merge: Annotated[
@@ -45,7 +45,7 @@ def _show(found: list[Topic], *, json: bool, message: str = "") -> None:
     elif not found:
         print_text("No topics.")
     else:
-        table([_row(topic) for topic in found], ("CONVERSATIONS", "SUMMARIES", "TOPIC", "ALSO", "NEAR"))
+        table([_row(topic) for topic in found], ("CONVERSATIONS", "SUMMARIES", "TOPIC", "ABOUT", "ALSO", "NEAR"))
 
 
 def _row(topic: Topic) -> tuple[str, ...]:
@@ -54,6 +54,7 @@ def _row(topic: Topic) -> tuple[str, ...]:
         str(topic.conversations),
         str(topic.summaries),
         shorten(topic.name, 40),
+        shorten(topic.description, 60),
         shorten(", ".join(topic.aliases), 40),
         shorten(near, 40),
     )

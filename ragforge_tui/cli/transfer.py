@@ -12,9 +12,8 @@ import typer
 from ragforge_tui.cli.common import ConversationArgument, JsonFlag, with_memory
 from ragforge_tui.cli.output import print_json, print_text
 from ragforge_tui.cli.start import complain
-from ragforge_tui.export import ExportFormat, file_name, from_json, to_json, to_markdown
+from ragforge_tui.export import ExportFormat, export_bytes, from_json, write_export
 from ragforge_tui.shared.errors import RagforgeError
-from ragforge_tui.shared.files import atomic_write
 from ragforge_tui.shared.requests.sessions import ExportConversation, ImportConversation
 
 
@@ -33,22 +32,12 @@ def export(
     """Write a whole conversation as JSON or Markdown."""
     chosen: ExportFormat = "json" if json else format
     exported = with_memory(ctx, lambda engine: engine.request(ExportConversation(ref=id)))
-    data = to_json(exported) if chosen == "json" else to_markdown(exported).encode()
     if output is None:
         sys.stdout.flush()
-        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.write(export_bytes(exported, chosen))
         sys.stdout.buffer.flush()
         return
-    target = output / file_name(exported.conversation.uuid, chosen) if output.is_dir() else output
-    if not target.parent.is_dir():
-        raise RagforgeError(f"{target} cannot be written: the folder {target.parent} does not exist.")
-    try:
-        if target.exists() and not target.is_file():
-            target.write_bytes(data)  # a device or a pipe
-        else:
-            atomic_write(target, data, mode=0o666)
-    except OSError as error:
-        raise RagforgeError(f"{target} cannot be written: {error.strerror}.") from error
+    target = write_export(exported, chosen, output)
     complain(f"Exported to {target}.")
 
 
