@@ -8,6 +8,7 @@ from __future__ import annotations
 from ragforge_tui.tui.command_registry import Command
 from ragforge_tui.tui.commands import (
     chat_commands,
+    code_commands,
     conversation_commands,
     memory_commands,
     persona_commands,
@@ -21,6 +22,7 @@ SUBJECTS = (
     chat_commands,
     persona_commands,
     memory_commands,
+    code_commands,
     conversation_commands,
     work_commands,
     screen_commands,

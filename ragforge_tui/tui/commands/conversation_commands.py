@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.shared.requests.turns import BranchConversation, FetchTurns, RetryTurn
+from ragforge_tui.tui.code.opening import open_call_code
 from ragforge_tui.tui.command_registry import Commands
 from ragforge_tui.tui.commands.chat_commands import open_conversation_id
 from ragforge_tui.tui.host import Host
@@ -63,9 +64,16 @@ def close_find(host: Host) -> bool:
 
 def view_block(host: Host, block: Block) -> None:
     """Show a whole block of the chat in a screen of its own."""
-    from ragforge_tui.tui.dialogs.text_viewer import block_screen
+    from ragforge_tui.tui.dialogs.text_viewer import CODE_ACTION, block_screen
+    from ragforge_tui.tui.transcript.tool_block import ToolBlock
 
-    host.open_screen(block_screen(host, block), lambda _: host.go_to_turns(block.turn_index))
+    def closed(action: str) -> None:
+        if action == CODE_ACTION and isinstance(block, ToolBlock):
+            open_call_code(host, block.call)
+        else:
+            host.go_to_turns(block.turn_index)
+
+    host.open_screen(block_screen(host, block), closed)
 
 
 @COMMANDS.add("turn", "Go to a turn", ("goto",), arguments="TURN")

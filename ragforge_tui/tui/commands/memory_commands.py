@@ -1,4 +1,4 @@
-"""Commands about the memory: sent context, summary, topics, similar conversations.
+"""Commands about the memory: sent context, summary, topics, similar and past conversations.
 
 Screens are imported when first used.
 """
@@ -12,6 +12,7 @@ from ragforge_tui.tui.commands.chat_commands import conversation_with_messages, 
 from ragforge_tui.tui.host import Host
 
 if TYPE_CHECKING:
+    from ragforge_tui.shared.past_records import Quote
     from ragforge_tui.shared.requests.memory import SentRequest, TopicPlace
     from ragforge_tui.tui.dialogs.detail import Section
     from ragforge_tui.tui.widgets.choice_list import Choice
@@ -101,3 +102,69 @@ async def show_similar(host: Host, _: str) -> None:
 
     empty = "no similar conversation, or this one has no summary yet"
     host.open_screen(Picker("Similar conversations", load, empty=empty, verb="open"), host.go_to_conversation)
+
+
+@COMMANDS.add(
+    "insights",
+    "Show topic, findings and to-dos of past conversations; make the missing ones",
+    arguments="[WORDS]",
+)
+async def show_insights(host: Host, text: str) -> None:
+    """Show the insights of this folder's conversations and open the picked one, at the turn a finding cites.
+
+    ``all``, ``#tag``, ``topic:NAME``, ``since:WHEN`` and ``until:WHEN`` choose others; further words filter.
+    """
+    from ragforge_tui.shared.past_records import PastChoice
+    from ragforge_tui.shared.requests.past import CancelInsights
+    from ragforge_tui.tui.past.insight_list import parse_choice
+    from ragforge_tui.tui.past.insights_screen import InsightsScreen
+
+    session = host.session
+    folder = PastChoice(workspace=host.options.workspace or None, current=session.state.conversation_id)
+    choice, words = parse_choice(text, folder, host.now())
+
+    def cancel() -> None:
+        session.spawn(session.ask(CancelInsights()), group="insights")
+
+    def picked(place: tuple[str, int]) -> None:
+        _go_to(host, *place)
+
+    host.open_screen(InsightsScreen(session.ask, choice, now=host.now, cancel=cancel, query=words), picked)
+
+
+@COMMANDS.add("recall", "Ask all past conversations a question", arguments="[QUESTION]")
+async def recall(host: Host, question: str) -> None:
+    """Show quotes that answer a question and open the picked one at its turn."""
+    from ragforge_tui.tui.past.recall_screen import RecallScreen
+    from ragforge_tui.tui.sessions.session_service import SessionService
+
+    def picked(quote: Quote) -> None:
+        _go_to(host, quote.conversation_id, quote.turn_index)
+
+    host.open_screen(RecallScreen(host.session.ask, SessionService(host), question), picked)
+
+
+def _go_to(host: Host, conversation_id: str, turn: int) -> None:
+    if turn:
+        host.go_to_turns(turn, conversation_id=conversation_id)
+    elif conversation_id != host.session.state.conversation_id:
+        host.go_to_conversation(conversation_id)
+
+
+@COMMANDS.add("standup", "Show what was done since a day, to paste elsewhere", arguments="[SINCE]")
+async def show_standup(host: Host, since: str) -> None:
+    """Show what was done in all folders since a day, by default since the last working day, as Markdown to copy."""
+    from ragforge_tui.export import standup_markdown
+    from ragforge_tui.shared.moments import last_working_day, parse_moment
+    from ragforge_tui.shared.requests.past import Standup
+    from ragforge_tui.tui.dialogs.detail import Section
+    from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
+
+    start = parse_moment(since, host.now()) if since else last_working_day(host.now())
+
+    async def load() -> tuple[str, list[Section]]:
+        found = await host.session.ask(Standup(since=start, current=host.session.state.conversation_id))
+        count = f"{len(found)} conversation{'s' * (len(found) != 1)}"
+        return "Standup", [Section(title=count, text=standup_markdown(found, start), kind="prose")]
+
+    host.open_screen(DetailScreen("Standup", load, actions={}))

@@ -18,6 +18,7 @@ from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import Static
 
+from ragforge_tui.shared.code_views import code_of
 from ragforge_tui.shared.events import Event, ToolCallFinished, ToolCallStarted
 from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.records import ToolCall
@@ -36,6 +37,8 @@ from ragforge_tui.tui.widgets.list_screen import Dialog
 
 PIECE_LINES = 60
 PIECE_CHARS = 6_000
+CODE_ACTION = "code"
+"""Action of a call's screen that shows the code the call was about."""
 HIGHLIGHTED_WHOLE = 200_000
 """Longer code is highlighted piece by piece, which may miss what spans pieces."""
 
@@ -263,7 +266,7 @@ class DetailScreen(Dialog[str | None]):
 
     async def _fill(self) -> None:
         title, self.sections = await self._load()
-        blocks = await asyncio.to_thread(_prepared, self.sections, self._viewer.palette)
+        blocks = await asyncio.to_thread(prepared_blocks, self.sections, self._viewer.palette)
         self._show_title(title)
         self._viewer.view(blocks)
         self._keys.show_keys(self.key_hints())
@@ -329,7 +332,8 @@ class DiffScreen(DetailScreen):
             self._keys.show_note("The diff was sent to the clipboard.")
 
 
-def _prepared(sections: Sequence[Section], palette: Palette) -> list[Block]:
+def prepared_blocks(sections: Sequence[Section], palette: Palette) -> list[Block]:
+    """Return the blocks of sections with their code highlighted; for a thread."""
     blocks = blocks_of(sections)
     for whole in {id(b.whole): b.whole for b in blocks if isinstance(b, PieceBlock) and b.whole is not None}.values():
         whole.lines(palette)
@@ -358,6 +362,8 @@ def call_screen(
     async def load() -> tuple[str, list[Section]]:
         block = _block_of_call(host, call_id)
         call = block.call if block is not None else await fetch()
+        if code_of(call) is not None:
+            screen.offer("c", CODE_ACTION, "its code")
         return title_of(call), call_sections(call)
 
     def concerns(event: Event) -> bool:
@@ -367,13 +373,14 @@ def call_screen(
         block = _block_of_call(host, call_id)
         return title_of(block.call) if block is not None and block.call.result is None else ""
 
-    return DetailScreen(
+    screen = DetailScreen(
         f"{name} · turn {turn}",
         load,
         actions={"g": ("turn", "go to its turn")},
         concerns=concerns,
         title_now=title_now,
     )
+    return screen
 
 
 def _block_of_call(host: Host, call_id: str) -> ToolBlock | None:

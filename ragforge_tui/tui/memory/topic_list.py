@@ -101,6 +101,8 @@ class TopicList:
             found.append(TopicLine("topic", topic.uuid, 0, opened, topic.name, _counted(topic)))
             if not opened:
                 continue
+            if topic.description:
+                found.append(TopicLine("note", "", 1, text=one_line(topic.description)))
             for near in topic.related:
                 if near.relation == "merged":
                     found.append(TopicLine("merged", f"{topic.uuid}|merged|{near.uuid}", 1, text=near.name))

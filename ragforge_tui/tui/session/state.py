@@ -145,6 +145,7 @@ class ChatState(msgspec.Struct):
         first_turn: Lowest turn index of the open conversation.
         persona: The persona of the next conversation.
         persona_styles: Glyph and color of each persona, by name.
+        code: What the index of the workspace's code does; None while unknown.
         running: Turns that this engine is answering, by conversation.
         followed: A turn that another process answers.
         summarising: Summaries being written for the open conversation, by level and first turn.
@@ -170,6 +171,7 @@ class ChatState(msgspec.Struct):
     persona_styles: dict[str, tuple[str, str]] = {}
     model: events.ModelChanged | None = None
     graph: events.GraphChanged | None = None
+    code: events.CodeIndexChanged | None = None
     running: dict[str, int] = {}
     followed: int | None = None
     mode: Mode = "ask"
@@ -251,6 +253,8 @@ class ChatState(msgspec.Struct):
             case events.ConversationChanged():
                 if event.conversation.uuid == self.conversation_id:
                     self.conversation = event.conversation
+            case events.CodeIndexChanged():
+                self.code = event
             case events.TurnReset():
                 self.stale = self.stale or here
             case _:
@@ -288,6 +292,7 @@ class ChatState(msgspec.Struct):
         self.mode_unsent = self.mode != "ask"
         self.running.clear()
         self.summarising.clear()
+        self.code = None
         self.followed = None
         self.stale = False
         self.questions = 0

@@ -23,6 +23,7 @@ from ragforge_tui.shared.records import AccessedFile, ToolCall
 from ragforge_tui.shared.requests.memory import FetchFiles
 from ragforge_tui.shared.requests.work import FileDiff, SessionDiff
 from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.tui.code.opening import open_file_code
 from ragforge_tui.tui.dialogs.detail import Section, file_sections
 from ragforge_tui.tui.drawing.code import diff_counts
 from ragforge_tui.tui.drawing.lines import Run, one_line
@@ -109,7 +110,12 @@ def short_path(path: str, width: int) -> str:
     return set_cell_size(name, max(0, width - 1)) + "…" if width > 0 else ""
 
 
-HINTS = (KeyHint("open", "enter", "look"), KeyHint("insert", "i", "insert"), KeyHint("show_turn", "g", "turn"))
+HINTS = (
+    KeyHint("open", "enter", "look"),
+    KeyHint("show_code", "c", "code"),
+    KeyHint("insert", "i", "insert"),
+    KeyHint("show_turn", "g", "turn"),
+)
 
 
 class FileRows(VirtualList[FileLine]):
@@ -159,6 +165,7 @@ class FilesPane(Pane):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("i,at", "insert", show=False),
         Binding("g", "show_turn", show=False),
+        Binding("c", "show_code", show=False),
     ]
 
     def __init__(self, host: Host) -> None:
@@ -242,6 +249,11 @@ class FilesPane(Pane):
         prompt.insert(f"{lead}{mention(plain_text(path))} ")
         prompt.focus()
 
+    def action_show_code(self) -> None:
+        """Show the functions and classes of the chosen file, with the turns about each."""
+        if path := self.rows.chosen:
+            open_file_code(self.host, path)
+
     def action_show_turn(self) -> None:
         """Bring the last turn that touched the chosen file into view."""
         if (file := self.files.file(self.rows.chosen)) is not None:
@@ -267,8 +279,10 @@ class FilesPane(Pane):
                 self._insert(file.path)
             elif action == "turn":
                 self.host.go_to_turns(file.turn_index)
+            elif action == "code":
+                open_file_code(self.host, file.path)
 
-        actions = {"i": ("insert", "insert"), "g": ("turn", "go to its turn")}
+        actions = {"c": ("code", "its code"), "i": ("insert", "insert"), "g": ("turn", "go to its turn")}
         self.app.push_screen(DetailScreen(title, load, actions=actions), closed)
 
     async def _diff(self, path: str) -> tuple[str, str]:

@@ -43,7 +43,7 @@ PANES = [
         place="ragforge_tui.tui.sidebar.trace_pane:TracePane",
         help="Show tool calls: arguments, results, diffs",
         key="f4",
-        keys=("x t o / a", "in the trace: failed, this turn, one tool, search, all"),
+        keys=("x t o / a c", "in the trace: failed, this turn, one tool, search, all; the call's code"),
     ),
     PaneEntry(
         name="memory",

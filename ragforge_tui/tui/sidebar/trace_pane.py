@@ -23,6 +23,7 @@ from ragforge_tui.shared.records import ToolCall
 from ragforge_tui.shared.requests.work import CallEntry, FetchCall, ListCalls
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.tool_calls import argument_names, tool_info
+from ragforge_tui.tui.code.opening import open_call_code
 from ragforge_tui.tui.drawing.lines import Run, clip, one_line
 from ragforge_tui.tui.drawing.palette import Palette
 from ragforge_tui.tui.host import Host
@@ -360,6 +361,7 @@ class TracePane(Pane):
         Binding("slash", "switch('text')", show=False),
         Binding("a", "switch('all')", show=False),
         Binding("g", "show_turn", show=False),
+        Binding("c", "show_code", show=False),
     ]
 
     def __init__(self, host: Host) -> None:
@@ -494,6 +496,21 @@ class TracePane(Pane):
         if row is not None:
             self.host.go_to_turns(row.turn)
 
+    def action_show_code(self) -> None:
+        """Show the code that the chosen call was about."""
+        if (row := self.trace.row(self.rows.chosen)) is not None:
+            self._show_code_of(row)
+
+    def _show_code_of(self, row: TraceRow) -> None:
+        async def show() -> None:
+            open_call_code(self.host, await self._call_of(row))
+
+        self.session.spawn(show(), group="code", exclusive=True)
+
+    async def _call_of(self, row: TraceRow) -> ToolCall:
+        uuid = self.session.state.conversation_id
+        return await self.session.ask(FetchCall(conversation_id=uuid, turn_index=row.turn, call_id=row.key))
+
     def on_virtual_list_opened(self, event: VirtualList.Opened) -> None:
         """Show a whole call."""
         event.stop()
@@ -501,17 +518,18 @@ class TracePane(Pane):
         if row is None:
             return
 
-        from ragforge_tui.tui.dialogs.text_viewer import call_screen
+        from ragforge_tui.tui.dialogs.text_viewer import CODE_ACTION, call_screen
 
         def closed(action: str | None) -> None:
             if action == "turn":
                 self.host.go_to_turns(row.turn)
+            elif action == CODE_ACTION:
+                self._show_code_of(row)
 
         def state() -> CallState:
             return (self.trace.row(row.key) or row).state
 
         async def fetch() -> ToolCall:
-            uuid = self.session.state.conversation_id
-            return await self.session.ask(FetchCall(conversation_id=uuid, turn_index=row.turn, call_id=row.key))
+            return await self._call_of(row)
 
         self.app.push_screen(call_screen(self.host, row.key, row.name, row.turn, fetch=fetch, state=state), closed)

@@ -33,10 +33,10 @@ from ragforge_tui.tui.transcript.links import linked_runs
 if TYPE_CHECKING:
     from ragforge_tui.tui.transcript.stream import StreamedText
 
-Kind = Literal["user", "head", "text", "tool", "notice", "state", "retry", "switch", "gap"]
+Kind = Literal["user", "head", "text", "tool", "notice", "state", "retry", "switch", "commit", "gap"]
 Action = Literal["fold", "copy"]
 Level = Literal["info", "warning", "error"]
-NoteKind = Literal["notice", "state", "retry", "switch"]
+NoteKind = Literal["notice", "state", "retry", "switch", "commit"]
 
 BOLD = Style(bold=True)
 MEASURE = 110
@@ -346,6 +346,8 @@ class NoteBlock(Block):
             glyph, style = "↻", palette.running
         elif self.kind == "switch":
             glyph, style = "⇄", palette.faint
+        elif self.kind == "commit":
+            glyph = "◦"
         if palette.plain:
             glyph = "again:" if self.kind == "retry" else "note:" if self.level == "info" else f"{self.level}:"
         first = [(f"{glyph} ", style)]

@@ -13,6 +13,7 @@ import msgspec
 
 from ragforge_tui.shared import events
 from ragforge_tui.shared.records import Message, ToolCall, Turn
+from ragforge_tui.shared.tool_calls import commit_line, commits_of
 from ragforge_tui.tui.drawing.palette import DEFAULT_GLYPH
 from ragforge_tui.tui.transcript.blocks import Block, HeadBlock, Level, NoteBlock, TextBlock, UserBlock
 
@@ -174,6 +175,7 @@ class TurnView:
         block = self.tools.get(call.uuid)
         if block is not None:
             block.update(call)
+            self._show_commits(call, block)
             return block
         from ragforge_tui.tui.transcript.tool_block import ToolBlock  # not needed before the first call
 
@@ -186,7 +188,19 @@ class TurnView:
         if at + 1 < len(self.blocks) and (following := self.blocks[at + 1]).kind == "tool" and following.gap:
             following.gap = 0
             following.touch()
+        self._show_commits(call, block)
         return block
+
+    def _show_commits(self, call: ToolCall, block: ToolBlock) -> None:
+        """Name the commits that a call made below it, once."""
+        at = self.blocks.index(block) + 1
+        shown = at < len(self.blocks) and self.blocks[at].kind == "commit"
+        if call.result is None or shown:
+            return
+        notes = [NoteBlock("commit", self.turn_index, commit_line(commit), "info") for commit in commits_of(call)]
+        for note in notes:
+            note.gap = 0
+        self.blocks[at:at] = notes
 
     def _place_of(self, call: ToolCall) -> int:
         """Return the position of a call: calls of one reply in the order of the model, before the state line."""

@@ -70,6 +70,7 @@ def status_parts(state: ChatState, elapsed: int | None, hints: Iterable[str]) ->
     if state.summarising:
         levels = ", ".join(f"L{level}" for level in sorted({level for level, _ in state.summarising}))
         parts.append(Part(f"summarising {levels}", "dim", 50))
+    parts += _code(state)
     parts += _due(state)
     if graph is not None and graph.journaled:
         parts.append(Part(f"{graph.journaled} in journal", "$warning", 90))
@@ -79,6 +80,16 @@ def status_parts(state: ChatState, elapsed: int | None, hints: Iterable[str]) ->
     if state.spent.cost:
         parts.append(Part(dollars(state.spent.cost), "dim", 45))
     return parts + _keys(state, hints)
+
+
+def _code(state: ChatState) -> list[Part]:
+    """Return how far the index of code is, while it has files to work on."""
+    code = state.code
+    if code is None or not code.running or not code.todo:
+        return []
+    done, todo = (f"{number:,}".replace(",", " ") for number in (code.done, code.todo))
+    what = {"linking": "code links", "embedding": "code vectors"}.get(code.phase, "code")
+    return [Part(f"{what} {done}/{todo}", "dim", 15, short=f"code {100 * code.done // code.todo} %")]
 
 
 def _due(state: ChatState) -> list[Part]:

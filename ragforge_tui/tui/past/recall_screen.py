@@ -1,0 +1,180 @@
+"""A question to all past conversations: quotes that answer it, a preview of each one's turn, and an answer if wanted.
+
+Loaded when first used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.widgets import Input, Static
+
+from ragforge_tui.shared.past_records import PastChoice, Quote, Recalled
+from ragforge_tui.shared.records import SearchHit, Turn
+from ragforge_tui.shared.requests.past import RecallPast
+from ragforge_tui.shared.requests.turns import FetchTurns
+from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.shared.truncation import cut_middle
+from ragforge_tui.tui.memory.topics_screen import Ask
+from ragforge_tui.tui.sessions.search_screen import HitList
+from ragforge_tui.tui.sessions.session_service import SessionService
+from ragforge_tui.tui.widgets.list_screen import ListScreen
+
+MOST_QUOTES = 20
+PREVIEW_SECONDS = 0.1
+"""Only a quote on which the cursor rests is looked up: walking through the list requests nothing."""
+_PREVIEW_CHARS = 6_000
+HINT = "enter asks the past · ^f folders · esc back"
+
+
+class RecallScreen(ListScreen[Quote | None]):
+    """Returns the picked quote, None if none was picked.
+
+    Args:
+        question: Asked at once unless it is empty.
+    """
+
+    CSS = """
+    RecallScreen > Vertical { width: 100%; max-width: 140; height: 100%; }
+    RecallScreen Input { margin-bottom: 1; }
+    RecallScreen #recall-answer { height: auto; max-height: 6; margin-bottom: 1; display: none; }
+    RecallScreen #recall-preview { height: 40%; border-top: solid $border; }
+    RecallScreen .keys { height: auto; max-height: 3; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+f", "scope", show=False, priority=True),
+        Binding("ctrl+g", "answer", show=False, priority=True),
+    ]
+
+    def __init__(self, ask: Ask, service: SessionService, question: str = "") -> None:
+        super().__init__()
+        self._ask = ask
+        self._service = service
+        self._everywhere = service.folder is None
+        self._asked = ""
+        self.recalled = Recalled()
+        self.cursor_list = self._hits = HitList(service)
+        self._input = Input(question, placeholder="what did we decide about …?", compact=True)
+        self._title = Static("Recall", classes="title", markup=False)
+        self._answer = Static(id="recall-answer", markup=False)
+        self._preview = Static(markup=False)
+        self._keys = Static(HINT, classes="keys", markup=False)
+        self._turns: dict[tuple[str, int], str] = {}
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield self._title
+            yield self._input
+            yield self._answer
+            yield self._hits
+            with VerticalScroll(id="recall-preview", can_focus=False):
+                yield self._preview
+            yield self._keys
+
+    def on_mount(self) -> None:
+        """Ask at once if there is a question already."""
+        self._input.focus()
+        self._show_title()
+        if self._input.value.strip():
+            self._search()
+
+    def _show_title(self) -> None:
+        where = "all folders" if self._everywhere else "this folder"
+        self._title.update(Content.assemble(("Recall", "bold"), ("  ^f ", "dim"), where))
+
+    @property
+    def chosen(self) -> Quote | None:
+        """The quote at the cursor."""
+        hit = self._hits.chosen
+        return None if hit is None else self.recalled.quotes[self._hits.hits.index(hit)]
+
+    # -- asking
+
+    def _search(self, *, answer: bool = False) -> None:
+        self._asked = self._input.value.strip()
+        if self._asked:
+            self._keys.update("asking the model …" if answer else "searching …")
+            self.run_guarded(self._recall(answer=answer), group="recall")
+
+    async def _recall(self, *, answer: bool) -> None:
+        choice = PastChoice(
+            workspace=None if self._everywhere else self._service.folder, status="any", current=self._service.current
+        )
+        request = RecallPast(question=self._asked, choice=choice, limit=MOST_QUOTES, answer=answer)
+        self.recalled = found = await self._ask(request)
+        self._hits.show([as_hit(quote) for quote in found.quotes])
+        self._answer.display = bool(found.answer or found.problem)
+        self._answer.update(Content(plain_text(found.answer)) if found.answer else Content.styled(found.problem, "dim"))
+        self.cursor_moved()
+        if not found.quotes:
+            self._preview.update("")
+            more = "" if self._everywhere else " · ^f asks all folders"
+            self._keys.update(f"nothing here answers that{more} · esc back")
+            return
+        count = f"{len(found.quotes)} quote{'s' * (len(found.quotes) != 1)}"
+        self._keys.update(f"{count} · enter open at that turn · ^g let the model answer · ^f folders · esc back")
+
+    def cursor_moved(self) -> None:
+        """Show the turn of the quote at the cursor."""
+        if (quote := self.chosen) is not None:
+            self.run_guarded(self._show_turn(quote), group="preview")
+
+    async def _show_turn(self, quote: Quote) -> None:
+        key = (quote.conversation_id, quote.turn_index)
+        if key not in self._turns:
+            await asyncio.sleep(PREVIEW_SECONDS)
+            page = await self._ask(FetchTurns(conversation_id=key[0], start=key[1], end=key[1] + 1))
+            self._turns[key] = "\n\n".join(turn_text(turn) for turn in page.turns)
+        self._preview.update(Content(self._turns[key] or "The turn is gone."))
+
+    # -- keys
+
+    def on_input_submitted(self) -> None:
+        """Ask a new question, else open the chosen quote."""
+        if self._input.value.strip() != self._asked:
+            self._search()
+        elif (quote := self.chosen) is not None:
+            self.dismiss(quote)
+
+    def on_hit_list_picked(self, event: HitList.Picked) -> None:
+        self.dismiss(self.recalled.quotes[self._hits.hits.index(event.hit)])
+
+    def action_scope(self) -> None:
+        """Ask this folder's conversations, or those of all folders."""
+        if self._service.folder is not None:
+            self._everywhere = not self._everywhere
+            self._show_title()
+            self._search()
+
+    def action_answer(self) -> None:
+        """Have the model answer in two sentences from the quotes."""
+        if self._input.value.strip():
+            self._search(answer=True)
+
+
+def as_hit(quote: Quote) -> SearchHit:
+    """Return a quote as a hit, which the list draws, with who said it, or what kind of finding it is, in front."""
+    label = f"{quote.role if quote.kind == 'turn' else quote.kind}: "
+    return SearchHit(
+        conversation_id=quote.conversation_id,
+        title=quote.title,
+        turn_index=quote.turn_index,
+        message_uuid="",
+        role="user" if quote.role == "user" else "assistant",
+        snippet=f"{label}{quote.quote}",
+        highlights=[(start + len(label), end + len(label)) for start, end in quote.highlights],
+        timestamp=quote.date,
+        score=quote.score,
+    )
+
+
+def turn_text(turn: Turn) -> str:
+    """Return what was said in a turn, without calls."""
+    said = [message for message in turn.messages if message.state != "superseded" and message.content.strip()]
+    texts = [f"{'> ' if message.role == 'user' else ''}{message.content.strip()}" for message in said]
+    return plain_text(cut_middle("\n\n".join(texts), _PREVIEW_CHARS))
