@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import pytest
@@ -22,7 +23,7 @@ from tests.support.neo4j_server import Neo4jMissingError, Neo4jServer
 from tests.support.openai_server import OpenAIServer
 from tests.support.property_tests import pytest_runtest_makereport as pytest_runtest_makereport
 from tests.support.server_cache import ensure_server_cache
-from tests.support.sizes import DIMENSION, HEAP_MB, LINGER, paths_under
+from tests.support.sizes import CONTENTS, DIMENSION, HEAP_MB, LINGER, paths_under
 
 UPDATE = "--update-pictures"
 BACKENDS = ["embedded", pytest.param("neo4j", marks=pytest.mark.neo4j)]
@@ -169,9 +170,11 @@ def loaded(
     return loaded_for(settings, paths, tmp_path / "workspace")
 
 
-async def open_graph(target: GraphTarget, paths: Paths) -> Graph:
+async def open_graph(target: GraphTarget, paths: Paths, *, contents: Literal["graph", "hybrid"] = CONTENTS) -> Graph:
     """Open a graph as the tests do: small vectors, short lingering."""
-    return await Graph.open(target, paths, heap_mb=HEAP_MB, linger_seconds=LINGER, embedding_dimension=DIMENSION)
+    return await Graph.open(
+        target, paths, heap_mb=HEAP_MB, linger_seconds=LINGER, embedding_dimension=DIMENSION, contents=contents
+    )
 
 
 async def empty(graph: Graph) -> None:

@@ -5,11 +5,15 @@ The static contracts stand in pyproject.toml; these look at what really got load
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+import ragforge_tui
 
 SCREEN = ["textual"]
 HEAVY = ["litellm", "neo4j"]
@@ -50,6 +54,24 @@ def loaded_by(code: str) -> set[str]:
 @pytest.mark.parametrize("module", SHARED)
 def test_shared_modules_load_no_library_of_a_room(module: str) -> None:
     assert loaded_by(f"import ragforge_tui.{module}").isdisjoint(MINIMAL)
+
+
+def test_the_package_loads_nothing_until_a_name_is_used() -> None:
+    assert {name for name in loaded_by("import ragforge_tui") if name.startswith("ragforge_tui.")} == set()
+    assert loaded_by("import ragforge_tui").isdisjoint([*MINIMAL, "msgspec", "asyncio"])
+    used = loaded_by("from ragforge_tui import ConversationAgent, SyncConversationAgent, tool")
+    assert used.isdisjoint([*SCREEN, "litellm", "typer"])
+
+
+def test_every_name_of_the_package_exists_for_programs_and_type_checkers() -> None:
+    tree = ast.parse(Path(ragforge_tui.__file__).read_text("utf-8"))
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    assert {alias.asname for node in imports for alias in node.names} - {None} == set(ragforge_tui._EXPORTS)
+    origins = {getattr(ragforge_tui, name).__module__.partition(".")[0] for name in ragforge_tui._EXPORTS}
+    assert origins == {"ragforge_tui"}
+    with pytest.raises(AttributeError, match="nothing"):
+        ragforge_tui.nothing  # noqa: B018
+    assert Path(ragforge_tui.__file__).with_name("py.typed").is_file()
 
 
 @pytest.mark.parametrize("room", ROOMS)

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 from ragforge_tui.cli.app import app
 from ragforge_tui.graph import GraphTarget
 from ragforge_tui.settings.schema import Paths
-from tests.conftest import DIMENSION, HEAP_MB, LINGER, empty, open_graph
+from tests.conftest import CONTENTS, DIMENSION, HEAP_MB, LINGER, empty, open_graph
 from tests.support.openai_server import OpenAIServer
 
 ROOT = Path(__file__).parents[2]
@@ -125,7 +125,12 @@ def cli(
         "model": {"name": "offline", "retries": 0},
         "graph": {"adopt": graph_target.adopt, "heap_mb": HEAP_MB, "linger_seconds": LINGER},
         # Without vectors, whose model takes seconds to load; tests about them say otherwise.
-        "agent": {"memory": {"embeddings": {"enabled": False, "dimension": DIMENSION}}},
+        "agent": {
+            "memory": {
+                "embeddings": {"enabled": False, "dimension": DIMENSION},
+                "persistence": {"type": CONTENTS},
+            }
+        },
     }
     config.write_text(yaml.safe_dump(settings))
     monkeypatch.setenv("RAGFORGE_CONFIG", str(config))

@@ -12,6 +12,7 @@ import pytest
 from ragforge_tui.graph import GraphTarget
 from ragforge_tui.settings.schema import Paths
 from tests.cli.conftest import Cli
+from tests.support.sizes import CONTENTS
 
 
 def test_status_shows_where_and_how(cli: Cli, graph_target: GraphTarget) -> None:
@@ -20,11 +21,14 @@ def test_status_shows_where_and_how(cli: Cli, graph_target: GraphTarget) -> None
     assert facts["running"] is True
     assert facts["uri"].startswith("bolt://")
     assert facts["nodes"]["Message"] >= 2
+    # A question alone does not index its folder.
+    assert facts["code"] == []
     said = cli.ok("graph", "status").out
     assert facts["uri"] in said
     assert graph_target.chosen_by != "test" or "NEO4J_URI" in said
 
 
+@pytest.mark.skipif(CONTENTS == "hybrid", reason="is about texts in the graph")
 def test_query_reads_and_does_not_write(cli: Cli) -> None:
     cli.ok("ask", "Where do lanterns hang?")
     query = "MATCH (m:Message {role: 'user'}) RETURN m.content AS content, m.turn_index AS turn, null AS nothing"
@@ -54,7 +58,8 @@ def test_doctor_finds_nothing_wrong_and_shows_no_secret(cli: Cli, graph_target: 
         assert graph_target.password not in ran.out
         assert graph_target.password not in cli.ok("config", "show").out
     facts = cli.ok("doctor", "--json").json
-    assert set(facts["sections"]) == {"program", "terminal", "settings", "folders", "model", "graph"}
+    assert set(facts["sections"]) == {"program", "terminal", "settings", "folders", "model", "code", "graph"}
+    assert set(facts["sections"]["code"].values()) == {"on", "not indexed"}
 
 
 def test_a_graph_that_is_not_there(bare: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,11 +38,12 @@ def test_reembed_and_similar(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     assert cli.ok("graph", "reembed").out == "0 vectors created with other.\n"
     rows = cli.ok("graph", "query", "--json", "MATCH (v:RagforgeSchema) RETURN v.embedding_model AS model").json
     assert rows == [{"model": "other"}]
-    assert cli.ok("similar", one, "--json").json == []
-    assert "No similar conversations" in cli.ok("similar", one).out
+    # Without summaries, by their turns.
+    assert other in {found["conversation"]["uuid"] for found in cli.ok("similar", one, "--json").json}
+    assert "No similar conversations" in cli.ok("similar", one, "--min-score", "1").out
     asyncio.run(summarised(cli, one, other))
     cli.ok("graph", "reembed")
-    [found] = cli.ok("similar", one[:8], "--json").json
+    [found, *_] = cli.ok("similar", one[:8], "--json").json
     assert found["conversation"]["uuid"] == other
     assert found["score"] > 0.9
     assert other[:8] in cli.ok("similar", one).out

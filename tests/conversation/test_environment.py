@@ -10,6 +10,7 @@ import time
 from datetime import UTC, date, datetime
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -33,7 +34,7 @@ from ragforge_tui.settings.schema import Loaded, ToolSettings
 from ragforge_tui.shared.git import RepositoryState
 from ragforge_tui.shared.records import ContextRecord, Message, Turn, now
 from ragforge_tui.shared.requests.memory import FetchSent
-from ragforge_tui.tools.registry import Toolbox
+from ragforge_tui.tools.registry import TOOLS, Toolbox
 from tests.support.openai_server import OpenAIServer
 
 TAKEN = datetime(2026, 5, 6, 7, 8, tzinfo=UTC)
@@ -71,7 +72,9 @@ def repository(loaded: Loaded) -> Path:
 
 
 def test_instructions_and_tools_are_small(tmp_path: Path) -> None:
-    box = Toolbox(tmp_path, ToolSettings(), undo_dir=tmp_path, state_dir=tmp_path, memory=object())
+    code = SimpleNamespace(ready=True)
+    box = Toolbox(tmp_path, ToolSettings(), undo_dir=tmp_path, state_dir=tmp_path, memory=object(), code=code)
+    assert len(box.schemas()) == len(TOOLS)
     instructions, tools = count_tokens(INSTRUCTIONS), count_tokens(tools_part(box.schemas()).text)
     assert instructions <= 1_200
     assert instructions + tools <= 3_000

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.conversation.live_export import writer
 from ragforge_tui.export import from_json
 from ragforge_tui.settings.schema import ExportSettings, Loaded
+from ragforge_tui.shared.events import MessageFinished, TurnCompleted
 from tests.support.agents import with_memory
 from tests.support.openai_server import OpenAIServer
 
@@ -30,3 +34,53 @@ async def test_files_follow_the_conversation_and_go_with_it(
         assert (folder / f"conv-{uuid}.json").exists()
         await again.delete_conversation(uuid, immediately=True)
     assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("every_message", [True, False])
+async def test_the_file_is_complete_when_the_turn_ends(
+    loaded: Loaded, server: OpenAIServer, tmp_path: Path, every_message: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "TURN_SECONDS", 60.0)
+    settings = ExportSettings(enabled=True, path=str(tmp_path / "exports"), on_every_message=every_message)
+    exporting = with_memory(loaded, export=settings)
+    server.script(
+        [
+            {"tool_calls": [{"name": "read_file", "arguments": {"path": "greeting.py"}}]},
+            {"text": "It says hello."},
+            {"text": "Again."},
+        ]
+    )
+    async with ConversationAgent(exporting) as agent:
+        conversation = await agent.create_conversation()
+        path = tmp_path / "exports" / f"conv-{conversation.record.uuid}.json"
+        for asked, said in (("What does it say?", "It says hello."), ("And again?", "Again.")):
+            async for event in conversation.stream(asked):
+                if isinstance(event, MessageFinished) and not every_message:
+                    assert said.encode() not in (path.read_bytes() if path.exists() else b"")
+                if isinstance(event, TurnCompleted):
+                    last = from_json(path.read_bytes()).turns[-1]
+                    assert [m.content for m in last.messages if m.content] == [asked, said]
+                    assert {m.state for m in last.messages} == {"complete"}
+                    assert all(call.result for m in last.messages for call in m.tool_calls)
+        await conversation.set_persona("")
+        record = await conversation.memory.summarise_conversation()
+        await agent.services.exports.flush()
+        written = from_json(path.read_bytes())
+        assert record
+        assert (written.conversation.summary, written.conversation.title) == (record, conversation.record.title)
+
+
+async def test_an_outage_leaves_no_gap_in_the_file(loaded: Loaded, server: OpenAIServer, tmp_path: Path) -> None:
+    folder = tmp_path / "exports"
+    exporting = with_memory(loaded, export=ExportSettings(enabled=True, path=str(folder)))
+    server.script([{"text": "one"}])
+    async with ConversationAgent(exporting) as agent:
+        conversation = await agent.create_conversation()
+        agent.services.recorder._journaling = True
+        await conversation.send_message("first")
+        await agent._on_graph_ready(await agent.store())
+        assert agent._chores is not None
+        await agent._chores
+        await agent.services.exports.flush()
+        written = from_json((folder / f"conv-{conversation.record.uuid}.json").read_bytes())
+        assert [m.content for turn in written.turns for m in turn.messages] == ["first", "one"]

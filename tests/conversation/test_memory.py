@@ -185,7 +185,7 @@ async def test_a_retried_turn_still_shows_what_an_earlier_request_held(loaded: L
         server.script([{"text": "one"}, {"text": "two"}])
         await conversation.send_message("first")
         await conversation.send_message("second")
-        server.script([{"text": "two again"}, {"text": "three"}])
+        server.script([{"text": "two again", "reasoning": "Better."}, {"text": "three"}])
         await conversation.retry()
         await conversation.wait_idle()
         await conversation.send_message("third")
@@ -193,7 +193,11 @@ async def test_a_retried_turn_still_shows_what_an_earlier_request_held(loaded: L
             record = (await engine.request(FetchSent(conversation_id=conversation.record.uuid, turn_index=turn))).record
             assert record.verified
         past = next(section for section in record.sections if section.name == "past")
-        assert past.items[1].text == "second\ntwo again"
+        assert past.items[1].text == "second\nBetter.\ntwo again"
+        assert [m.get("reasoning_content") for m in server.chats()[-1]["messages"] if m["role"] == "assistant"] == [
+            None,
+            "Better.",
+        ]
     finally:
         await engine.close()
 

@@ -118,3 +118,19 @@ async def test_a_message_sent_while_a_retry_fails_is_answered(loaded: Loaded, se
         assert isinstance(results[0], RagforgeError)
         await conversation.wait_idle()
         assert [turn.messages[-1].content for turn in await conversation.get_history()] == ["here"]
+
+
+async def test_a_mention_older_than_the_loaded_turns_is_still_a_recent_file(graph: Graph, loaded: Loaded) -> None:
+    store = Store(graph)
+    c = await store.conversations.create(conversation(workspace=loaded.workspace))
+    await one_turn(store, c.uuid, "What does @greeting.py do? Ask someone@example.org, or see @missing.py")
+    for index in range(2, TURNS + 1):
+        await one_turn(store, c.uuid, f"question {index}")
+    branch = await store.conversations.create(conversation(workspace=loaded.workspace, branch_of=c.uuid, branch_turn=3))
+    async with ConversationAgent(without_summaries(loaded)) as agent:
+        for uuid in (c.uuid, branch.uuid):
+            opened = await agent.load_conversation(uuid, turns=2)
+            opened.memory.start()
+            await opened.memory.settle()
+            files = [(file.path, file.group, file.tool, file.turn_index) for file in opened.memory.files.groups()]
+            assert files == [("greeting.py", "read", "mention", 1)]

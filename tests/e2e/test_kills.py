@@ -1,4 +1,4 @@
-"""Nothing acknowledged is lost or doubled, whatever is killed and whenever."""
+"""Nothing acknowledged is lost or doubled, whatever is killed and whenever; with odd seeds, texts are in files."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import msgspec
 import pytest
 
 from ragforge_tui.graph import GraphTarget, stop_server
+from ragforge_tui.settings.schema import PersistenceSettings
 from tests.conftest import paths_under
-from tests.support.agents import loaded_for, settings_for
+from tests.support.agents import loaded_for, settings_for, with_memory
 from tests.support.kills import survive
 from tests.support.openai_server import OpenAIServer
 from tests.support.warm_engine import warm_engines
@@ -35,6 +36,8 @@ async def test_kills_cost_nothing_that_was_acknowledged(tmp_path: Path, seed: in
         settings = settings_for(GraphTarget(embedded=True), api_base=server.base_url)
         loaded = loaded_for(settings, paths_under(tmp_path / "home"), tmp_path / "workspace")
         try:
+            if seed % 2:
+                loaded = with_memory(loaded, persistence=PersistenceSettings(type="hybrid"))
             outcome, broken = await survive(loaded, server, points=min(PER_RUN, POINTS), seed=seed)
         finally:
             stop_server(loaded.paths)

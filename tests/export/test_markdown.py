@@ -224,3 +224,16 @@ def test_the_pieces_of_the_json_are_the_whole(text: str) -> None:
         pieces += [document.list_begin(name), *document.items(records, first=True)]
         pieces.append(document.list_end(empty=not records))
     assert b"".join((*pieces, document.tail(export.memory))) == to_json(export)
+
+
+def test_commits_of_a_call_are_listed_below_it() -> None:
+    commit = {"hash": "a" * 40, "subject": "Fix *it*", "committed_at": "2026-03-04T05:06:00Z"}
+    result = msgspec.json.encode({"text": "ok", "commits": [commit]}).decode()
+    call = ToolCall(uuid="t", message_id="a", tool_name="run_command", arguments="{}", timestamp=MOMENT)
+    call.result = ToolResult(uuid="r", tool_call_id="t", success=True, result=result, timestamp=MOMENT)
+    reply = Message(uuid="a", conversation_id="c", role="assistant", timestamp=MOMENT, tool_calls=[call])
+    export = ConversationExport(
+        conversation=Conversation(uuid="c", created_at=MOMENT, updated_at=MOMENT),
+        turns=[Turn(turn_index=1, messages=[reply])],
+    )
+    assert "- commit aaaaaaa Fix \\*it\\*" in to_markdown(export)

@@ -12,6 +12,7 @@ from ragforge_tui.graph.store.parts import batches, split
 from ragforge_tui.graph.store.tool_calls import MAX_RESULT_BYTES, cut_result
 from ragforge_tui.shared.records import ToolResult, now
 from tests.support.records import call_of, conversation, message, rows_of
+from tests.support.sizes import CONTENTS
 
 MIB = 1024 * 1024
 
@@ -31,6 +32,7 @@ def test_batches_are_small_in_bytes_and_number() -> None:
     assert [len(batch) for batch in batches([{"n": 9_000_000}, {"n": 1}], lambda row: row["n"])] == [1, 1]
 
 
+@pytest.mark.skipif(CONTENTS == "hybrid", reason="is about texts in the graph")
 async def test_a_20_mb_message(graph: Graph) -> None:
     store = Store(graph)
     c = await store.conversations.create(conversation())
@@ -48,6 +50,7 @@ async def test_a_20_mb_message(graph: Graph) -> None:
     assert await rows_of(graph, "MATCH (p:Part) RETURN p.uuid") == 0
 
 
+@pytest.mark.skipif(CONTENTS == "hybrid", reason="is about texts in the graph")
 async def test_a_growing_text_sends_only_its_tail_and_leaves_nothing_behind(graph: Graph) -> None:
     store = Store(graph)
     c = await store.conversations.create(conversation())

@@ -12,7 +12,7 @@ import pytest
 from ragforge_tui.graph import Graph, Store, writer_id
 from ragforge_tui.graph.schema.migrate import record_embedding
 from ragforge_tui.graph.store.summary_tree import finding_from, finding_text, summary_uuid
-from ragforge_tui.graph.store.topics import ProposedTopic
+from ragforge_tui.graph.store.topic_names import ProposedTopic
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.records import EXTRACTIVE, FileAccess, Finding, Summary, ToolResult, now
 from tests.support.records import call_of, conversation, message, one_turn, rows_of

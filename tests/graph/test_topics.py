@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 
 from ragforge_tui.graph import Graph, Store
 from ragforge_tui.graph.store.summary_tree import summary_uuid
-from ragforge_tui.graph.store.topics import ProposedTopic, TopicLink, shown_topics, topic_key
+from ragforge_tui.graph.store.topic_names import ProposedTopic, TopicLink, topic_key
+from ragforge_tui.graph.store.topics import Near, shown_topics
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.records import EXTRACTIVE, Summary, now
+from tests.support.fake_embedder import FakeEmbedder
 from tests.support.records import rows_of
 from tests.support.turns import exchanges, imported
 
@@ -24,8 +27,9 @@ async def about(
     links: list[TopicLink] | None = None,
     level: int = 1,
     made_by: str = "",
+    **described: str,
 ) -> None:
-    """A summary of these turns with these topics."""
+    """A summary of these turns with these topics; `described` gives further ones their descriptions."""
     made = Summary(
         uuid=summary_uuid(uuid, level, start, end),
         conversation_id=uuid,
@@ -38,7 +42,21 @@ async def about(
         turn_count=end - start + 1,
         created_at=now(),
     )
-    assert await store.summaries.store(made, [ProposedTopic(name=name) for name in names], links or [])
+    topics = [ProposedTopic(name=name) for name in names]
+    topics += [ProposedTopic(name=name, description=text) for name, text in described.items()]
+    assert await store.summaries.store(made, topics, links or [])
+
+
+async def embedded(store: Store, embedder: FakeEmbedder) -> None:
+    """Give all topics their vectors."""
+    await store.vectors.claim_model(embedder.name, embedder.dimension)
+    missing = await store.vectors.missing("Topic", embedder.name, limit=100)
+    vectors = await embedder.embed([node.text for node in missing])
+    assert await store.vectors.store("Topic", embedder.name, list(zip(missing, vectors, strict=True)))
+
+
+async def near(embedder: FakeEmbedder, query: str, min_score: float = 0.3) -> Near:
+    return Near(vector=(await embedder.embed([query]))[0], model=embedder.name, min_score=min_score)
 
 
 async def ids(store: Store) -> dict[str, str]:
@@ -195,3 +213,66 @@ async def test_a_topic_of_one_extract_is_neither_listed_nor_offered(graph: Graph
     await about(store, uuid, 1, 6, "WARN", level=2, made_by=EXTRACTIVE)
     assert {topic.name for topic in await store.topics.search(conversation_id=uuid)} == {"Retries", "Leases"}
     assert shown_topics(await store.summaries.of(uuid)) == ["Leases", "Retries"]
+
+
+async def test_topics_are_found_by_meaning_with_a_floor(graph: Graph) -> None:
+    store = Store(graph)
+    embedder = FakeEmbedder()
+    uuid = await imported(store, exchanges(8), workspace="/w")
+    await about(store, uuid, 1, 3, "Car", "Dinner", Garage="Where the automobile is parked at night")
+    await embedded(store, embedder)
+    query = await near(embedder, "vehicle")
+    assert await store.topics.search("vehicle") == []
+    first, second = await store.topics.search("vehicle", near=query)
+    assert (first.name, second.name) == ("Car", "Garage")
+    assert first.similarity is not None
+    assert second.similarity is not None
+    assert first.similarity > second.similarity > 0.2
+    assert [t.name for t in await store.topics.search("vehicle", near=query, limit=1)] == ["Car"]
+    assert await store.topics.search("vehicle", near=query, workspace="/other") == []
+    # By its words, without a similarity; then by those of its description.
+    dinner = (await store.topics.search("dinner", near=query))[0]
+    assert (dinner.name, dinner.similarity) == ("Dinner", None)
+    assert [(t.name, t.similarity) for t in await store.topics.search("night parked")] == [("Garage", None)]
+    nonsense = "xyzzy frobnicate"
+    assert await store.topics.search(nonsense, near=await near(embedder, nonsense)) == []
+    # Vectors of another model are not compared.
+    other = msgspec.structs.replace(query, model="another")
+    assert await store.topics.search("vehicle", near=other) == []
+
+
+async def test_a_description_is_that_of_the_scope_and_a_models_comes_first(graph: Graph) -> None:
+    store = Store(graph)
+    here = await imported(store, exchanges(8), workspace="/here")
+    there = await imported(store, exchanges(8), workspace="/there")
+    await about(store, there, 1, 3, made_by="model", Leases="Theirs")
+    await about(store, here, 1, 3, made_by=EXTRACTIVE, Leases="An extract")
+    assert (await store.topics.get("Leases", workspace="/here")).description == "An extract"
+    assert (await store.topics.get("Leases", workspace="/there")).description == "Theirs"
+    assert (await store.topics.get("Leases")).description == "Theirs"
+    await about(store, here, 4, 5, made_by="model", Leases="A model's")
+    assert (await store.topics.get("Leases", workspace="/here")).description == "A model's"
+
+
+async def test_a_purge_takes_what_a_conversation_said_about_a_topic(graph: Graph) -> None:
+    store = Store(graph)
+    embedder = FakeEmbedder()
+    one, two = [await imported(store, exchanges(8), workspace="/w") for _ in range(2)]
+    await about(store, one, 1, 3, made_by="model", Leases="Told in a secret")
+    await about(store, two, 1, 3, "Leases", made_by="model")
+    await embedded(store, embedder)
+    await store.conversations.purge(one)
+    assert await rows_of(graph, "MATCH (t:Topic) WHERE t.description <> '' RETURN t") == 0
+    assert (await store.topics.get("Leases")).description == ""
+    assert [node.text.strip() for node in await store.vectors.missing("Topic", embedder.name, limit=9)] == ["Leases"]
+
+
+async def test_a_merge_has_the_confidence_that_was_stored(graph: Graph) -> None:
+    store = Store(graph)
+    uuid = await imported(store, exchanges(8))
+    links = [TopicLink(a="Auth", b="Authentication", confidence=0.85)]
+    await about(store, uuid, 1, 3, "Auth", "Authentication", "Sign in", links=links)
+    names = await ids(store)
+    await store.topics.merge(names["Auth"], names["Sign in"])
+    [merged] = await store.topics.search()
+    assert {near.name: near.confidence for near in merged.related} == {"Authentication": 0.85, "Sign in": 1.0}

@@ -6,7 +6,8 @@ import pytest
 
 from ragforge_tui.export import from_json, to_json
 from ragforge_tui.graph import Graph, Store
-from ragforge_tui.graph.store.topics import ProposedTopic
+from ragforge_tui.graph.store.topic_names import ProposedTopic
+from ragforge_tui.shared.records import EXTRACTIVE
 from tests.support.records import conversation, rows_of
 from tests.support.stored_memory import remembered, summary, talk
 
@@ -80,6 +81,35 @@ async def test_summaries_that_are_here_stay(store: Store) -> None:
     await store.transfer.import_(export, merge=True)
     kept = await store.summaries.of(uuid)
     assert [(s.level, s.start_turn_index, s.end_turn_index) for s in kept] == [(1, 1, 3)]
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["author-named", "by-an-earlier-version"])
+async def test_an_extract_does_not_replace_a_models_text_after_an_import(store: Store, named: bool) -> None:
+    uuid = (await store.conversations.create(conversation(workspace="/w"))).uuid
+    await talk(store, uuid, "How long?")
+    await store.summaries.set_conversation_summary(uuid, "A model's.", made_by="model")
+    export = await store.transfer.export(uuid)
+    if not named:
+        export.conversation.summary_made_by = ""
+    await store.conversations.purge(uuid)
+    await store.transfer.import_(from_json(to_json(export)))
+    after = await store.summaries.set_conversation_summary(uuid, "An extract.", made_by=EXTRACTIVE)
+    assert after.summary == "A model's."
+
+
+async def test_an_imported_extract_is_replaced_and_replaces_no_models_text(store: Store) -> None:
+    uuid = await remembered(store)
+    await store.summaries.set_conversation_summary(uuid, "An extract.", made_by=EXTRACTIVE)
+    export = await store.transfer.export(uuid)
+    assert export.conversation.summary_made_by == EXTRACTIVE
+    export.conversation.summary_made_by = ""  # as earlier versions wrote it
+    await store.summaries.set_conversation_summary(uuid, "A model's.", made_by="model")
+    await store.conversations.update(uuid, status="deleted")
+    await store.transfer.import_(from_json(to_json(export)))
+    assert (await store.conversations.get(uuid)).summary == "A model's."
+    await store.conversations.purge(uuid)
+    await store.transfer.import_(from_json(to_json(export)))
+    assert (await store.summaries.set_conversation_summary(uuid, "Newer.", made_by=EXTRACTIVE)).summary == "Newer."
 
 
 async def test_topics_merged_here_stay_merged(store: Store) -> None:

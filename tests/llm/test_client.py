@@ -289,10 +289,10 @@ def local(server: OpenAIServer, **settings: object) -> LiteLLMModel:
 async def test_a_server_on_this_machine_may_load_its_model_first(server: OpenAIServer) -> None:
     """Neither the wait for the first token nor that after an empty first chunk counts as a stall."""
     server.script([Step(text="loaded", gate="model")])
-    asking = asyncio.create_task(collect(local(server, token_timeout=0.05)))
+    asking = asyncio.create_task(collect(local(server, token_timeout=0.4)))
     while not server.requests:
         await asyncio.sleep(0.01)
-    done, _ = await asyncio.wait({asking}, timeout=0.5)
+    done, _ = await asyncio.wait({asking}, timeout=0.9)
     assert not done
     server.release("model")
     assert text_of(await asking) == "loaded" and len(server.requests) == 1

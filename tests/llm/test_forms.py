@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ragforge_tui.llm import PROVIDER_STATE, Finished, LiteLLMModel, ModelChoice, ToolRequest
+from ragforge_tui.llm import PAST_REASONING, PROVIDER_STATE, Finished, LiteLLMModel, ModelChoice, ToolRequest
 from ragforge_tui.llm.assemble import Assembler
 from ragforge_tui.llm.forms import formed
 from ragforge_tui.settings.schema import ModelSettings
@@ -253,6 +253,46 @@ async def test_a_server_that_refuses_reasoning_is_asked_without(server: OpenAISe
     first, refused, again, later = server.chats()
     assert "Both." in str(refused["messages"])
     assert again == later and "Both." not in str(again["messages"]) and first["messages"] == again["messages"][:2]
+
+
+async def test_past_reasoning_goes_to_models_that_take_it(server: OpenAIServer, make: MakeModel) -> None:
+    server.script([Step(text="Yes."), Step(status=400, message=GROQ), Step(text="Yes.")])
+    model = make(retries=0)
+    assert model.takes_reasoning
+    past = {"role": "assistant", "content": "Earlier.", PAST_REASONING: "It was easy."}
+    messages = [*ASKED, past, {"role": "user", "content": "Sure?"}]
+    await reply_of(model, messages)
+    await reply_of(model, messages)
+    taken, refused, again = (chat["messages"][2] for chat in server.chats())
+    assert (
+        taken
+        == refused
+        == {
+            "role": "assistant",
+            "content": "Earlier.",
+            "reasoning_content": "It was easy.",
+            "reasoning": "It was easy.",
+        }
+    )
+    assert again == {"role": "assistant", "content": "Earlier."}
+    assert not model.takes_reasoning
+    assert PAST_REASONING in past
+
+
+@pytest.mark.parametrize(
+    ("name", "api_base", "takes"),
+    [
+        ("openai/qwen3", "http://127.0.0.1:8080/v1", True),
+        ("deepseek/deepseek-reasoner", "", True),
+        ("openai/gpt-5", "", False),
+        ("anthropic/claude-sonnet-4-5", "", False),
+        ("anthropic/claude-sonnet-4-5", "http://127.0.0.1:8080", False),
+        ("gemini/gemini-3-pro", "", False),
+    ],
+)
+def test_only_apis_of_plain_reasoning_get_past_reasoning(name: str, api_base: str, takes: bool) -> None:
+    choice = ModelChoice(name=name, origin="test", destination="a server", api_base=api_base)
+    assert LiteLLMModel(choice, ModelSettings()).takes_reasoning is takes
 
 
 async def test_a_server_that_wants_reasoning_in_past_turns_gets_a_space(server: OpenAIServer, make: MakeModel) -> None:

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ragforge_tui.llm import count_tokens
+from ragforge_tui.llm import PAST_REASONING, count_tokens
 from ragforge_tui.memory.context import (
     PERSONA_PART,
     BuiltContext,
@@ -24,12 +24,13 @@ from ragforge_tui.memory.context import (
     ContextInputs,
     SystemPart,
     builder,
+    sections,
     without_memory,
 )
 from ragforge_tui.memory.context.history_window import tokens_of
-from ragforge_tui.memory.context.sections import CLOSING, frontier_section
+from ragforge_tui.memory.context.sections import CLOSING, day_of, frontier_section, summary_item, summary_text
 from ragforge_tui.memory.context.truncation import GAP, cut_to, locate, take
-from ragforge_tui.memory.context.turn_formats import SHORT, WHOLE, render_turn, short_results, short_texts
+from ragforge_tui.memory.context.turn_formats import REASONED, SHORT, WHOLE, render_turn, short_results, short_texts
 from ragforge_tui.memory.recall import Recalled, RecalledFinding, RecalledTurn, render_turns
 from ragforge_tui.settings.schema import MemorySettings, RecallSettings, RecentSettings
 from ragforge_tui.shared.records import Finding, Message, Summary, ToolCall, ToolResult, Turn
@@ -42,6 +43,7 @@ def today() -> Iterator[None]:
     """The day of `START`."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(builder, "now", lambda: START)
+        patched.setattr(sections, "now", lambda: START)
         yield
 
 
@@ -121,11 +123,16 @@ def built(given: ContextInputs, chosen: MemorySettings, recall: Any = None) -> B
     return asyncio.run(ContextBuilder(chosen).build(given, recall))
 
 
+def age(moment: datetime) -> str:
+    """The age of a summary of that moment, as its label tells it."""
+    return summary_item(summary(1, 1, 1, "x"), day_of(moment)).age
+
+
 def recalling(turns: list[Turn], *, own: bool = True) -> Any:
     """A recall that packs the oldest allowed turns, first come first served."""
 
     async def for_context(
-        query: str, *, exclude: Any, max_tokens: int, own: bool = own, exclude_summaries: Any = ()
+        query: str, *, exclude: Any, max_tokens: int, own: bool = own, exclude_summaries: Any = (), **options: Any
     ) -> Recalled:
         found: list[RecalledTurn] = []
         for one in turns if own else []:
@@ -190,7 +197,7 @@ def test_what_comes_from_elsewhere_is_next_to_a_whole_conversation() -> None:
         conversation_id="other", title="Earlier", turn_index=7, date=START, text="It was 42.", own=False
     )
 
-    async def for_context(query: str, *, exclude: Any, max_tokens: int, own: bool, exclude_summaries: Any) -> Recalled:
+    async def for_context(query: str, *, exclude: Any, own: bool, **options: Any) -> Recalled:
         assert not own
         assert exclude == {1}
         text = render_turns([there])
@@ -227,31 +234,56 @@ def test_a_long_conversation_is_represented_from_its_first_goal_to_its_last_two_
     assert names(context) == ["system", "past", "recalled", "goal", "frontier", "queries", "topics"]
     assert section(context, "goal").items[0].text.startswith("[t1] Question 1")
     assert [item.text for item in section(context, "frontier").items] == [
-        "[t1–t20, 2026-03-01] The parser was planned.",
-        "[t21–t40, 2026-03-01] The parser was built.",
+        "[L2, t1–t20, 2026-03-01, today] The parser was planned.",
+        "[L1, t21–t40, 2026-03-01, today] The parser was built.",
     ]
     past = [item.turn_index for item in section(context, "past").items]
     assert past[-2:] == [59, 60]
     assert past == list(range(past[0], 61))
 
 
-def test_where_summaries_do_not_fit_actions_go_first_and_then_the_oldest() -> None:
-    tree = [summary(1, n, n, f"Part {n} was planned and built.") for n in range(1, 7)]
-    for each in tree:
-        each.actions_summary = f"Edited part{each.start_turn_index}.py, ran the tests of all parts."
+def test_where_summaries_do_not_fit_actions_go_first_then_findings_and_then_the_oldest() -> None:
+    tree = [
+        summary(
+            1,
+            n,
+            n,
+            f"Part {n} was planned and built.",
+            actions_summary=f"Edited part{n}.py, ran the tests of all parts.",
+            key_findings=[Finding(text=f"Part {n} is slow.", turns=[n], kind="open")],
+            files_mentioned=[f"part{n}.py"],
+        )
+        for n in range(1, 7)
+    ]
 
     def told(share: int) -> list[str]:
-        items = frontier_section(tree, share, {}).items
+        items = frontier_section(tree, share, {n: START.date() for n in range(1, 7)}).items
         for item in items:
-            source = tree[item.turn_index - 1]
-            assert take(f"{source.conversation_summary}\n{source.actions_summary}", item.spans) in item.text
+            assert take(summary_text(tree[item.turn_index - 1]), item.spans) in item.text
         return [item.text for item in items]
 
-    assert told(1_000) == [
-        f"[t{n}] Part {n} was planned and built.\nEdited part{n}.py, ran the tests of all parts." for n in range(1, 7)
+    heads = [f"[L1, t{n}, 2026-03-01, today] Part {n} was planned and built." for n in range(1, 7)]
+    findings = [f"\nFindings: still open: Part {n} is slow. [t{n}]" for n in range(1, 7)]
+    rest = [f"\nActions: Edited part{n}.py, ran the tests of all parts.\nFiles: part{n}.py" for n in range(1, 7)]
+    assert told(1_000) == ["".join(parts) for parts in zip(heads, findings, rest, strict=True)]
+    assert told(280) == ["".join(parts) for parts in zip(heads, findings, strict=True)]
+    assert told(200) == heads
+    assert told(100) == heads[-3:]
+
+
+def test_ages_are_told_in_the_largest_unit_that_fits() -> None:
+    ages = {days: age(START - timedelta(days=days)) for days in (0, 1, 2, 13, 14, 59, 60, 729, 730)}
+    assert list(ages.values()) == [
+        "today",
+        "yesterday",
+        "2 days ago",
+        "13 days ago",
+        "2 weeks ago",
+        "8 weeks ago",
+        "2 months ago",
+        "24 months ago",
+        "2 years ago",
     ]
-    assert told(110) == [f"[t{n}] Part {n} was planned and built." for n in range(1, 7)]
-    assert [text[:4] for text in told(60)] == ["[t3]", "[t4]", "[t5]", "[t6]"]
 
 
 def test_findings_come_first_and_a_summary_whose_turns_are_all_told_is_left_out() -> None:
@@ -273,9 +305,26 @@ def test_findings_come_first_and_a_summary_whose_turns_are_all_told_is_left_out(
     context = built(inputs(turns, summaries=tree), settings(4_000), SimpleNamespace(for_context=for_context))
     assert names(context)[2:4] == ["findings", "recalled"]
     assert section(context, "findings").items[0].text == "[Plans, 2026-03-01, t3–t5] decision: The cursor stays."
-    assert [item.text for item in section(context, "frontier").items] == ["[t12–t40, 2026-03-01] The parser was built."]
+    assert [item.text for item in section(context, "frontier").items] == [
+        "[L1, t12–t40, 2026-03-01, today] The parser was built."
+    ]
     assert {10, 11, 60} <= context.held
     assert 12 not in context.held
+
+
+def test_a_finding_that_its_summary_tells_is_not_sent_twice() -> None:
+    decided, other = (Finding(text=text, turns=[3], kind="decision") for text in ("Use SQLite.", "Keep the cursor."))
+    tree = [summary(1, 1, 40, "They planned.", key_findings=[decided])]
+    rated = [RecalledFinding(finding=finding, summary=tree[0]) for finding in (decided, other)]
+
+    async def for_context(query: str, **more: Any) -> Recalled:
+        return Recalled(findings=rated)
+
+    context = built(
+        inputs(long_conversation(), summaries=tree), settings(4_000), SimpleNamespace(for_context=for_context)
+    )
+    assert [item.text for item in section(context, "findings").items] == ["[t3] decision: Keep the cursor."]
+    assert "decision: Use SQLite. [t3]" in section(context, "frontier").items[0].text
 
 
 def test_no_turn_is_twice() -> None:
@@ -561,6 +610,48 @@ def test_strategies() -> None:
     assert past["recent"] > past["hybrid"] > past["relevant"]
 
 
+def reasoned(index: int, reasoning: str = "I looked it up.", model: str = "test") -> Turn:
+    replies = [
+        said(
+            index,
+            "assistant",
+            "",
+            1,
+            model=model,
+            reasoning="Read it.",
+            tool_calls=[called(index, "x", reasoning="Read it.")],
+        ),
+        said(index, "assistant", f"Answer {index}.", 2, model=model, reasoning=reasoning),
+    ]
+    return Turn(turn_index=index, messages=[said(index, "user", f"Question {index}"), *replies])
+
+
+def test_the_newest_turns_are_sent_with_their_reasoning_to_a_model_that_takes_it() -> None:
+    turns = [reasoned(1), reasoned(2), reasoned(3, model="another"), reasoned(4)]
+
+    def thoughts(context: BuiltContext) -> list[tuple[str, str]]:
+        return [(m["content"], m[PAST_REASONING]) for m in context.past if PAST_REASONING in m]
+
+    taking = built(inputs(turns, reasoning=True), settings(25_000))
+    # The reasons of calls, which stand for a reasoning, are sent with the calls.
+    assert thoughts(taking) == [("Answer 4.", "I looked it up.")]
+    assert [item.form for item in section(taking, "past").items] == [WHOLE, WHOLE, WHOLE, REASONED]
+    assert taking.record.whole
+    assert "I looked it up." in section(taking, "past").items[3].text
+    assert thoughts(built(inputs(turns[:2], reasoning=True), settings(25_000))) == [
+        ("Answer 1.", "I looked it up."),
+        ("Answer 2.", "I looked it up."),
+    ]
+    plain = built(inputs(turns), settings(25_000))
+    assert thoughts(plain) == []
+    assert taking.tokens > plain.tokens
+    # Where it does not fit, the turns go first.
+    long = [*turns[:3], reasoned(4, "I thought about it for a long time. " * 90)]
+    tight = built(inputs(long, reasoning=True), settings(500))
+    assert thoughts(tight) == []
+    assert tight.record.whole
+
+
 def test_a_small_window_bounds_the_past_too() -> None:
     context = built(inputs(long_conversation(), window=4_096, overhead=1_000), settings(25_000))
     assert context.record.budget <= 4_096 - 1_000
@@ -575,6 +666,23 @@ def test_without_the_graph_the_middle_is_left_out() -> None:
     assert "left out" in sent[1]
     assert len(sent) == 11
     assert sent[-1] == "a20"
+
+
+def test_without_the_graph_the_loaded_summaries_stand_for_the_middle() -> None:
+    turns = [turn(n, f"q{n}", f"a{n}") for n in range(1, 21)]
+    below = summary(1, 1, 5, "Of level one.", parent="s2-1")
+    top = summary(2, 1, 10, "They chose SQLite.")
+    context = without_memory(inputs(turns, summaries=[below, top, summary(1, 20, 20, "Of the tail.")]))
+    sent = context.render()
+    assert [message["role"] for message in sent].count("system") == 1
+    assert "They chose SQLite." in sent[2]["content"]
+    assert "t1–t10" in sent[2]["content"]
+    assert "30 messages are left out" in sent[2]["content"]
+    assert not any("level one" in each["content"] or "tail." in each["content"] for each in sent)
+    assert len(sent) == 12
+    many = [summary(1, n, n, "word " * 400) for n in range(1, 15)]
+    small = without_memory(inputs(turns, summaries=many, window=4_000)).render()
+    assert count_tokens(small[2]["content"]) < 600
 
 
 @given(text=st.text(max_size=400), tokens=st.integers(0, 60))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragforge_tui.graph.store.topics import ProposedTopic, TopicLink
-from ragforge_tui.memory.summaries.draft import Draft, UnusableAnswerError, read_answer
+from ragforge_tui.graph.store.topic_names import ProposedTopic, TopicLink
+from ragforge_tui.memory.summaries.draft import DESCRIPTION_CHARS, Draft, UnusableAnswerError, read_answer
 from ragforge_tui.shared.json_text import find_object
 from ragforge_tui.shared.records import Finding
 from tests.support.summaries import answer
@@ -145,7 +146,7 @@ def test_topics_and_which_are_the_same() -> None:
         answer(
             [1],
             topics=[
-                {"name": "Auth", "confidence": "0.5"},
+                {"name": "Auth", "confidence": "0.5", "description": "How users\n sign in. " + "x" * 300},
                 "auth",
                 "Login",
                 {"name": "??"},
@@ -160,7 +161,9 @@ def test_topics_and_which_are_the_same() -> None:
             ],
         )
     )
-    assert draft.topics == [
+    assert draft.topics[0].description.startswith("How users sign in.")
+    assert len(draft.topics[0].description) <= DESCRIPTION_CHARS
+    assert [msgspec.structs.replace(topic, description="") for topic in draft.topics] == [
         ProposedTopic(name="Auth", confidence=0.5),
         ProposedTopic(name="Login"),
         ProposedTopic(name="X", confidence=1.0),

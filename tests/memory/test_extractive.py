@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ragforge_tui.memory.keyterms import key_terms, same_forms
 from ragforge_tui.memory.language import STOP_WORDS, language_of
-from ragforge_tui.memory.prose import answer_prose, compress, cut, cut_before_end, sentences, strip_markdown
+from ragforge_tui.memory.prose import answer_prose, compress, cut, cut_before_end, sentences, strip_markdown, user_prose
 from ragforge_tui.memory.summaries.draft import Draft
 from ragforge_tui.memory.summaries.offline.extract import extract
 from ragforge_tui.memory.summaries.offline.informativeness import kind_of
@@ -289,6 +289,61 @@ def test_topics_are_nouns_that_return() -> None:
         ("Retry", "Retries", 1.0),
         ("Café", "cafés", 1.0),
     ]
+
+
+def test_topics_are_neither_verbs_nor_vague_words() -> None:
+    english = ["The tax office insists on paper.", "Paper is slow; the office is closed, so wait for an answer."]
+    assert set(key_terms(english, "en")) == {"office", "paper"}
+    german = ["Die Saison geht bis Oktober.", "Der Hafenmeister verlängert die Saison, schreib das in den Code."]
+    assert set(key_terms(german, "de")) == {"Saison", "Hafenmeister"}
+    french = ["Le four de Lucie chauffe trop.", "La recette n'arrive qu'en mai, le four aussi."]
+    assert set(key_terms(french, "fr")) == {"four", "recette", "Lucie"}
+    assert key_terms(["The login page fails, complete_ and _files too.", "Fix the login page."], "en") == ["login page"]
+
+
+PASTED = """I get this when I start it:
+
+fail: Microsoft.AspNetCore.Diagnostics
+      at CatalogService.Repositories.Find() in C:\\src\\Find.cs:line 12
+// neither of these works
+builder.Host.UseNLog();
+var database = client.GetDatabase(name);
+if (database is null) {
+    throw new InvalidOperationException("MONGODB_NAME is required");
+}
+Is the connection string wrong?"""
+
+
+def test_pasted_code_is_not_what_the_user_says() -> None:
+    prose = user_prose(PASTED)
+    assert prose.splitlines()[0] == "I get this when I start it:"
+    assert prose.splitlines()[-1] == "Is the connection string wrong?"
+    assert not [
+        word for word in ("UseNLog", "InvalidOperation", "neither", "GetDatabase", "Repositories") if word in prose
+    ]
+    assert user_prose("x = 1;\ny = 2;") == "x = 1;\ny = 2;"  # nothing else was said
+
+
+def test_what_was_done_is_told_rather_than_announced() -> None:
+    draft = of(
+        (
+            "Add a retry to the client.",
+            "I'll look at the client first. Now I need to change these lines:\n\n"
+            "The client retries three times now, after 1, 2 and 4 seconds.",
+        )
+    )
+    assert "the answer: The client retries three times now" in draft.conversation_summary
+    assert not [finding for finding in draft.key_findings if finding.text.endswith(":") or "I'll" in finding.text]
+
+
+def test_a_topic_is_described_by_the_statement_that_tells_most_of_it() -> None:
+    draft = of(
+        ("What is the retry policy?", "The retry policy waits 4 seconds before it asks the server again."),
+        ("Is the retry policy tested?", "Yes, in test_client.py."),
+    )
+    described = {topic.name.casefold(): topic.description for topic in draft.topics}
+    assert described["retry policy"] == "The retry policy waits 4 seconds before it asks the server again."
+    assert of(("What about leases?", "")).topics[0].description == "What about leases?"
 
 
 DECIDED = (

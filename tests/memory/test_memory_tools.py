@@ -8,17 +8,21 @@ import msgspec
 import pytest
 
 from ragforge_tui.graph import Graph, Store
+from ragforge_tui.graph.store.topic_names import ProposedTopic
 from ragforge_tui.memory.history_source import HistorySource, called_from, turn_view
+from ragforge_tui.memory.topics import TopicSearch
 from ragforge_tui.settings.schema import RecallSettings, ToolSettings
 from ragforge_tui.shared.errors import GraphUnavailableError, NotFoundError, ToolError
 from ragforge_tui.shared.records import Conversation, Finding, Summary, now
 from ragforge_tui.tools.arguments import parse
 from ragforge_tui.tools.base import MemorySource, ToolContext, ToolOutcome
-from ragforge_tui.tools.memory import PAGE_CHARS, OpenCall, OpenTurn, SearchHistory
+from ragforge_tui.tools.data_text import PAGE_CHARS
+from ragforge_tui.tools.memory import OpenCall, OpenTurn, SearchHistory
 from ragforge_tui.tools.snapshots import UndoStore
 from ragforge_tui.tools.workspace import Workspace
+from tests.support.fake_embedder import FakeEmbedder
 from tests.support.records import conversation, one_turn
-from tests.support.stored_memory import remembered, talk
+from tests.support.stored_memory import remembered, summary, talk
 
 
 class Told:
@@ -108,7 +112,8 @@ def source_over(store: Store, **settings: object) -> HistorySource:
     async def give() -> Store:
         return store
 
-    return HistorySource(give, msgspec.structs.replace(RecallSettings(), **settings), "/w")
+    topics = TopicSearch(give, FakeEmbedder(), RecallSettings().min_score)
+    return HistorySource(give, msgspec.structs.replace(RecallSettings(), **settings), "/w", topics)
 
 
 async def told(store: Store, text: str, **fields: object) -> Conversation:
@@ -238,3 +243,27 @@ async def test_a_long_result_comes_in_pages() -> None:
     assert f"continue with offset={PAGE_CHARS}" in first.text
     second = await call(Told(text), "open_call", turn=3, call=2, offset=PAGE_CHARS)
     assert "xxxxxxxxxx\n</recalled>" in second.text and "continue" not in second.text
+
+
+async def test_a_search_is_limited_to_topics_found_by_meaning(store: Store) -> None:
+    embedder = FakeEmbedder()
+    await store.vectors.claim_model(embedder.name, embedder.dimension)
+    one, two = [await told(store, f"lanterns number {n}", title=f"Number {n}") for n in (1, 2)]
+    for c, topic in ((one, "Car"), (two, "Soup")):
+        made = summary(c.uuid, 1, 1, 1, made_by="model")
+        assert await store.summaries.store(made, [ProposedTopic(name=topic)])
+    for node in await store.vectors.missing("Topic", embedder.name, limit=9):
+        assert await store.vectors.store("Topic", embedder.name, [(node, (await embedder.embed([node.text]))[0])])
+    source = source_over(store)
+    with called_from("", 0):
+        text = await source.search("lanterns", topic="automobile", limit=9)
+        assert text.startswith("[No topic is named 'automobile'; limited to Car.]\n")
+        assert "Number 1" in text
+        assert "Number 2" not in text
+        assert not (await source.search("lanterns", topic="car", limit=9)).startswith("[No topic")
+        with pytest.raises(NotFoundError, match="No turns have the topic 'xyzzy'"):
+            await source.search("lanterns", topic="xyzzy", limit=9)
+    embedder.broken = True
+    topics = TopicSearch(source._store, embedder, 0.3)
+    assert [topic.name for topic in await topics.find("soup")] == ["Soup"]
+    assert await topics.find("vehicle") == []

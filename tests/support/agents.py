@@ -11,21 +11,23 @@ import msgspec
 from ragforge_tui.graph import GraphTarget
 from ragforge_tui.settings.schema import (
     AgentSettings,
+    CodeSettings,
     EmbeddingSettings,
     GraphSettings,
     Loaded,
     MemorySettings,
     ModelSettings,
     Paths,
+    PersistenceSettings,
     Settings,
     ToolSettings,
     UserSettings,
 )
-from tests.support.sizes import DIMENSION, HEAP_MB, LINGER
+from tests.support.sizes import CONTENTS, DIMENSION, HEAP_MB, LINGER
 
 
 def settings_for(target: GraphTarget, *, api_base: str = "", model: str = "openai/scripted") -> Settings:
-    """Settings that reach a test's graph and model; without vectors, whose model takes seconds to load."""
+    """Settings that reach a test's graph and model; without vectors, whose model takes seconds to load, and code."""
     return Settings(
         model=ModelSettings(name=model, api_base=api_base, api_key="test", first_token_timeout=20.0, retries=1),
         graph=GraphSettings(
@@ -38,7 +40,14 @@ def settings_for(target: GraphTarget, *, api_base: str = "", model: str = "opena
         ),
         tools=ToolSettings(command_timeout=20.0),
         user=UserSettings(name="Ada"),
-        agent=AgentSettings(memory=MemorySettings(embeddings=EmbeddingSettings(enabled=False, dimension=DIMENSION))),
+        agent=AgentSettings(
+            # Tests of the index turn it on; it would run a process for each agent.
+            code=CodeSettings(enabled=False),
+            memory=MemorySettings(
+                embeddings=EmbeddingSettings(enabled=False, dimension=DIMENSION),
+                persistence=PersistenceSettings(type=CONTENTS),
+            ),
+        ),
     )
 
 
@@ -59,6 +68,12 @@ def with_memory(loaded: Loaded, **changes: object) -> Loaded:
     """The same with other memory settings."""
     memory = msgspec.structs.replace(loaded.settings.agent.memory, **changes)
     agent = msgspec.structs.replace(loaded.settings.agent, memory=memory)
+    return msgspec.structs.replace(loaded, settings=msgspec.structs.replace(loaded.settings, agent=agent))
+
+
+def with_code(loaded: Loaded) -> Loaded:
+    """The same with an index of the workspace's code."""
+    agent = msgspec.structs.replace(loaded.settings.agent, code=CodeSettings())
     return msgspec.structs.replace(loaded, settings=msgspec.structs.replace(loaded.settings, agent=agent))
 
 

@@ -27,6 +27,7 @@ from ragforge_tui.shared.events import (
 )
 from ragforge_tui.shared.export_records import ConversationExport
 from ragforge_tui.shared.records import Conversation, Message, Turn, Usage
+from ragforge_tui.shared.requests.past import MakeInsights
 from ragforge_tui.shared.requests.sessions import (
     ArchiveConversation,
     DeleteConversation,
@@ -54,11 +55,14 @@ from ragforge_tui.shared.requests.work import ChangeModelSettings, ListFiles, Li
 from ragforge_tui.shared.tool_calls import described_tools
 from ragforge_tui.shared.wire import PROTOCOL_VERSION, Empty, EngineState, Hello, Request
 from tests.support import fake_calls, fake_sessions
+from tests.support.fake_code import CodeShelf
 from tests.support.fake_memory import MemoryShelf
+from tests.support.fake_past import PastRequest, PastShelf
 from tests.support.fake_personas import PersonaShelf
 from tests.support.fake_work import WorkShelf
 from tests.support.request_subjects import (
     CallRequest,
+    CodeRequest,
     MemoryRequest,
     PersonaRequest,
     SessionRequest,
@@ -135,6 +139,8 @@ class FakeEngine:
         self.shelf = PersonaShelf()
         self.memory = MemoryShelf(self.conversations)
         self.work = WorkShelf()
+        self.code = CodeShelf()
+        self.past = PastShelf()
         self.closed = False
         self.queue: list[tuple[str, str, str]] = []
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
@@ -151,7 +157,7 @@ class FakeEngine:
         self.requests.append(request)
         if error := self.failures.pop(type(request), None):
             raise error
-        found = self._answer(request)
+        found = await self.past.make(self) if isinstance(request, MakeInsights) else self._answer(request)
         # As through a pipe: what is known here changes nothing there.
         return cast(R, msgspec.structs.replace(found) if isinstance(found, Conversation) else found)
 
@@ -276,6 +282,10 @@ class FakeEngine:
                 return fake_calls.answer(request, self.turns[request.conversation_id])
             case _ if isinstance(request, TreeRequest):
                 return self.memory.piece(request, self.turns.get(getattr(request, "conversation_id", ""), []))
+            case _ if isinstance(request, CodeRequest):
+                return self.code.answer(request)
+            case _ if isinstance(request, PastRequest):
+                return self.past.answer(request)
             case _ if isinstance(request, MemoryRequest):
                 return self.memory.answer(request)
             case _:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ragforge_tui.shared.requests import memory, personas, sessions, work
+from ragforge_tui.shared.requests import code, memory, personas, sessions, work
 
 CallRequest = work.ListCalls | work.FetchCall
+CodeRequest = code.SearchCode | code.FindScopes | code.FetchScope | code.ListTouchedCode
 MemoryRequest = (
     memory.FetchFiles
     | memory.SummarizeConversation

@@ -8,7 +8,7 @@ import msgspec
 
 from ragforge_tui.graph import Store
 from ragforge_tui.graph.store.summary_tree import summary_uuid
-from ragforge_tui.graph.store.topics import ProposedTopic, TopicLink
+from ragforge_tui.graph.store.topic_names import ProposedTopic, TopicLink
 from ragforge_tui.shared.records import FileAccess, FileAccessKind, Finding, Summary, ToolCall, ToolResult, now
 from tests.support.records import call_of, conversation, message
 
@@ -69,7 +69,10 @@ async def remembered(store: Store, turns: int = 6, **fields: object) -> str:
     for start in range(1, turns - 2, 2):
         made = await store.summaries.store(
             summary(c.uuid, 1, start, start + 1),
-            [ProposedTopic(name=f"Topic {start}"), ProposedTopic(name="Shared", confidence=0.9)],
+            [
+                ProposedTopic(name=f"Topic {start}"),
+                ProposedTopic(name="Shared", confidence=0.9, description=f"Told in {start}"),
+            ],
         )
         assert made is not None
         below.append(made)

@@ -41,6 +41,7 @@ class WritingModel:
     name = "openai/writer"
     context_window = 32_000
     offline = False
+    takes_reasoning = False
     destination = "nowhere"
     server = "nowhere"
 

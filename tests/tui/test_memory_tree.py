@@ -191,14 +191,14 @@ def test_a_topic_opens_to_names_and_turns() -> None:
     assert [line.detail for line in found.lines("own")] == ["", "1 summary"]
     assert found.toggle("a")
     assert found.missing_places() == ["a"]
-    assert [line.text for line in found.lines("own")] == ["retries", "again", "loading …", "locks"]
+    assert [line.text for line in found.lines("own")] == ["retries", "Trying twice.", "again", "loading …", "locks"]
     places = [
         TopicPlace(conversation_id="own", title="Mine", first=1, last=5),
         TopicPlace(conversation_id="other", title="", first=7, last=7),
     ]
     found.set_places("a", places)
     assert found.missing_places() == []
-    lines = found.lines("own")[2:4]
+    lines = found.lines("own")[3:5]
     assert [(line.text, line.detail, line.own) for line in lines] == [
         ("t1–5", "this conversation", True),
         ("t7", "untitled other", False),

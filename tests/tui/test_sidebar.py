@@ -306,7 +306,7 @@ async def test_what_a_file_opens_with_the_mouse(run_chat: ChatRunner) -> None:
         await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and chat.app.screen.sections)
         assert pane.rows.chosen == "ragforge_tui/graph/store.py"
         await chat.pilot.pause()
-        await chat.pilot.click(chat.app.screen.query_one(KeyBar), offset=(12, 0))
+        await chat.pilot.click(chat.app.screen.query_one(KeyBar), offset=(25, 0))
         await chat.until(lambda: chat.app.prompt.text == "@ragforge_tui/graph/store.py ")
 
 

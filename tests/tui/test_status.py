@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from ragforge_tui.settings.schema import TuiSettings
-from ragforge_tui.shared.events import GraphChanged, ModelChanged
+from ragforge_tui.shared.events import CodeIndexChanged, GraphChanged, ModelChanged
 from ragforge_tui.shared.records import Message, Usage
 from ragforge_tui.tui.command_registry import Registry, effective_keys, keymap_problems
 from ragforge_tui.tui.commands import all_commands
@@ -65,6 +65,15 @@ def test_what_matters_now_stays() -> None:
     assert "tab the prompt" in line(state(questions=1, question_focused=True), 60)
     assert "context" not in line(state(model=None), 120)
     assert line(state(connection="lost"), 40).startswith("● engine lost")
+
+
+def test_the_index_of_code_shows_while_it_works() -> None:
+    reading = state(code=CodeIndexChanged(phase="reading", done=1_200, todo=5_000))
+    assert " code 1 200/5 000 " in line(reading, 140)
+    assert " code 24 % " in line(reading, 100)
+    assert "code vectors 3/9" in line(state(code=CodeIndexChanged(phase="embedding", done=3, todo=9)), 140)
+    for phase in ("looking", "ready", "elsewhere", "off"):
+        assert "code" not in line(state(code=CodeIndexChanged(phase=phase, files=9)), 140)
 
 
 def test_a_small_cost_is_not_reported_to_be_none() -> None:

@@ -275,3 +275,23 @@ async def test_turns_that_a_branch_shares_count_once(store: Store) -> None:
     await store.conversations.create(conversation(workspace="/w", branch_of=parent.uuid, branch_turn=4))
     others = await store.other_conversations.scope([own.uuid], "/w")
     assert (others.turns, others.share) == (6, pytest.approx(12 / 14))
+
+
+async def test_conversations_without_a_summary_are_compared_by_their_turns(store: Store) -> None:
+    zebras, parser = ("A zebra farm with fences.", "Zebras need fences."), ("Compiler warnings.", "In the parser.")
+    long = await talked(store, [parser, zebras], workspace="/w", title="both")
+    other = await talked(store, [parser], workspace="/w", title="parser")
+    private = await talked(store, [zebras], workspace="/w", title="private", private=True)
+    told = await store.conversations.create(
+        conversation(title="summarised", workspace="/w", summary="A zebra farm and its fences.")
+    )
+    for made in (long, other, private, told):
+        await ready(recall_of(store, made, FakeEmbedder()))
+    [vector] = await FakeEmbedder().embed(["zebra farm fences"])
+    found = await store.vectors.conversations_like(vector, min_score=0.3, by_turns=True)
+    assert {one.conversation.title for one in found} == {"summarised", "both"}
+    assert [one.conversation.title for one in await store.vectors.conversations_like(vector, min_score=0.3)] == [
+        "summarised"
+    ]
+    [best, *_] = await store.vectors.similar_conversations(other.uuid, workspace="/w")
+    assert best.conversation.title == "both"

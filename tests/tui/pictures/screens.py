@@ -9,7 +9,9 @@ from textual.widgets import Input
 
 from tests.support.calls_scene import calls_engine
 from tests.support.chat_scene import scene_engine
+from tests.support.fake_code import HOSTILE, talk
 from tests.support.fake_engine import CLOCK, FakeEngine, conversation, turn
+from tests.support.fake_past import FRESH
 from tests.tui.pictures.chat import talked
 from tests.tui.pictures.stage import Stage, State, command, keys
 from tests.tui.pictures.texts import CROOKED, DIFFS, IMPROVED
@@ -107,6 +109,38 @@ async def second_diff(stage: Stage) -> None:
     await stage.press("n")
 
 
+def coded() -> FakeEngine:
+    """Turns about a method of the scripted workspace."""
+    engine = calls_engine()
+    uuid = conversation(1).uuid
+    engine.code.talks = [
+        talk(uuid, 9, "Why is a message sent twice?", "Retries double turns"),
+        talk(conversation(2).uuid, 1, f"Which index? {HOSTILE}", "Index allocation"),
+    ]
+    return engine
+
+
+def unread() -> FakeEngine:
+    """With a conversation that has no insight yet."""
+    engine = stored_sessions()
+    engine.past.missing = [FRESH]
+    return engine
+
+
+async def recalled(stage: Stage) -> None:
+    """A question was asked, and its answers are there with the turn of the best one."""
+    await stage.command("/recall how long do leases last?")
+    await stage.shows("2 quotes")
+    await stage.shows("An **answer**.")
+
+
+async def answered(stage: Stage) -> None:
+    """A model answered it from the quotes."""
+    await recalled(stage)
+    await stage.press("ctrl+g")
+    await stage.shows("30 seconds [")
+
+
 MADE = "/create-persona Lyra | orange | | Reviews SQL"
 SETTINGS = {"config_file": FILE, "origins": {"model.name": "RAGFORGE_MODEL"}}
 SCREENS = (
@@ -123,6 +157,11 @@ SCREENS = (
     State("search-nothing", nothing, engine=stored_sessions),
     State("topics", command("/topics", "enter"), engine=calls_engine),
     State("topics-merge", command("/topics", "m", "down"), engine=calls_engine),
+    State("insights", command("/insights", "enter"), engine=stored_sessions),
+    State("insights-asked", command("/insights"), engine=unread),
+    State("recall", recalled, engine=stored_sessions),
+    State("recall-answer", answered, engine=stored_sessions),
+    State("standup", command("/standup monday"), engine=stored_sessions),
     State("personas", command("/personas", *"vega"), engine=speakers),
     State("persona-wizard", wizard(), engine=speakers),
     State("persona-wizard-colour", wizard("Lyra", "Reviews SQL", "", "Deutsch"), engine=speakers),
@@ -133,6 +172,9 @@ SCREENS = (
     State("settings", command("/settings", "pagedown"), options=SETTINGS),
     State("settings-words", command("/settings model"), options=SETTINGS),
     State("settings-edit", command("/settings temperature", "enter"), options=SETTINGS),
+    State("code", command("/code ses", "down"), engine=coded),
+    State("code-touched", command("/code"), engine=coded),
+    State("code-scope", command("/code send", "enter"), engine=coded),
     State("diff", diff),
     State("diff-second", second_diff),
 )

@@ -125,6 +125,21 @@ def test_a_turn_that_ended_badly_looks_the_same_resumed(state: MessageState) -> 
     assert f"{shown} · {error}"[:40] in "\n".join(text_of(drawn(document)))
 
 
+def test_commits_are_named_below_the_call_that_made_them_live_and_resumed() -> None:
+    commits = [
+        {"hash": f"{number}" * 40, "subject": f"Change \x1b[31m{number}", "committed_at": "2026-03-04T05:06:00Z"}
+        for number in (1, 2)
+    ]
+    first = called("run_command", {"command": "git commit"}, {"text": "ok", "commits": commits}, uuid="first")
+    second = called("run_command", {"command": "git log"}, {"text": "ok"}, uuid="second")
+    second.ordinal = 1
+    turn = Turn(turn_index=1, messages=[said("commit"), reply("Done.", calls=[first, second])])
+    document = after(live(turn))
+    assert [block.kind for block in document.blocks][-4:] == ["tool", "commit", "commit", "tool"]
+    assert drawn(document) == drawn(resumed(turn))
+    assert any("commit 1111111 Change 1" in line for line in text_of(drawn(document)))
+
+
 def stopped_turn() -> Turn:
     """A turn that was stopped while its only call ran."""
     call = called("run_command", {"command": "make"}, error="stopped")

@@ -1,0 +1,85 @@
+"""Order of code, turns, summaries and topics in one list."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragforge_tui.code.brain_ranking import Candidate, asks_for_past, merged, subject_words
+from ragforge_tui.shared.code_records import BrainHit, HitKind
+
+
+def candidate(kind: HitKind, text: str, cosine: float | None = None, *, named: bool = False) -> Candidate:
+    """Return a hit whose title is its text."""
+    return Candidate(BrainHit(kind=kind, title=text), text, cosine, named)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "where did we discuss leases",
+        "what have you said about retries",
+        "Which conversation was about the port?",
+        "why was the cache rejected last week",
+        "what was our decision on leases",
+        "qu'avons-nous décidé pour le cache ?",
+        "Wann haben wir über Leases gesprochen?",
+        "что мы решили про порт",
+    ],
+)
+def test_questions_about_the_past(question: str) -> None:
+    assert asks_for_past(question)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "where is the port validated",
+        "which function decides whether a turn is kept",
+        "Session.open",
+        "wo wird der Port geprüft",
+        "conversation title",
+        "où est validé le port ?",
+    ],
+)
+def test_questions_about_code(question: str) -> None:
+    assert not asks_for_past(question)
+
+
+def test_the_kind_that_is_asked_for_comes_first() -> None:
+    code = [candidate("code", "lease timeout", 0.5)]
+    said = [candidate("turn", "lease timeout", 0.5)]
+    assert [hit.kind for hit in merged("where is the lease timeout", code, said, 5)] == ["code", "turn"]
+    assert [hit.kind for hit in merged("where did we discuss the lease timeout", code, said, 5)] == ["turn", "code"]
+
+
+def test_a_turn_with_all_words_comes_before_code_with_none() -> None:
+    code = [candidate("code", "send request", 0.1)]
+    said = [candidate("turn", "Marta prefers forty characters", 0.4)]
+    assert merged("Marta forty characters", code, said, 5)[0].kind == "turn"
+
+
+def test_code_keeps_the_order_of_its_search() -> None:
+    code = [candidate("code", name) for name in ("unrelated", "lease", "other")]
+    hits = merged("lease", code, [], 5)
+    assert [hit.title for hit in hits] == ["unrelated", "lease", "other"]
+    assert hits[0].score == hits[1].score > hits[2].score
+
+
+def test_a_weak_first_hit_does_not_hold_back_the_exact_name() -> None:
+    code = [candidate("code", "unrelated"), candidate("code", "x", named=True)]
+    said = [candidate("turn", "something near", 0.3)]
+    assert [hit.title for hit in merged("x", code, said, 2)] == ["unrelated", "x"]
+
+
+def test_a_turn_comes_before_a_summary_and_a_topic_with_the_same_words() -> None:
+    said = [candidate(kind, "leases are kept") for kind in ("topic", "summary", "turn")]
+    assert [hit.kind for hit in merged("leases", [], said, 5)] == ["turn", "summary", "topic"]
+
+
+def test_words_that_only_refer_to_the_past_are_no_subject() -> None:
+    assert subject_words("where did we discuss the lease timeout") == ["leas", "timeout"]
+    assert subject_words("what did we decide") != []
+
+
+def test_the_limit_is_kept() -> None:
+    assert len(merged("a", [candidate("code", str(n)) for n in range(9)], [], 4)) == 4

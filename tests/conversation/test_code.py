@@ -1,0 +1,234 @@
+"""Code in a conversation: tools, section of the context, links from turns, and both answers to a question."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ragforge_tui.code import linker, lookup
+from ragforge_tui.conversation import Conversation, ConversationAgent
+from ragforge_tui.engine.in_process import InProcessEngine
+from ragforge_tui.memory.context import BuiltContext
+from ragforge_tui.memory.context.sections import CLOSING, CODE_SECTION, OPENING
+from ragforge_tui.settings.schema import Loaded
+from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.records import ContextSection
+from ragforge_tui.shared.requests.code import FetchScope, FindScopes, IndexCode, ListTouchedCode, SearchCode
+from ragforge_tui.shared.requests.memory import FetchSent
+from ragforge_tui.shared.requests.turns import OpenConversation
+from tests.support.agents import with_code
+from tests.support.openai_server import OpenAIServer
+
+SESSION = '''"""Sessions with the server."""
+
+
+class Session:
+    """Connection that sends messages."""
+
+    def send_message(self, text):
+        """Send a message, at most twice."""
+        for attempt in range(2):
+            open_connection().write(text)
+
+
+def open_connection():
+    """Open a connection to the server."""
+    return Connection("localhost")
+'''
+APP = '''"""The program."""
+
+from session import Session
+
+
+def run_chat_loop():
+    """Read lines and send them."""
+    session = Session()
+    session.send_message("hello")
+'''
+DISCUSSED = "Why does `Session.send_message` try twice?"
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is found within 150 ms says something of the machine."""
+    monkeypatch.setattr(lookup, "CONTEXT_SECONDS", 30.0)
+
+
+@pytest.fixture
+def indexed(loaded: Loaded) -> Loaded:
+    """A small repository, and settings that index it."""
+    folder = Path(loaded.workspace)
+    (folder / "session.py").write_text(SESSION)
+    (folder / "app.py").write_text(APP)
+    return with_code(loaded)
+
+
+def block(server: OpenAIServer) -> str:
+    """The memory block of the last request; empty when there was none."""
+    asked: str = [m["content"] for m in server.chats()[-1]["messages"] if m["role"] == "user"][-1]
+    return asked[asked.index(OPENING) : asked.index(CLOSING)] if CLOSING in asked else ""
+
+
+def code_section(context: BuiltContext) -> ContextSection | None:
+    return next((section for section in context.sections if section.name == CODE_SECTION), None)
+
+
+async def talk(conversation: Conversation, server: OpenAIServer, text: str, *steps: dict[str, object]) -> None:
+    """One turn, and everything that follows it in the background."""
+    server.script(list(steps) or [{"text": "Because the first attempt may fail."}])
+    await conversation.send_message(text)
+    await conversation.memory.settle()
+
+
+async def test_where_was_it_discussed_and_who_calls_it(indexed: Loaded, server: OpenAIServer) -> None:
+    async with ConversationAgent(indexed) as agent:
+        await agent.index_code()
+        earlier = await agent.create_conversation(title="Retries")
+        await talk(earlier, server, DISCUSSED)
+        later = await agent.create_conversation(title="Questions")
+        calls = [
+            {"name": "get_function_details", "arguments": {"name": "send_message"}},
+            {"name": "get_dependents", "arguments": {"name": "Session.send_message"}},
+        ]
+        asked = "Where did we discuss send_message, and who calls it?"
+        await talk(later, server, asked, {"tool_calls": calls}, {"text": "In Retries; run_chat_loop calls it."})
+        told = [m["content"] for m in server.chats()[-1]["messages"] if m["role"] == "tool"]
+        assert f"[t1] of conversation {earlier.record.uuid[:8]} (Retries)" in told[0]
+        assert "app.py:9 calls function run_chat_loop" in told[1]
+        store = await agent.store()
+        [scope] = await agent.services.lookup.named("Session.send_message")  # type: ignore[union-attr]
+        about = await store.code.conversations_about(scope.uuid)
+        assert {(one.conversation_id, one.turn_index) for one in about} == {
+            (earlier.record.uuid, 1),
+            (later.record.uuid, 1),
+        }
+
+
+async def test_the_request_holds_the_code_that_the_message_names(indexed: Loaded, server: OpenAIServer) -> None:
+    async with ConversationAgent(indexed) as agent:
+        await agent.index_code()
+        conversation = await agent.create_conversation()
+        await talk(conversation, server, DISCUSSED)
+        assert "## Code of the workspace that may matter" in block(server)
+        assert "session.py:7-10 method Session.send_message" in block(server)
+        assert "for attempt in range(2):" in block(server)
+        await talk(conversation, server, "thanks, that is all")
+        assert CODE_SECTION not in [section.name for section in (await conversation.build_context("go on")).sections]
+        assert block(server) == ""
+
+
+async def test_what_was_sent_is_shown_as_it_was_after_the_file_changed(indexed: Loaded, server: OpenAIServer) -> None:
+    engine = InProcessEngine(indexed)
+    try:
+        await engine.request(IndexCode())
+        conversation = await engine.agent.create_conversation()
+        await talk(conversation, server, DISCUSSED)
+        (Path(indexed.workspace) / "session.py").write_text(SESSION.replace("range(2)", "range(3)"))
+        sent = await engine.request(FetchSent(conversation_id=conversation.record.uuid, turn_index=1))
+        assert sent.record.verified
+        [section] = [one for one in sent.record.sections if one.name == CODE_SECTION]
+        assert "range(2)" in section.items[0].text
+        assert section.items[0].title == "Session.send_message session.py:7-10"
+    finally:
+        await engine.close()
+
+
+async def test_code_that_a_result_shows_is_not_sent_twice(indexed: Loaded, server: OpenAIServer) -> None:
+    async with ConversationAgent(indexed) as agent:
+        await agent.index_code()
+        conversation = await agent.create_conversation()
+        read = {"tool_calls": [{"name": "read_file", "arguments": {"path": "session.py"}}]}
+        await talk(conversation, server, "Read session.py", read, {"text": "Done."})
+        section = code_section(await conversation.build_context(DISCUSSED))
+        assert section is None or "send_message" not in "".join(item.text for item in section.items)
+
+
+async def test_a_turn_is_linked_to_what_it_reads_writes_and_names(
+    indexed: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(linker, "NEW_SECONDS", 0.0)
+    lines = {"path": "session.py", "start_line": 13, "end_line": 15}
+    edit = {"path": "session.py", "old_string": "range(2)", "new_string": "range(4)"}
+    engine = InProcessEngine(indexed, approve_all=True)
+    try:
+        await engine.request(IndexCode())
+        conversation = await engine.agent.create_conversation()
+        uuid = conversation.record.uuid
+        await talk(
+            conversation, server, "Look", {"tool_calls": [{"name": "read_file", "arguments": {"path": "app.py"}}]}
+        )
+        await talk(conversation, server, "Look", {"tool_calls": [{"name": "read_file", "arguments": lines}]})
+        await talk(conversation, server, "Change", {"tool_calls": [{"name": "edit_file", "arguments": edit}]})
+        await talk(conversation, server, "And run_chat_loop? Not print or `text`.")
+        touched = await engine.request(ListTouchedCode(conversation_id=uuid))
+        assert [(one.turn_index, one.scope.kind, one.scope.name) for one in touched] == [
+            (4, "function", "run_chat_loop"),
+            (3, "method", "send_message"),
+            (2, "function", "open_connection"),
+            (1, "module", "app"),
+        ]
+    finally:
+        await engine.close()
+
+
+async def test_turns_from_before_the_index_are_linked_later(loaded: Loaded, server: OpenAIServer) -> None:
+    folder = Path(loaded.workspace)
+    async with ConversationAgent(loaded) as agent:
+        conversation = await agent.create_conversation(title="Before")
+        await talk(conversation, server, DISCUSSED)
+    (folder / "session.py").write_text(SESSION)
+    async with ConversationAgent(with_code(loaded)) as again:
+        await again.index_code()
+        [scope] = await again.services.lookup.named("send_message")  # type: ignore[union-attr]
+        about = await (await again.store()).code.conversations_about(scope.uuid)
+        assert [(one.title, one.turn_index) for one in about] == [("Before", 1)]
+
+
+async def test_the_code_is_told_from_the_file_as_it_is_now(indexed: Loaded, server: OpenAIServer) -> None:
+    engine = InProcessEngine(indexed)
+    try:
+        await engine.request(IndexCode())
+        file = Path(indexed.workspace) / "session.py"
+        file.write_text("# moved\n" + SESSION.replace("range(2)", "range(5)"))
+        [scope] = await engine.request(FindScopes(name="session.py:send_message"))
+        view = await engine.request(FetchScope(uuid=scope.uuid))
+        assert (view.code.first_line, view.code.stale) == (8, "")
+        assert "range(5)" in view.code.text
+        assert [(link.scope.name, link.kind) for link in view.callers] == [("run_chat_loop", "calls")]
+        assert [link.scope.name for link in view.callees] == ["open_connection"]
+        file.unlink()
+        gone = await engine.request(FetchScope(uuid=scope.uuid))
+        assert gone.code.stale.startswith("The file no longer exists")
+        assert "range(2)" in gone.code.text
+    finally:
+        await engine.close()
+
+
+async def test_scopes_are_found_by_name_place_and_words(indexed: Loaded, server: OpenAIServer) -> None:
+    engine = InProcessEngine(indexed)
+    try:
+        await engine.request(IndexCode())
+        by_line = await engine.request(FindScopes(name="session.py:9"))
+        assert [one.qualified_name for one in by_line] == ["Session.send_message"]
+        in_file = await engine.request(SearchCode(query="", path="session.py"))
+        assert [one.name for one in in_file if one.kind != "module"] == ["Session", "send_message", "open_connection"]
+        found = await engine.request(SearchCode(query="open a connection", path="session.py", kind="function"))
+        assert [one.name for one in found] == ["open_connection"]
+        assert await engine.request(FindScopes(name="nothing_of_this_name")) == []
+    finally:
+        await engine.close()
+
+
+async def test_without_an_index_there_are_no_tools_and_requests_say_why(loaded: Loaded, server: OpenAIServer) -> None:
+    engine = InProcessEngine(loaded)
+    try:
+        with pytest.raises(RagforgeError, match="Code is not indexed"):
+            await engine.request(SearchCode(query="x"))
+        conversation = await engine.agent.create_conversation()
+        await engine.request(OpenConversation(ref=conversation.record.uuid))
+        await talk(conversation, server, "hello")
+        names = [tool["function"]["name"] for tool in server.chats()[-1]["tools"]]
+        assert "search_functions" not in names
+    finally:
+        await engine.close()

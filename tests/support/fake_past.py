@@ -1,0 +1,166 @@
+"""What all past conversations of a scripted engine hold together: insights, quotes, work done; with foreign text."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from ragforge_tui.shared.errors import NotFoundError
+from ragforge_tui.shared.events import InsightsProgress
+from ragforge_tui.shared.past_records import InsightEntry, InsightPlan, InsightsMade, Quote, Recalled, WorkDone
+from ragforge_tui.shared.records import EXTRACTIVE, Finding
+from ragforge_tui.shared.requests.past import (
+    CancelInsights,
+    ListInsights,
+    PlanInsights,
+    RecallPast,
+    Standup,
+)
+from ragforge_tui.shared.wire import Empty
+
+if TYPE_CHECKING:
+    from tests.support.fake_engine import FakeEngine
+
+CLOCK = datetime(2026, 11, 3, 14, 2, tzinfo=UTC)
+HOSTILE = "\x1b[31m[bold]red[/bold]\x1b]0;owned\x07"
+FIRST, SECOND = "00000001-0000-4000-8000-000000000000", "00000002-0000-4000-8000-000000000000"
+PastRequest = ListInsights | PlanInsights | CancelInsights | RecallPast | Standup
+
+
+def insight(uuid: str, topic: str, **changes: Any) -> InsightEntry:
+    """An insight."""
+    values: dict[str, Any] = {
+        "title": "Retries double turns",
+        "workspace": "/w",
+        "updated_at": CLOCK.replace(day=2),
+        "turns": 3,
+        "up_to_turn": 3,
+        "made_by": "openai/gpt-5",
+        "created_at": CLOCK,
+    }
+    return InsightEntry(uuid=f"i-{uuid}", conversation_id=uuid, main_topic=topic, **values | changes)
+
+
+STORED = insight(
+    FIRST,
+    f"Why a retried request doubles turns {HOSTILE}",
+    key_findings=[
+        Finding(
+            text="The lock was missing, so that the second retry began before the first one had ended, which stored "
+            "the same turn twice.",
+            turns=[2, 3],
+            kind="decision",
+        ),
+        Finding(text="Leases last 30 seconds."),
+    ],
+    action_items=[Finding(text=f"Measure it under load. {HOSTILE}", turns=[3], kind="open")],
+)
+FRESH = insight(
+    SECOND,
+    "How indexes are allocated",
+    title="Index allocation",
+    updated_at=CLOCK,
+    turns=9,
+    up_to_turn=7,
+    outdated=True,
+    made_by=EXTRACTIVE,
+    key_findings=[Finding(text="The store allocates them.", turns=[1])],
+)
+QUOTES = [
+    Quote(
+        conversation_id=SECOND,
+        title="Index allocation",
+        turn_index=1,
+        date=CLOCK,
+        role="assistant",
+        quote=f"We decided that leases last 30 seconds. {HOSTILE}",
+        score=2.6,
+        highlights=[(16, 22)],
+    ),
+    Quote(
+        conversation_id=FIRST,
+        title="",
+        turn_index=2,
+        date=CLOCK.replace(day=2),
+        role="memory",
+        quote="Leases are renewed every ten seconds.",
+        score=1.5,
+        kind="decision",
+        highlights=[(0, 6)],
+    ),
+]
+WORK = [
+    WorkDone(
+        conversation_id=FIRST,
+        title="Retries double turns",
+        workspace="/w",
+        first_turn=2,
+        last_turn=3,
+        started=CLOCK.replace(hour=9),
+        ended=CLOCK,
+        text="The user asked why turns double; the lock was missing.",
+        actions="Read `store.py`, edited it.",
+        findings=[Finding(text="One retry is enough.", turns=[3], kind="decision")],
+        files=["src/store.py"],
+        open_points=[Finding(text="Measure it.", turns=[3], kind="open")],
+    )
+]
+
+
+class PastShelf:
+    """Answers the requests about the past.
+
+    Attributes:
+        stored: Insights that are there.
+        missing: Insights that a run makes, in its order.
+        model: Who would write them; empty for none.
+        gate: A run waits for it after its first insight; None: it does not wait.
+    """
+
+    def __init__(self) -> None:
+        self.stored = [STORED]
+        self.missing: list[InsightEntry] = []
+        self.model = "openai/gpt-5"
+        self.gate: asyncio.Event | None = None
+        self.problem = ""
+        self.quotes = list(QUOTES)
+        self.work = list(WORK)
+        self._cancelled = False
+
+    def answer(self, request: PastRequest) -> Any:
+        """As the engine would."""
+        match request:
+            case ListInsights(choice=choice):
+                if choice.topic:
+                    raise NotFoundError(f"There is no topic {choice.topic!r}.")
+                return list(self.stored)
+            case PlanInsights():
+                count = len(self.missing)
+                if not self.model:
+                    return InsightPlan(count=count)
+                return InsightPlan(count=count, tokens=count * 2_400, model=self.model, destination="api.openai.com")
+            case CancelInsights():
+                self._cancelled = True
+                if self.gate is not None:
+                    self.gate.set()
+                return Empty()
+            case RecallPast(question=question, answer=answer):
+                found = [quote for quote in self.quotes if "zebra" not in question]
+                if answer:
+                    return Recalled(quotes=found, answer="30 seconds [00000002 t1].", answered_by="openai/gpt-5")
+                return Recalled(quotes=found)
+            case Standup():
+                return self.work
+
+    async def make(self, engine: FakeEngine) -> InsightsMade:
+        """A run, which tells of each insight it makes."""
+        made, total = 0, len(self.missing)
+        while self.missing and not self._cancelled:
+            entry = self.missing.pop(0)
+            self.stored = [one for one in self.stored if one.conversation_id != entry.conversation_id] + [entry]
+            made += 1
+            engine.emit(InsightsProgress(done=made, total=total, entry=entry))
+            if self.gate is not None:
+                await self.gate.wait()
+        return InsightsMade(made=made, left=len(self.missing), cancelled=self._cancelled, problem=self.problem)
