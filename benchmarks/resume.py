@@ -1,4 +1,4 @@
-"""How long opening a stored conversation takes: ``python -m benchmarks.resume [--graph embedded|neo4j] [--runs N]``.
+"""How long opening a stored conversation takes: ``python -m benchmarks.resume [--graph G] [--contents C]``.
 
 Stores conversations of 10, 1 000 and 10 000 turns, then opens each with a fresh engine while the graph is up, from the
 engine's making to its answer (`first`), and once more with the same engine, which leaves only the reading (`again`).
@@ -18,10 +18,20 @@ import tempfile
 import time
 import uuid
 from pathlib import Path
+from typing import Literal
 
 from ragforge_tui.engine import connect_in_process
 from ragforge_tui.graph import Graph, Store, resolve_target, stop_server
-from ragforge_tui.settings.schema import GraphSettings, Loaded, ModelSettings, Paths, Settings
+from ragforge_tui.settings.schema import (
+    AgentSettings,
+    GraphSettings,
+    Loaded,
+    MemorySettings,
+    ModelSettings,
+    Paths,
+    PersistenceSettings,
+    Settings,
+)
 from ragforge_tui.shared.export_records import ConversationExport
 from ragforge_tui.shared.records import Conversation, FileAccess, Message, Role, ToolCall, ToolResult, Turn, now
 from ragforge_tui.shared.requests.turns import OpenConversation
@@ -31,10 +41,10 @@ QUESTION = "What does the parser do with an empty line? " * 4
 ANSWER = "It **skips** it:\n\n- the reader strips the line\n- an empty one is not handed on\n\n" * 6
 
 
-async def main(backend: str, runs: int) -> None:
+async def main(backend: str, runs: int, contents: Literal["graph", "hybrid"]) -> None:
     """Store, measure, print the table and the last line."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        loaded = loaded_in(Path(folder), backend)
+        loaded = loaded_in(Path(folder), backend, contents)
         try:
             times = await measure(loaded, runs)
         finally:
@@ -53,12 +63,14 @@ async def main(backend: str, runs: int) -> None:
         print(f"{large:>6} : {size:<6}{first:>11.2f}{again:>12.2f}")
         ratios += f" ratio_to_{size}={first:.2f} again_ratio_to_{size}={again:.2f}"
     rest = " ".join(f"{key}={value:.1f}" for key, value in figures.items())
-    print(f"resume graph={backend} runs={runs}{ratios} {rest}")
+    print(f"resume graph={backend} contents={contents} runs={runs}{ratios} {rest}")
 
 
 async def measure(loaded: Loaded, runs: int) -> dict[int, list[tuple[float, float]]]:
     """Milliseconds of each opening, by size; the sizes take turns, so that a busy machine slows all."""
-    graph = await Graph.open(resolve_target(loaded.settings.graph, loaded.origins), loaded.paths)
+    target = resolve_target(loaded.settings.graph, loaded.origins)
+    kept = loaded.settings.agent.memory.persistence.type
+    graph = await Graph.open(target, loaded.paths, contents=kept)
     store = Store(graph)
     stored = {size: conversation_of(size, loaded.workspace) for size in SIZES}
     try:
@@ -95,7 +107,7 @@ async def opened(loaded: Loaded, conversation_id: str) -> tuple[float, float]:
     return (first - since) * 1000, (again - first) * 1000
 
 
-def loaded_in(folder: Path, backend: str) -> Loaded:
+def loaded_in(folder: Path, backend: str, contents: Literal["graph", "hybrid"]) -> Loaded:
     """Settings of the offline assistant on that backend, all folders under one."""
     graph = GraphSettings()
     if backend == "neo4j":
@@ -108,7 +120,11 @@ def loaded_in(folder: Path, backend: str) -> Loaded:
     workspace = folder / "workspace"
     workspace.mkdir()
     return Loaded(
-        settings=Settings(graph=graph, model=ModelSettings(name="offline")),
+        settings=Settings(
+            graph=graph,
+            model=ModelSettings(name="offline"),
+            agent=AgentSettings(memory=MemorySettings(persistence=PersistenceSettings(type=contents))),
+        ),
         paths=Paths(config=str(folder / "config"), data=str(folder / "data"), state=str(folder / "state")),
         workspace=str(workspace.resolve()),
     )
@@ -175,8 +191,9 @@ def message(conversation_id: str, index: int, position: int, role: Role, text: s
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="How long opening a stored conversation takes.")
     parser.add_argument("--graph", choices=("embedded", "neo4j"), default="embedded")
+    parser.add_argument("--contents", choices=("graph", "hybrid"), default="graph")
     parser.add_argument("--runs", type=int, default=7)
     arguments = parser.parse_args()
     if arguments.graph == "neo4j" and not os.environ.get("NEO4J_URI"):
         parser.error("--graph neo4j needs NEO4J_URI")
-    asyncio.run(main(arguments.graph, max(5, arguments.runs)))
+    asyncio.run(main(arguments.graph, max(5, arguments.runs), arguments.contents))

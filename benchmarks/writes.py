@@ -1,7 +1,8 @@
 """What storing a turn costs: ``python -m benchmarks.writes [--graph embedded|neo4j|both] [--turns N]``.
 
 Stores turns as the engine does (the question, an answer begun, a tool call begun and ended, the answer finished) and
-compares with a bare round trip of the driver in the same run. The embedded graph is one in a folder of its own; a
+compares with a bare round trip of the driver in the same run. A conversation with its texts in the graph and one with
+texts in files take turns, so that a busy machine slows both. The embedded graph is one in a folder of its own; a
 Neo4j is named by NEO4J_URI, NEO4J_USERNAME, NEO4J_PASSWORD and NEO4J_DATABASE, and what was stored there is purged at
 the end. Both are measured by default when NEO4J_URI is set.
 """
@@ -16,7 +17,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -24,6 +25,7 @@ from ragforge_tui.graph import Graph, GraphTarget, Store, stop_server, writer_id
 from ragforge_tui.settings.schema import Paths
 from ragforge_tui.shared.records import Conversation, FileAccess, Message, ToolCall, ToolResult, now
 
+CONTENTS: tuple[Literal["graph", "hybrid"], ...] = ("graph", "hybrid")
 WARM_UP = 20
 ROUND_TRIPS = 200
 
@@ -51,34 +53,43 @@ async def main(backend: str, turns: int) -> None:
 
 async def measure(name: str, target: GraphTarget, paths: Paths, turns: int) -> dict[str, float]:
     """Figures of one backend, printed as a table too."""
-    graph = await Graph.open(target, paths)
-    store = Store(graph)
+    graphs = [await Graph.open(target, paths, contents=contents) for contents in CONTENTS]
+    stores = [Store(graph) for graph in graphs]
     moment = now()
-    conversation = Conversation(uuid=str(uuid.uuid4()), created_at=moment, updated_at=moment, private=True)
-    await store.conversations.create(conversation)
+    talks = [Conversation(uuid=str(uuid.uuid4()), created_at=moment, updated_at=moment, private=True) for _ in CONTENTS]
+    messages: list[list[float]] = [[] for _ in CONTENTS]
+    whole: list[list[float]] = [[] for _ in CONTENTS]
     try:
-        for _ in range(WARM_UP):
-            await one_turn(store, conversation.uuid)
-        trips = await timed(ROUND_TRIPS, lambda: graph.write(ping))
-        messages = await timed(turns, lambda: store.messages.begin_turn(user_message(conversation.uuid)))
-        start = time.perf_counter()
-        whole = await timed(turns, lambda: one_turn(store, conversation.uuid))
-        rate = turns / (time.perf_counter() - start)
+        for store, talk in zip(stores, talks, strict=True):
+            await store.conversations.create(talk)
+            await timed(WARM_UP, lambda store=store, talk=talk: one_turn(store, talk.uuid))  # type: ignore[misc]
+        trips = await timed(ROUND_TRIPS, lambda: graphs[0].write(ping))
+        for _ in range(turns):
+            for n, (store, talk) in enumerate(zip(stores, talks, strict=True)):
+                messages[n] += await timed(1, lambda: store.messages.begin_turn(user_message(talk.uuid)))  # noqa: B023
+                whole[n] += await timed(1, lambda: one_turn(store, talk.uuid))  # noqa: B023
     finally:
-        await store.conversations.purge(conversation.uuid)
-        await graph.close()
-    rows = {"bare round trip": trips, "user's message": messages, "whole turn": whole}
-    print(f"{name:<18}{'p50 ms':>10}{'p95 ms':>10}")
-    for label, times in rows.items():
-        print(f"  {label:<16}{quantile(times, 50):>10.2f}{quantile(times, 95):>10.2f}")
-    print(f"  {'turns/s':<16}{rate:>10.1f}")
-    return {
-        f"{name}_turns_per_s": rate,
-        f"{name}_turn_p50_ms": quantile(whole, 50),
-        f"{name}_turn_p95_ms": quantile(whole, 95),
-        f"{name}_message_p50_ms": quantile(messages, 50),
-        f"{name}_bare_p50_ms": quantile(trips, 50),
-    }
+        for store, talk in zip(stores, talks, strict=True):
+            await store.conversations.purge(talk.uuid)
+            await store.graph.close()
+    print(f"{name:<28}{'p50 ms':>10}{'p95 ms':>10}")
+    show("bare round trip", trips)
+    figures = {f"{name}_bare_p50_ms": quantile(trips, 50)}
+    for n, contents in enumerate(CONTENTS):
+        show(f"user's message, {contents}", messages[n])
+        show(f"whole turn, {contents}", whole[n])
+        figures |= {
+            f"{name}_{contents}_message_p50_ms": quantile(messages[n], 50),
+            f"{name}_{contents}_turn_p50_ms": quantile(whole[n], 50),
+            f"{name}_{contents}_turn_p95_ms": quantile(whole[n], 95),
+            f"{name}_{contents}_turns_per_s": 1000 * turns / sum(whole[n]),
+        }
+    return figures
+
+
+def show(label: str, times: list[float]) -> None:
+    """Print a row of the table."""
+    print(f"  {label:<26}{quantile(times, 50):>10.2f}{quantile(times, 95):>10.2f}")
 
 
 async def timed(count: int, work: Callable[[], Awaitable[Any]]) -> list[float]:
