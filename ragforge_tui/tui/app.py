@@ -11,26 +11,24 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
-from functools import partial
 from typing import ClassVar
 
 from textual import events
-from textual.app import ComposeResult, SystemCommand
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.filter import LineFilter
-from textual.screen import Screen
 from textual.widgets import Static
 
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.wire import Engine
 from ragforge_tui.tui.chat_view import ChatView
-from ragforge_tui.tui.command_registry import effective_keys, key_name
 from ragforge_tui.tui.commands.chat_commands import pick_session
 from ragforge_tui.tui.commands.conversation_commands import cancel_edit, close_find, find_step, resend, view_block
 from ragforge_tui.tui.commands.link_commands import choose_link, open_link
+from ragforge_tui.tui.prompt.history import Entry
 from ragforge_tui.tui.prompt.prompt import Prompt, teach_alt_enter
 from ragforge_tui.tui.questions.question_panel import QuestionPanel
 from ragforge_tui.tui.session.state import ChatOptions
@@ -131,14 +129,23 @@ class ChatApp(TypeAheadApp):
         gc.freeze()  # Everything loaded by now stays; the collector need not scan it again.
         gc.enable()
 
-    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Fill the palette with the commands of the registry."""
-        registry = self.view.registry
-        keys = effective_keys(self.view.options.tui.keymap, registry)
-        for command in registry.commands:
-            key = f" · {key_name(keys[command.name])}" if command.name in keys else ""
-            run = partial(self.view.run_command, command.name)
-            yield SystemCommand(command.usage, f"{command.help}{key}", run)
+    def action_command_palette(self) -> None:
+        """Show all commands to choose from."""
+        if self._covered:
+            return
+        from ragforge_tui.tui.dialogs.command_palette import CommandPalette
+
+        view = self.view
+        palette = CommandPalette(view.registry, view.options.tui.keymap, view.uses.most_used())
+        view.open_screen(palette, self._palette_picked)
+
+    def _palette_picked(self, name: str) -> None:
+        command = self.view.registry.get(name)
+        if command is not None and command.needs_choice and not self.prompt.text.strip():
+            self.prompt.put(Entry(f"/{name} "))
+            return
+        self.view.uses.add(name)
+        self.view.run_command(name)
 
     # -- the prompt
 
@@ -153,6 +160,7 @@ class ChatApp(TypeAheadApp):
             self.session.notice(f"There is no command /{parsed.name}. {ask}", "warning")
             return
         if parsed is not None and parsed.command is not None:
+            self.view.uses.add(parsed.command.name)
             if parsed.command.opens:
                 self.hold_until_moved()
             self.view.run_command(parsed.command.name, parsed.argument)

@@ -25,6 +25,7 @@ from ragforge_tui.tui.command_registry import Command, Registry
 from ragforge_tui.tui.commands import all_commands
 from ragforge_tui.tui.commands.persona_commands import restore_persona
 from ragforge_tui.tui.commands.suggestions import suggest, warm_up_files
+from ragforge_tui.tui.commands.uses import CommandUses
 from ragforge_tui.tui.prompt.completion import SlashMenu
 from ragforge_tui.tui.prompt.history import Draft, History
 from ragforge_tui.tui.prompt.prompt import Prompt
@@ -109,6 +110,7 @@ class ChatView:
         self._ticker: Timer | None = None
         self._hint_timer: Timer | None = None
         self._draft = Draft(options.state_dir, options.workspace)
+        self.uses = CommandUses(options.state_dir)
         self._draft_timer: Timer | None = None
         self._repeat_problems = options.resume is not None or options.continue_last
         """Whether the first conversation that is opened clears away the notices about the settings."""

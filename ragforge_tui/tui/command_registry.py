@@ -32,6 +32,7 @@ class Command(msgspec.Struct, frozen=True):
         completes: Completions of the argument: the words themselves, or the name of a source in
             `commands/suggestions.py`; empty for none.
         opens: Whether its key moves the focus elsewhere: later keys wait until the focus has moved.
+        removes: Whether it takes something away; it is last in the palette.
         keys: Keys that work where it leads, and their meanings, for /help; empty for none.
         group: Heading in /help.
     """
@@ -46,11 +47,17 @@ class Command(msgspec.Struct, frozen=True):
     completes: str | tuple[str, ...] = ""
     group: str = ""
     opens: bool = False
+    removes: bool = False
     keys: tuple[str, str] = ("", "")
 
     @property
     def usage(self) -> str:
         return f"/{self.name} {self.arguments}".rstrip()
+
+    @property
+    def needs_choice(self) -> bool:
+        """Whether it does nothing without an argument, which the prompt completes."""
+        return bool(self.completes) and bool(self.arguments) and not self.arguments.startswith("[")
 
 
 class Commands(list[Command]):
@@ -71,12 +78,25 @@ class Commands(list[Command]):
         hint: str = "",
         completes: str | tuple[str, ...] = "",
         opens: bool = False,
+        removes: bool = False,
     ) -> Callable[[Handler], Handler]:
         """Add the decorated function as a command; see `Command`."""
 
         def added(handler: Handler) -> Handler:
             self.append(
-                Command(name, help, handler, aliases, arguments, key, hint, completes, group=self._group, opens=opens)
+                Command(
+                    name,
+                    help,
+                    handler,
+                    aliases,
+                    arguments,
+                    key,
+                    hint,
+                    completes,
+                    group=self._group,
+                    opens=opens,
+                    removes=removes,
+                )
             )
             return handler
 

@@ -209,7 +209,7 @@ async def set_private(host: Host, wanted: str) -> None:
     )
 
 
-@COMMANDS.add("archive", "Archive this conversation")
+@COMMANDS.add("archive", "Archive this conversation", removes=True)
 async def archive(host: Host, _: str) -> None:
     """Archive the conversation."""
     conversation_id = open_conversation_id(host)
@@ -217,7 +217,7 @@ async def archive(host: Host, _: str) -> None:
     host.session.notice(f"Archived. /resume {conversation_id[:8]} opens it again.")
 
 
-@COMMANDS.add("delete", "Delete this conversation; /undo-delete restores it within 7 days")
+@COMMANDS.add("delete", "Delete this conversation; /undo-delete restores it within 7 days", removes=True)
 async def delete(host: Host, _: str) -> None:
     """Hide the conversation; it is purged after seven days."""
     await SessionService(host).delete(open_conversation_id(host))

@@ -176,7 +176,7 @@ async def _edit(host: Host, text: str, name: str, instead_of: str, *, before: st
     _review(host, draft, instead_of=instead_of, note=note)
 
 
-@COMMANDS.add("delete-persona", "Delete one of your personas", arguments="NAME", completes="personas")
+@COMMANDS.add("delete-persona", "Delete one of your personas", arguments="NAME", completes="personas", removes=True)
 async def delete_persona(host: Host, name: str) -> None:
     """Delete one of the user's personas; it can be restored."""
     if not name:

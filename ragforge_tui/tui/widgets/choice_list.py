@@ -33,7 +33,7 @@ class Choice(msgspec.Struct, frozen=True):
         heading: Rows with the same heading are adjacent; it is shown once, above them.
         mark: A key that picks it, shown before the label.
         lead: Muted text before the label: a sign, its place in a tree.
-        badge: A word after the label; the label is truncated first.
+        badge: A word after the label; the label is truncated first. At the right edge if the detail is on the left.
     """
 
     key: str
@@ -145,8 +145,10 @@ class ChoiceList(Widget):
         else:
             shown = fit(label, min(label_width, room))
             parts.append((shown, "bold" if selected else ""))
-            if room > label_width + 8:
-                parts.append((fit(detail, room - label_width), "dim"))
+            badge = f" {one_line(row.badge)}" if row.badge else ""
+            space = room - label_width - cell_len(badge)
+            if space > 8:
+                parts += [(fit(detail, space), "dim"), (badge, "$accent")]
         return Content.assemble(*parts)
 
     def on_click(self, event: events.Click) -> None:

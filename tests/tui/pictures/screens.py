@@ -97,6 +97,16 @@ async def palette(stage: Stage) -> None:
     await stage.pilot.pause(0.3)
 
 
+async def whole_palette(stage: Stage) -> None:
+    """The palette of commands, with two that were used before."""
+    for name in ("diff", "theme", "diff"):
+        stage.app.view.uses.add(name)
+    await stage.press("ctrl+p")
+    await stage.rest()
+    stage.screen.query_one(Input).cursor_blink = False
+    await stage.pilot.pause(0.3)
+
+
 async def diff(stage: Stage) -> None:
     """What the agent changed."""
     stage.engine.work.diffs = DIFFS
@@ -146,7 +156,8 @@ SETTINGS = {"config_file": FILE, "origins": {"model.name": "RAGFORGE_MODEL"}}
 SCREENS = (
     State("help", keys("f1")),
     State("help-end", keys("f1", "end")),
-    State("palette", palette),
+    State("palette", whole_palette),
+    State("palette-narrowed", palette),
     State("sessions", sessions(), engine=stored_sessions),
     State("sessions-narrowed", narrowed, engine=stored_sessions),
     State("sessions-all", sessions("ctrl+f", "down"), engine=stored_sessions),

@@ -1,0 +1,92 @@
+"""The palette: its order, what Enter does, and the commands that are never selected by accident."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ragforge_tui.tui.command_registry import Registry
+from ragforge_tui.tui.commands import all_commands
+from ragforge_tui.tui.commands.uses import CommandUses
+from ragforge_tui.tui.dialogs.command_palette import CommandPalette, palette_rows
+from ragforge_tui.tui.dialogs.help_screen import HelpScreen
+from ragforge_tui.tui.personas.persona_picker import PersonaPicker
+from tests.support.fake_engine import FakeEngine
+from tests.tui.conftest import Chat, ChatRunner
+
+REGISTRY = Registry(all_commands())
+REMOVING = ["delete-persona", "archive", "delete"]
+
+
+def test_every_command_is_there_once_in_the_order_of_help_and_removing_ones_last() -> None:
+    rows = palette_rows(REGISTRY, {}, [])
+    names = [row.key for row in rows]
+    assert names[-len(REMOVING) :] == REMOVING
+    assert names[: -len(REMOVING)] == [one.name for one in REGISTRY.commands if one.name not in REMOVING]
+
+
+def test_the_most_used_come_first_but_nothing_that_removes() -> None:
+    rows = palette_rows(REGISTRY, {}, ["delete", "diff", "gone", "theme"])
+    assert [row.key for row in rows[:3]] == ["diff", "theme", "help"]
+    assert [row.heading for row in rows[:3]] == ["Most used", "Most used", "Chat"]
+    assert len(rows) == len(REGISTRY.commands)
+
+
+def test_it_shows_the_keys_of_the_keymap() -> None:
+    rows = {row.key: row.badge for row in palette_rows(REGISTRY, {"diff": "f9"}, [])}
+    assert (rows["help"], rows["diff"], rows["theme"]) == ("F1", "F9", "")
+
+
+def test_uses_are_counted_across_chats(tmp_path: Path) -> None:
+    for name in ("theme", "diff", "diff"):
+        CommandUses(tmp_path).add(name)
+    assert CommandUses(tmp_path).most_used() == ["diff", "theme"]
+
+
+@pytest.mark.parametrize("content", [b"", b"[1]", b'{"diff": "x"}'])
+def test_a_broken_file_of_uses_is_an_empty_one(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "command_uses.json").write_bytes(content)
+    assert CommandUses(tmp_path).most_used() == []
+
+
+async def pick(chat: Chat, *letters: str) -> None:
+    """Open the palette, narrow it and press Enter."""
+    await chat.press("ctrl+p")
+    await chat.until(lambda: isinstance(chat.app.screen, CommandPalette))
+    await chat.press(*letters, "enter")
+
+
+async def test_enter_runs_the_command_and_the_next_palette_has_it_first(run_chat: ChatRunner, tmp_path: Path) -> None:
+    async with run_chat(FakeEngine()) as chat:
+        await chat.ready()
+        await pick(chat, *"keys")
+        await chat.until(lambda: isinstance(chat.app.screen, HelpScreen))
+        await chat.press("escape", "ctrl+p")
+        await chat.until(lambda: isinstance(chat.app.screen, CommandPalette))
+        assert chat.app.view.uses.most_used() == ["help"]
+
+
+async def test_a_typed_command_counts_too(run_chat: ChatRunner) -> None:
+    async with run_chat(FakeEngine()) as chat:
+        await chat.ready()
+        await chat.type("/personas")
+        await chat.until(lambda: isinstance(chat.app.screen, PersonaPicker))
+        assert chat.app.view.uses.most_used() == ["personas"]
+
+
+async def test_a_command_that_needs_a_name_goes_to_the_prompt_with_its_menu(run_chat: ChatRunner) -> None:
+    async with run_chat(FakeEngine()) as chat:
+        await chat.ready()
+        await pick(chat, *"set-per")
+        await chat.until(lambda: chat.app.prompt.text == "/set-persona ")
+        await chat.until(lambda: chat.app.prompt.completing.open)
+
+
+async def test_a_draft_is_never_overwritten(run_chat: ChatRunner) -> None:
+    async with run_chat(FakeEngine()) as chat:
+        await chat.ready()
+        chat.app.prompt.insert("half a thought")
+        await pick(chat, *"delete-per")
+        await chat.until(lambda: chat.noticed("Which persona?"))
+        assert chat.app.prompt.text == "half a thought"
