@@ -19,7 +19,7 @@ from ragforge_tui.shared import events
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.shared.records import Turn
 from ragforge_tui.shared.requests.turns import ConversationView, FetchTurns
-from ragforge_tui.shared.requests.work import AnswerApproval, AnswerTrust
+from ragforge_tui.shared.requests.work import MODES, AnswerApproval, AnswerTrust
 from ragforge_tui.shared.wire import Engine
 from ragforge_tui.tui.command_registry import Command, Registry
 from ragforge_tui.tui.commands import all_commands
@@ -30,10 +30,12 @@ from ragforge_tui.tui.prompt.completion import SlashMenu
 from ragforge_tui.tui.prompt.history import Draft, History
 from ragforge_tui.tui.prompt.prompt import Prompt
 from ragforge_tui.tui.questions.question_panel import (
+    PLAN_KEY,
     Question,
     QuestionPanel,
     approval_question,
     cost_question,
+    plan_question,
     trust_question,
 )
 from ragforge_tui.tui.session.engine_session import EngineSession
@@ -56,6 +58,7 @@ SHOW_SENDING_SECONDS = 0.25
 DRAFT_SECONDS = 0.5
 QUIET_SECONDS = 0.8
 """A question takes the focus after this long without a key: a letter meant for the prompt must not answer it."""
+CARRY_OUT = "Carry out the plan."
 LIST_FILES_SECONDS = 2.0
 """Delay after the start before the engine lists the workspace's files, so that it slows nothing down."""
 
@@ -105,6 +108,7 @@ class ChatView:
             redraw=self._redraw_bars,
         )
         self.quit_armed = False
+        self._planned = ""
         self._hints = foot_hints(self.registry, options.tui.keymap)
         self._elapsed: int | None = None
         self._ticker: Timer | None = None
@@ -123,6 +127,7 @@ class ChatView:
     def state_changed(self) -> None:
         """Update what header and status line show; each redraws itself if that differs."""
         state = self.session.state
+        self._withdraw_plan()
         if state.questions != len(self.questions.waiting):
             state.questions = len(self.questions.waiting)
             self.queue_changed()
@@ -208,6 +213,8 @@ class ChatView:
                 self._ask_engine_question(approval_question(event, self._approval_sender(event.approval_id)))
             case events.ApprovalResolved():
                 self.questions.withdraw(event.approval_id)
+            case events.TurnCompleted():
+                self._offer_to_carry_out(event)
         self.sidebar.event(event)
         for screen in self.app.screen_stack:
             if isinstance(screen, EventScreen):
@@ -301,6 +308,30 @@ class ChatView:
                 self.session.spawn(restore_persona(self, event.persona), group="persona")
 
         self._ask_engine_question(trust_question(event, answer))
+
+    def _offer_to_carry_out(self, event: events.TurnCompleted) -> None:
+        """Ask how to go on after an answer in planning mode, unless the user has gone on already."""
+        session, state = self.session, self.session.state
+        if state.mode != "plan" or not event.text or event.conversation_id != state.conversation_id:
+            return
+        if session.outbox.items or self.prompt.text.strip():
+            return
+
+        def answer(decision: str, _: str) -> None:
+            mode = next(known for known in MODES if known == decision)
+            if mode != "plan":
+                state.mode, state.mode_unsent = mode, True
+                session.send(CARRY_OUT)
+
+        self._planned = event.conversation_id
+        self.ask_user(plan_question(answer))
+
+    def _withdraw_plan(self) -> None:
+        """Drop the question about a plan once the user has gone on without answering it."""
+        state = self.session.state
+        asked = any(question.key == PLAN_KEY for question in self.questions.waiting)
+        if asked and (state.busy or state.mode != "plan" or state.conversation_id != self._planned):
+            self.questions.withdraw(PLAN_KEY)
 
     def offer_question(self) -> None:
         """Move the focus to the waiting question, once no key has been pressed for a moment and the prompt is empty."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
 from textual.content import Content
@@ -100,3 +101,67 @@ async def test_shift_tab_over_the_chat_moves_the_focus(run_chat: ChatRunner) -> 
         assert chat.app.session.state.mode == "ask"
         await chat.press("escape", "shift+tab")
         await chat.until(lambda: chat.app.session.state.mode == "edits")
+
+
+@pytest.fixture
+async def planned(run_chat: ChatRunner) -> AsyncIterator[Chat]:
+    """A chat with an answer in planning mode, and the question how to go on."""
+    async with run_chat() as chat:
+        await chat.ready()
+        await chat.type("/mode plan")
+        await chat.until(lambda: chat.app.session.state.mode == "plan")
+        await chat.type("hello")
+        await chat.until(lambda: chat.app.questions.has_focus)
+        yield chat
+
+
+def sent(chat: Chat) -> list[str]:
+    return [request.text for request in chat.engine.asked(SendMessage)]
+
+
+@pytest.mark.parametrize(("key", "mode"), [("1", "edits"), ("2", "ask")])
+async def test_a_plan_is_carried_out_in_the_chosen_mode(planned: Chat, key: str, mode: str) -> None:
+    await planned.press(key)
+    await planned.until(lambda: len(sent(planned)) == 2)
+    order = [request for request in planned.engine.requests if isinstance(request, SetMode | SendMessage)]
+    assert [one.mode if isinstance(one, SetMode) else one.text for one in order] == [
+        "plan",
+        "hello",
+        mode,
+        "Carry out the plan.",
+    ]
+
+
+@pytest.mark.parametrize("key", ["3", "escape"])
+async def test_planning_may_go_on(planned: Chat, key: str) -> None:
+    await planned.press(key)
+    await planned.until(lambda: not planned.app.questions.waiting)
+    assert planned.app.session.state.mode == "plan"
+    assert sent(planned) == ["hello"]
+    assert planned.app.prompt.has_focus
+
+
+async def test_a_message_takes_the_place_of_the_answer(planned: Chat) -> None:
+    await planned.press(*"also", "space", *"1", "enter")
+    await planned.until(lambda: sent(planned) == ["hello", "also 1"])
+    assert planned.app.session.state.mode == "plan"
+
+
+async def test_another_mode_ends_the_question(planned: Chat) -> None:
+    await planned.press("shift+tab")
+    await planned.until(lambda: not planned.app.questions.waiting)
+    assert sent(planned) == ["hello"]
+
+
+async def test_another_conversation_ends_the_question(planned: Chat) -> None:
+    planned.app.view.run_command("new")
+    await planned.until(lambda: not planned.app.questions.waiting)
+
+
+async def test_what_can_be_done_after_a_stopped_answer_is_told(run_chat: ChatRunner) -> None:
+    async with run_chat(FakeEngine(script=endless)) as chat:
+        await chat.ready()
+        await chat.type("hello")
+        await chat.until(lambda: chat.app.session.state.busy)
+        await chat.press("escape")
+        await chat.until(lambda: chat.noticed("/retry asks again"))

@@ -120,6 +120,19 @@ def trust_question(event: TrustRequested, answer: Callable[[str, str], None]) ->
     return Question(f"trust:{event.root}", "text", title, event.text, answers, answer)
 
 
+PLAN_KEY = "plan"
+
+
+def plan_question(answer: Callable[[str, str], None]) -> Question:
+    """Return the question how to go on after a plan; digits answer it, because a message may begin with any letter."""
+    answers = [
+        Choice("edits", "carry it out, and accept edits of files", mark="1"),
+        Choice("ask", "carry it out, and ask before each edit and command", mark="2"),
+        Choice("plan", "keep planning", mark="3"),
+    ]
+    return Question(PLAN_KEY, "text", "Carry out this plan?", "", answers, answer)
+
+
 class FeedbackInput(Input):
     """Field for the reason of a refusal; Enter sends it to the panel."""
 

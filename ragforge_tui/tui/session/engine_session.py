@@ -215,6 +215,11 @@ class EngineSession:
         """Offer to ask for the last answer again, until another answer arrives."""
         self._listener.notice(f"{what} /retry asks for it again.", passing=True)
 
+    def _tell_how_to_go_on(self) -> None:
+        """Say what can be done after a stopped answer, unless the next message is on its way."""
+        if not self.outbox.items:
+            self._listener.notice("Enter sends your next message; /retry asks again.", passing=True)
+
     # -- events
 
     def handle_event(self, event: events.Event) -> None:
@@ -253,6 +258,8 @@ class EngineSession:
         self._listener.event_received(event)
         if ended_after is not None:
             self._listener.answer_finished(ended_after)
+        elif isinstance(event, events.TurnCancelled) and event.conversation_id == state.conversation_id:
+            self._tell_how_to_go_on()
         self.changed()
 
     def _turn_ended(self, event: events.TurnEnd) -> float | None:
