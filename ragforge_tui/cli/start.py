@@ -123,6 +123,7 @@ def open_chat(flags: ChatFlags) -> int:
         continue_last=flags.continue_last,
         tui=loaded.settings.tui,
         state_dir=Path(loaded.paths.state),
+        exports_dir=loaded.settings.agent.memory.export.folder(loaded.paths.data, loaded.workspace),
         workspace=loaded.workspace,
         persona=flags.shared.persona or "",
         version=__version__,

@@ -84,6 +84,7 @@ class Conversation(StoredConversation):
     ) -> None:
         super().__init__(services, record, turns)
         self._owner = owner
+        self.title_is_parents = False
         self._mode: Mode = "ask"
         self._window = TurnWindow(record, turns, services.store)
         self._inputs = InputBuilder(services, record, self._window, self.memory, lambda: self.mode)
@@ -346,7 +347,7 @@ class Conversation(StoredConversation):
         Args:
             from_message: Id of a message; the branch shares the turns up to and including the message's own.
             turn: The last turn both share, 0 for none. Without message and turn: the newest one.
-            title: Title of the branch; empty for that of this conversation.
+            title: Title of the branch; empty for that of this conversation, until its own first message gives it one.
 
         Raises:
             NotFoundError: The conversation has no such message or turn.
@@ -519,9 +520,10 @@ class Conversation(StoredConversation):
         self.record.updated_at = message.timestamp
 
     async def _give_title(self, text: str) -> None:
-        """Use the first line of a message as the title of an untitled conversation."""
-        if self.record.title:
+        """Use the first line of a message as the title of an untitled conversation, or of a branch without one."""
+        if self.record.title and not self.title_is_parents:
             return
+        self.title_is_parents = False
         line = next((line.strip() for line in mask_secrets(storable(text)).splitlines() if line.strip()), "")
         self.record.title = line if len(line) <= TITLE_CHARS else line[: TITLE_CHARS - 1].rstrip() + "…"
         self.memory.given_title = self.record.title

@@ -116,7 +116,9 @@ class ConversationLibrary:
         if record.uuid not in self._open:
             end = record.next_turn
             newest = await store.turns.between(record.uuid, start=max(1, end - max(turns, 1)), end=end)
-            self._open[record.uuid] = conversation = Conversation(self.services, record, newest, self)
+            conversation = Conversation(self.services, record, newest, self)
+            conversation.title_is_parents = await _has_title_of_parent(store, record)
+            self._open[record.uuid] = conversation
             if self.interactive:
                 conversation.memory.start()
         return self._open[record.uuid]
@@ -127,7 +129,7 @@ class ConversationLibrary:
         Args:
             ref: Id or unique prefix of the parent conversation.
             turn_index: The last turn both share, 0 for none.
-            title: Empty for the parent's.
+            title: Empty for the parent's, until its own first message gives it another.
 
         Raises:
             NotFoundError: The conversation or the turn does not exist.
@@ -331,6 +333,17 @@ class ConversationLibrary:
             await asyncio.to_thread(self.services.recorder.forget, uuid)
             await self.services.exports.removed(uuid)
         return purged
+
+
+async def _has_title_of_parent(store: Store, record: records.Conversation) -> bool:
+    """Return whether a conversation is a branch without turns of its own and with its parent's title."""
+    if record.branch_of is None or record.next_turn != (record.branch_turn or 0) + 1:
+        return False
+    try:
+        parent = await store.conversations.get(record.branch_of)
+    except NotFoundError:
+        return False
+    return parent.title == record.title
 
 
 def _read(path: Path) -> bytes:

@@ -253,9 +253,11 @@ class ConversationMemory:
         self._services.exports.turn_stored(self._record.uuid)
         await asyncio.to_thread(self.files.note, turn)
         await self.recall.turn_stored(turn)
-        if turn.turn_index == 1 and not any(message.role == "system" for message in turn.messages):
+        own = turn.turn_index - (self._record.branch_turn or 0)
+        if own == 1 and not any(message.role == "system" for message in turn.messages):
             self._untitled = turn
-            await self._offer_similar(turn)
+            if not self._record.branch_turn:
+                await self._offer_similar(turn)
         self._ended_turns = (max(self._ended_turns[0], turn.turn_index), turn.turn_index)
         self._vectors.ask()
         self._due.ask()

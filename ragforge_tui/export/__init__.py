@@ -10,6 +10,7 @@ from ragforge_tui.export.json import (
     file_name,
     from_json,
     names_a_file,
+    readable_name,
     safe_json,
     to_json,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "file_name",
     "from_json",
     "names_a_file",
+    "readable_name",
     "safe_json",
     "standup_markdown",
     "to_json",

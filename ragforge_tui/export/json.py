@@ -28,6 +28,9 @@ LISTS = ("turns", "contexts", "spoken")
 
 _SUFFIXES: dict[ExportFormat, str] = {"json": ".json", "markdown": ".md"}
 _FILE_ID = re.compile("[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_WORD = re.compile(r"[^\W_]+")
+MAX_TITLE_CHARS = 60
+"""Of a title in a file name; with letters of four bytes it stays below the 255 bytes that file systems take."""
 _CONTROLS = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
@@ -45,13 +48,28 @@ def file_name(uuid: str, format: ExportFormat) -> str:
     Raises:
         RagforgeError: The id is not fit for a file name.
     """
+    _check_id(uuid)
+    return f"conv-{uuid}{_SUFFIXES[format]}"
+
+
+def readable_name(title: str, uuid: str) -> str:
+    """Return the name of a Markdown export for people: the words of the title, and the beginning of the id.
+
+    Raises:
+        RagforgeError: The id is not fit for a file name.
+    """
+    _check_id(uuid)
+    words = "-".join(_WORD.findall(title))[:MAX_TITLE_CHARS].strip("-")
+    return f"{words or 'conversation'}-{uuid[:8]}.md"
+
+
+def _check_id(uuid: str) -> None:
     if not names_a_file(uuid):
         raise RagforgeError(
             f"No file can be named after the conversation {uuid[:60]!r}: its id is not a UUID.",
             todo="Name the file yourself.",
             kind="bad_id",
         )
-    return f"conv-{uuid}{_SUFFIXES[format]}"
 
 
 def to_json(export: ConversationExport) -> bytes:

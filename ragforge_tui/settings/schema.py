@@ -6,6 +6,7 @@ and precedence are in `load.py`. Imports no other module of the package.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -317,6 +318,16 @@ class ExportSettings(_Section, frozen=True):
     on_every_message: Annotated[
         bool, Meta(description="Write while a turn is running too, not only when it has ended.")
     ] = True
+
+    def folder(self, data: str, workspace: str) -> Path:
+        """Return the folder of the exports.
+
+        Args:
+            data: The program's data folder.
+            workspace: Parent of a relative folder; empty for the folder the program was started in.
+        """
+        chosen = Path(self.path).expanduser() if self.path else Path(data) / "exports"
+        return Path(workspace or Path.cwd()) / chosen
 
 
 class MemorySettings(_Section, frozen=True):

@@ -49,7 +49,26 @@ async def test_a_branch_shares_the_beginning_and_leaves_its_parent_alone(loaded:
         assert again.record.message_count == (await store.conversations.get(branch.record.uuid)).message_count == 4
         other = await agent.branch_conversation(branch.record.uuid, 1)
         assert other.record.message_count == 2
-        assert (branch.record.title, branch.record.tags, branch.record.branch_turn) == ("T", ["x"], 1)
+        assert (branch.record.tags, branch.record.branch_turn) == (["x"], 1)
+
+
+async def test_a_branch_has_its_parents_title_until_its_own_first_message(loaded: Loaded, server: OpenAIServer) -> None:
+    server.script([{"text": "first"}, {"text": "second"}, {"text": "third"}])
+    async with ConversationAgent(loaded) as agent:
+        parent = await agent.create_conversation(title="T")
+        await parent.send_message("question one")
+        inherited, named, renamed = [
+            await agent.branch_conversation(parent.record.uuid, 1, title=title) for title in ("", "N", "")
+        ]
+        store = await agent.store()
+        await store.conversations.update(renamed.record.uuid, title="R")
+        assert [inherited.record.title, named.record.title] == ["T", "N"]
+    async with ConversationAgent(loaded) as agent:
+        for uuid, text in ((one.record.uuid, "question two") for one in (inherited, named, renamed)):
+            await (await agent.load_conversation(uuid)).send_message(text)
+        store = await agent.store()
+        titles = [(await store.conversations.get(one.record.uuid)).title for one in (parent, inherited, named, renamed)]
+        assert titles == ["T", "question two", "N", "R"]
 
 
 async def test_a_branch_of_nothing_begins_again(loaded: Loaded, server: OpenAIServer) -> None:

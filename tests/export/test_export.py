@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from ragforge_tui.cli.output import width
-from ragforge_tui.export import file_name, from_json, safe_json, to_json, to_markdown
+from ragforge_tui.export import file_name, from_json, readable_name, safe_json, to_json, to_markdown
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.export_records import ConversationExport
 from ragforge_tui.shared.records import Conversation, Message, ToolCall, ToolResult, Turn
@@ -97,11 +97,28 @@ def test_names() -> None:
 
 
 @pytest.mark.parametrize(
+    ("title", "name"),
+    [
+        ("Why: retries/double *turns*?", "Why-retries-double-turns-0000abcd.md"),
+        ("../../etc", "etc-0000abcd.md"),
+        ("Größe \u202e\x1b[31m", "Größe-31m-0000abcd.md"),
+        ("…", "conversation-0000abcd.md"),
+        ("", "conversation-0000abcd.md"),
+        ("a" * 200, f"{'a' * 60}-0000abcd.md"),
+    ],
+)
+def test_a_name_for_people_has_the_words_of_the_title(title: str, name: str) -> None:
+    assert readable_name(title, "0000abcd-1111") == name
+
+
+@pytest.mark.parametrize(
     "uuid", ["", ".", "..", "a/b", "x/../../victim", "-rf", "a\\b", "x\n", "nul\0x", "é", "z" * 65]
 )
 def test_no_file_is_named_after_what_is_no_plain_name(uuid: str) -> None:
     with pytest.raises(RagforgeError, match="No file can be named"):
         file_name(uuid, "json")
+    with pytest.raises(RagforgeError):
+        readable_name("T", uuid)
 
 
 def test_main_argument_is_one_line() -> None:

@@ -113,6 +113,7 @@ def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def make_app(connect: Connect, state_dir: Path, **options: Any) -> ChatApp:
     """A chat with everything fixed that would differ from run to run."""
     options.setdefault("persona", "Ragnarök")
+    options.setdefault("exports_dir", Path("/exports"))
     app = ChatApp(connect, ChatOptions(state_dir=state_dir, workspace="/w", version="0.1.0", **options))
     app.now = lambda: NOON
     app.clock = lambda: 0.0

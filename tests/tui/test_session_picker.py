@@ -181,7 +181,7 @@ async def test_export(run_chat: ChatRunner, engine: FakeEngine, tmp_path: Path) 
         line = picking.screen.query_one("#session-line", Input)
         for name, word in (("a.md", b"# Retries"), ("a.json", b'"format"')):
             await chat.press("ctrl+e")
-            assert line.value == "conv-00000001.md"
+            assert line.value == "/exports/Retries-double-turns-00000001.md"
             line.value = str(tmp_path / name)
             await chat.press("enter")
             await picking.until((tmp_path / name).exists)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -318,6 +319,19 @@ async def test_export(run_chat: ChatRunner, engine: FakeEngine, tmp_path_factory
             assert word in (folder / name).read_bytes()
         await chat.type(f"/export {folder / 'a.md'}")
         await chat.until(lambda: chat.noticed("already exists; it was not overwritten"))
+
+
+async def test_an_export_without_a_file_goes_to_the_folder_of_exports(
+    run_chat: ChatRunner, engine: FakeEngine, tmp_path: Path
+) -> None:
+    async with run_chat(engine, continue_last=True, exports_dir=tmp_path / "new" / "exports") as chat:
+        await chat.until(lambda: title(chat))
+        file = tmp_path / "new" / "exports" / f"Retries-double-turns-{conversation(1).uuid[:8]}.md"
+        for _ in range(2):
+            await chat.type("/export")
+            await chat.until(lambda: chat.noticed(f"Written to {file}"))
+            assert file.read_bytes().startswith(b"# Retries double turns")
+            chat.notices.clear()
 
 
 async def test_a_turn_of_ours_that_is_retried_elsewhere_is_shown_again(

@@ -12,7 +12,6 @@ import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 from ragforge_tui.conversation.live_export.growing_file import GrowingFile
 from ragforge_tui.conversation.live_export.regions import (
@@ -69,8 +68,7 @@ class ExportWriter:
         *,
         workspace: str = "",
     ) -> None:
-        folder = Path(settings.path).expanduser() if settings.path else Path(paths.data) / "exports"
-        self.folder = Path(workspace or Path.cwd()) / folder
+        self.folder = settings.folder(paths.data, workspace)
         self._enabled = settings.enabled
         self._every_message = settings.on_every_message
         self._formats: list[ExportFormat] = ["json", "markdown"] if settings.format == "both" else [settings.format]

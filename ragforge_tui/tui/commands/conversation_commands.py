@@ -233,7 +233,7 @@ async def undo_delete(host: Host, _: str) -> None:
     await host.open_conversation(deleted)
 
 
-@COMMANDS.add("export", "Write this conversation to a file (.json or .md)", arguments="[FILE]", completes="files")
+@COMMANDS.add("export", "Write this conversation to a Markdown or .json file", arguments="[FILE]", completes="files")
 async def export(host: Host, target: str) -> None:
-    """Write the conversation to a file of the workspace."""
+    """Write the conversation to a file of the workspace, by default to the folder of exports."""
     host.session.notice(f"Written to {await SessionService(host).export(open_conversation_id(host), target)}")

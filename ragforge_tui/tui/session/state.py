@@ -28,6 +28,7 @@ class ChatOptions(msgspec.Struct, kw_only=True, frozen=True):
         resume: Id or unique prefix to resume; empty string: pick one; None: do not resume.
         continue_last: Open the newest conversation of the workspace.
         state_dir: Folder of prompt history and drafts.
+        exports_dir: Folder of exported conversations.
         workspace: The folder the agent works in, absolute.
         persona: Persona of a new conversation; empty: the default one.
         settings: All settings, for the settings screen; `origins` names the source of each.
@@ -38,6 +39,7 @@ class ChatOptions(msgspec.Struct, kw_only=True, frozen=True):
     continue_last: bool = False
     tui: TuiSettings = TuiSettings()
     state_dir: Path
+    exports_dir: Path = Path()
     workspace: str = ""
     persona: str = ""
     version: str = ""

@@ -310,7 +310,7 @@ class SessionPicker(ListScreen[str | None]):
             case "tag":
                 self._begin_edit("tags ", " ".join(chosen.tags), lambda tags: self._tag(uuid, tags))
             case "export":
-                target = f"conv-{uuid[:8]}.md"
+                target = str(self._service.export_path(chosen))
                 self._begin_edit("write to (.md or .json) ", target, lambda to: self._export(uuid, to))
             case "archive" if chosen.status != "deleted":
                 self.run_guarded(self._archive(chosen), group="change")

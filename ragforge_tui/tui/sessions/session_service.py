@@ -174,26 +174,34 @@ class SessionService:
             raise NotFoundError("This folder has no deleted conversation left.")
         return newest.uuid
 
+    def export_path(self, conversation: Conversation) -> Path:
+        """Return the file that an export goes to if the user names none: Markdown, in the folder of exports."""
+        from ragforge_tui.export import readable_name
+
+        return self._host.options.exports_dir / readable_name(conversation.title, conversation.uuid)
+
     async def export(self, uuid: str, target: str) -> Path:
-        """Write a conversation to a file relative to the workspace: Markdown for ``.md``, else JSON.
+        """Write a conversation to a file: Markdown for ``.md``, else JSON.
 
         Args:
-            target: Path of the file; empty for the default name, which is overwritten.
+            target: Path of the file, relative to the workspace; empty for `export_path`, which is overwritten.
 
         Raises:
             RagforgeError: The file exists or cannot be written.
         """
-        from ragforge_tui.export import file_name
-
         data = await self._session.ask(requests.ExportConversation(ref=uuid))
-        path = Path(self._host.options.workspace or ".") / (target or file_name(uuid, "json"))
+        usual = self.export_path(data.conversation)
+        path = self._named_path(target) if target else usual
         try:
-            await asyncio.to_thread(_write, path, data, replace=not target)
+            await asyncio.to_thread(_write, path, data, replace=path == usual)
         except FileExistsError:
             raise RagforgeError(f"{path} already exists; it was not overwritten.", todo="Name another file.") from None
         except OSError as error:
             raise RagforgeError(f"{path} could not be written: {error.strerror}.") from error
         return path
+
+    def _named_path(self, target: str) -> Path:
+        return Path(self._host.options.workspace or ".") / Path(target).expanduser()
 
     def _changed(self, conversation: Conversation) -> Conversation:
         return self._session.conversation_changed(conversation)
@@ -210,6 +218,8 @@ def _write(path: Path, data: ConversationExport, *, replace: bool) -> None:
 
     markdown = path.suffix.lower() == ".md"
     content = to_markdown(data).encode("utf-8", "replace") if markdown else to_json(data)
+    if replace:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with path.open("wb" if replace else "xb") as file:
         file.write(content)
 
