@@ -164,15 +164,16 @@ def diff_content(line: str, palette: Palette) -> Content:
 def code_lines(
     code: str, language: str, width: int, palette: Palette, *, prefix: Sequence[Run] | None = None
 ) -> list[Line]:
-    """Return code behind a thin bar; lines that are too long are folded at the last cell."""
+    """Return code behind a thin bar; a line that is too long is folded at the last cell, a sign before its rest."""
     return run_lines(highlight(clean(code).removesuffix("\n"), language, palette), width, palette, prefix=prefix)
 
 
 def run_lines(runs: Iterable[Run], width: int, palette: Palette, *, prefix: Sequence[Run] | None = None) -> list[Line]:
     """Return runs of code behind a thin bar."""
     bar = prefix if prefix is not None else [("  │ ", palette.faint)]
-    # Every line of code is a first line: its bar is decoration as that of a folded rest is.
-    return [line for part in by_line(runs) for line in wrap(part, width, first=bar, rest=bar, hard=True)]
+    rest = [(text.replace("│", "↪"), style) for text, style in bar]
+    # Every line of code is a first line: its bar is decoration as the sign of a folded rest is.
+    return [line for part in by_line(runs) for line in wrap(part, width, first=bar, rest=rest, hard=True)]
 
 
 def by_line(runs: Iterable[Run]) -> list[list[Run]]:

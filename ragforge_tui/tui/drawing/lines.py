@@ -141,6 +141,9 @@ Run = tuple[str, Style]
 _TAB = 4
 
 
+NO_BACKGROUND = Style()
+
+
 class Line(NamedTuple):
     """One line as it is drawn.
 
@@ -148,11 +151,13 @@ class Line(NamedTuple):
         strip: The cells, no wider than requested.
         gutter: Number of characters at its start that are decoration and not copied.
         join: The text between this line and the next in the source.
+        background: Behind the line and what is left of the window next to it.
     """
 
     strip: Strip
     gutter: int = 0
     join: str = "\n"
+    background: Style = NO_BACKGROUND
 
     @property
     def text(self) -> str:
@@ -377,6 +382,29 @@ class LongText(_MadeLines):
 
     def texts(self) -> Iterator[str]:
         return map(self._piece, range(len(self)))
+
+
+class _Band(_MadeLines):
+    """Lines on a background of their own."""
+
+    def __init__(self, lines: Sequence[Line], background: Style) -> None:
+        self._lines = lines
+        self._background = background
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def _line(self, index: int) -> Line:
+        return self._lines[index]._replace(background=self._background)
+
+    def texts(self) -> Iterator[str]:
+        return texts_of(self._lines)
+
+
+def on_band(lines: Sequence[Line], background: Style) -> Sequence[Line]:
+    """Return lines on a background of their own."""
+    band = _Band(lines, background)
+    return band if isinstance(lines, _MadeLines) else list(band)
 
 
 class _Stack(_MadeLines):

@@ -108,6 +108,7 @@ class Palette(msgspec.Struct, frozen=True):
     code: Style
     link: Style
     cursor: Style
+    band: Style
     keyword: Style
     string: Style
     number: Style
@@ -125,7 +126,9 @@ class Palette(msgspec.Struct, frozen=True):
         return self.glyph if own is None else Style(color=own.rich_color)
 
 
-_MUTED_SHARES = {"dark": (0.42, 0.60), "light": (0.36, 0.52), "contrast": (0.12, 0.24)}
+_BAND_SHARE = 0.07
+"""Share of the text's color in the background of the user's messages: visible in all themes, and as readable."""
+_MUTED_SHARES = {"dark": (0.42, 0.60), "light": (0.32, 0.52), "contrast": (0.12, 0.24)}
 """Shares of the background color in secondary text, and in rules, bars and arrows."""
 
 
@@ -147,11 +150,12 @@ def palette_of(variables: Mapping[str, str], *, dark: bool, ansi: bool) -> Palet
         return msgspec.structs.replace(_mono(), plain=plain)
     foreground = color_of("foreground", "#e0e0e0" if dark else "#1f1f1f")
     if ansi:
-        text = Style(color=foreground.rich_color)
+        text, band = Style(color=foreground.rich_color), Style()
         muted = faint = text + Style(dim=True)
         purple = Color.parse("ansi_bright_magenta" if dark else "ansi_magenta")
     else:
         background = color_of("background", "#121212" if dark else "#e0e0e0")
+        band = Style(bgcolor=background.blend(foreground, _BAND_SHARE).rich_color)
         text = Style(color=foreground.rich_color)
         muted_share, faint_share = _MUTED_SHARES.get(theme_kind, _MUTED_SHARES["dark" if dark else "light"])
         muted = Style(color=foreground.blend(background, muted_share).rich_color)
@@ -187,6 +191,7 @@ def palette_of(variables: Mapping[str, str], *, dark: bool, ansi: bool) -> Palet
         code=amber if not ansi else Style(color=color_of("secondary", "ansi_cyan").rich_color),
         link=blue + Style(underline=True),
         cursor=violet,
+        band=band,
         keyword=red,
         string=green,
         number=amber,
@@ -226,6 +231,7 @@ def _mono() -> Palette:
         code=bold,
         link=under,
         cursor=bold,
+        band=plain,
         keyword=bold,
         string=plain,
         number=plain,

@@ -276,13 +276,15 @@ class BlockView(ScrollView):
         strip = self._with_margin(row.line, marked=row.marked)
         if span is not None:
             strip = self._with_selection(strip, *span)
-        strip = strip.crop_extend(0, width, None).apply_offsets(0, row.at).apply_style(base)
+        fill = row.line.background or None
+        strip = strip.crop_extend(0, width, fill).apply_offsets(0, row.at).apply_style(base)
         self._painted[row.at] = (row, span, strip)
         return strip
 
     def _with_margin(self, line: Line, *, marked: bool) -> Strip:
         margin = Segment("▎ " if marked else "  ", self.palette.cursor if marked else self.palette.text)
-        return Strip([margin, *line.strip], MARGIN + line.strip.cell_length)
+        strip = line.strip.apply_style(line.background) if line.background else line.strip
+        return Strip([margin, *strip], MARGIN + strip.cell_length)
 
     def _with_selection(self, strip: Strip, start: int, end: int) -> Strip:
         text = strip.text

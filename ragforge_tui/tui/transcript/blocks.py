@@ -23,6 +23,7 @@ from ragforge_tui.tui.drawing.lines import (
     WrappedLines,
     clean,
     line_of,
+    on_band,
     one_line,
     stack,
     wrap,
@@ -166,11 +167,12 @@ class UserBlock(Block):
             body: Sequence[Line] = LongText(text, width, palette.text)
         else:
             body = wrap(linked_runs(text, palette.text, palette.link), width)
-        if self.folded is None:
-            return stack(head, body)
-        hidden = len(self.text) - len(self._shown())
-        more = f"{counted(hidden)} more characters" if self.folded else "fold"
-        return stack(head, body, [line_of([(more, palette.muted), self.arrow(palette)], width)])
+        more: list[Line] = []
+        if self.folded is not None:
+            hidden = len(self.text) - len(self._shown())
+            what = f"{counted(hidden)} more characters" if self.folded else "fold"
+            more = [line_of([(what, palette.muted), self.arrow(palette)], width)]
+        return on_band(stack(head, body, more), palette.band)
 
     def estimate(self, width: int) -> int:
         return self.gap + 1 + (self.folded is not None) + _estimated_lines(self._shown(), width)

@@ -156,6 +156,8 @@ def clean_source(text: str) -> str:
 
 
 PLAIN = Style()
+_FOOTNOTE = re.compile(r"\[\^([0-9A-Za-z_-]{1,30})\](:?)")
+_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _BULLETS = "•◦▪"
 
 
@@ -313,7 +315,9 @@ class _Painter:
                 case "code_inline":
                     runs.append((one_space(child.content), styles[-1] + self.palette.code))
                 case "softbreak":
-                    runs.append((" ", styles[-1]))
+                    # Each footnote has a line of its own, although Markdown joins lines.
+                    note = _starts_footnote(token.children or (), at + 1)
+                    runs.append(("\n" if note else " ", styles[-1]))
                 case "hardbreak":
                     runs.append(("\n", styles[-1]))
                 case "strong_open":
@@ -349,8 +353,28 @@ class _Painter:
         return [(" (", muted), (href, muted + (link_style(href) or PLAIN)), (")", muted)]
 
     def words(self, text: str, style: Style, *, linked: bool) -> list[Run]:
-        """Return text with its addresses as links, unless it is the text of a link."""
+        """Return text with its footnote marks, and with its addresses as links unless it is the text of a link."""
+        runs: list[Run] = []
+        at = 0
+        for match in _FOOTNOTE.finditer(text):
+            runs += self.linked(text[at : match.start()], style, linked=linked)
+            runs.append((self.footnote(match[1]) + (" " if match[2] else ""), self.palette.muted))
+            at = match.end() + (match[2] == ":" and text[match.end() : match.end() + 1] == " ")
+        return runs + self.linked(text[at:], style, linked=linked)
+
+    def linked(self, text: str, style: Style, *, linked: bool) -> list[Run]:
+        if not text:
+            return []
         return [(text, style)] if linked else linked_runs(text, style, self.palette.link)
+
+    def footnote(self, name: str) -> str:
+        """Return the mark of a footnote: raised digits, or the name in brackets."""
+        return f"[{name}]" if self.palette.plain or not name.isdecimal() else name.translate(_RAISED)
+
+
+def _starts_footnote(children: Sequence[Token], at: int) -> bool:
+    match = _FOOTNOTE.match(children[at].content) if at < len(children) else None
+    return match is not None and match[2] == ":"
 
 
 def one_space(text: str) -> str:

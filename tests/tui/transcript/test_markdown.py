@@ -18,7 +18,7 @@ CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 _SIMPLE = r"""- item|1. first|2) other|* star|   - nested|    deep|text with words|# head|---|===|```python|```|~~~
 def f(): pass|> quote|>> deeper|a **b** `c` *d* ~~e~~|[l](http://x)|[ref]|[ref]: /url|宽字符宽字符|<b>html</b>
-- [ ] to do|  - [x] done **b**|1. [X] n|[ ] no
+x[^1] y|[^1]: note|[^n]: b|- [ ] to do|  - [x] done **b**|1. [X] n|[ ] no
 \|&#27;[31m|&#x202e;|[/x]|![i](u)"""
 _TABLES = ["| a | b |", "|---|---|", "| 1 | 2 | 3 |"]
 _ODD = ["\tx", "e\u0301\u0301 ", "👩\u200d👩\u200d👧 family", "\x1b[31mred", "\x1b]0;title\x07", "a\rb", "x\u2028y"]
@@ -74,6 +74,13 @@ def test_tasks_have_boxes_and_what_only_looks_like_one_stays() -> None:
     ]
 
 
+def test_footnotes_are_raised_and_each_has_its_line() -> None:
+    text = "It failed[^1] twice[^why].\n\n[^1]: Before the **fix**.\n[^why]: See https://example.org"
+    drawn = [line.text for line in render(text, 60, DARK)]
+    assert drawn == ["It failed¹ twice[why].", "", "¹ Before the fix.", "[why] See https://example.org"]
+    assert [line.text for line in render("`[^1]` [^a b]", 60, DARK)] == ["[^1] [^a b]"]
+
+
 def test_every_kind_of_block_is_drawn() -> None:
     assert text_of(render(ANSWER, 60, DARK)) == [
         "The managed transaction is retried inside append_turn, but",
@@ -81,7 +88,7 @@ def test_every_kind_of_block_is_drawn() -> None:
         "",
         "  │ async def work(tx):",
         "  │     uuid = uuid4().hex          # a new one on every ret",
-        "  │ ry",
+        "  ↪ ry",
         "  │     await tx.run(APPEND, uuid=uuid)",
         "",
         "Two ways to mend it:",
