@@ -36,8 +36,8 @@ class SettingsScreen(ListScreen[None]):
     CSS = """
     SettingsScreen > Vertical { width: 110; height: 90%; }
     SettingsScreen ChoiceList { margin-top: 1; }
-    SettingsScreen #settings-about { height: auto; max-height: 6; margin-top: 1; }
-    SettingsScreen #settings-note { height: auto; max-height: 6; display: none; }
+    SettingsScreen #settings-about { height: auto; min-height: 4; max-height: 6; margin-top: 1; }
+    SettingsScreen #settings-note { height: auto; min-height: 1; max-height: 6; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+r", "reset", show=False, priority=True),
@@ -61,6 +61,8 @@ class SettingsScreen(ListScreen[None]):
         self._query = query
         self._settings: dict[str, Setting] = {}
         self._editing = ""
+        self._saved = False
+        """Whether the last thing the user did was to change a setting."""
         self.cursor_list = self._list = ChoiceList(detail_right=True)
         self._about = Static(id="settings-about", markup=False)
         self._line = EditLine(line_id="settings-value", select=True)
@@ -122,7 +124,6 @@ class SettingsScreen(ListScreen[None]):
         self._about.update(Content("\n").join(lines))
 
     def _show_message(self, text: str, style: str = "dim") -> None:
-        self._note.display = bool(text)
         self._note.update(Content.styled(plain_text(text), style))
 
     # -- changing
@@ -175,6 +176,8 @@ class SettingsScreen(ListScreen[None]):
         except RagforgeError as error:
             self.show_error(error.info.sentence())
             return
+        self._saved = True
+        self.query_one("#settings-query", Input).action_select_all()  # The next letter starts another search.
         self._reload()
         if setting.wins:
             self._show_message(f"Saved in your file, but {setting.wins} overrides it.", "$warning")
@@ -184,10 +187,21 @@ class SettingsScreen(ListScreen[None]):
             self._show_message(f"{setting.key}: {shown(setting, value)}, {setting.since}")
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Filter while the user types."""
+        """Filter while the user types; say what is wrong with a value before it is saved."""
         event.stop()
         if event.input.id == "settings-query":
+            self._saved = False
             self._show()
+        elif self._editing:
+            self._check(event.value)
+
+    def _check(self, typed: str) -> None:
+        try:
+            parse(self._settings[self._editing], typed)
+        except RagforgeError as error:
+            self.show_error(error.info.sentence())
+        else:
+            self._show_message("")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Change the setting, or save the typed value."""
@@ -226,6 +240,7 @@ class SettingsScreen(ListScreen[None]):
 
     def cursor_moved(self) -> None:
         """Show the setting at the cursor."""
+        self._saved = False
         self._show_message("")
         self._show_details()
 
@@ -233,12 +248,12 @@ class SettingsScreen(ListScreen[None]):
         self._show_message(sentence, "$error")
 
     def action_leave(self) -> None:
-        """Leave the line, the search, then the screen."""
+        """Leave the line, the search, then the screen; after a change the screen at once."""
         search = self.query_one("#settings-query", Input)
         self._show_message("")
         if self._editing:
             self._end_edit()
-        elif search.value:
+        elif search.value and not self._saved:
             search.value = ""
         else:
             self.dismiss(None)
