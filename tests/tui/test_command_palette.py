@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from textual.containers import Vertical
 
 from ragforge_tui.tui.command_registry import Registry
 from ragforge_tui.tui.commands import all_commands
@@ -90,3 +91,14 @@ async def test_a_draft_is_never_overwritten(run_chat: ChatRunner) -> None:
         await pick(chat, *"delete-per")
         await chat.until(lambda: chat.noticed("Which persona?"))
         assert chat.app.prompt.text == "half a thought"
+
+
+async def test_a_dialog_covers_what_it_would_leave_only_fragments_of(run_chat: ChatRunner) -> None:
+    async with run_chat(FakeEngine(), size=(100, 40)) as chat:
+        await chat.ready()
+        await chat.press("ctrl+p")
+        await chat.until(lambda: isinstance(chat.app.screen, CommandPalette))
+        frame = chat.app.screen.query(Vertical).first()
+        await chat.until(lambda: frame.region.width == 100)
+        await chat.pilot.resize_terminal(120, 40)
+        await chat.until(lambda: frame.region.width == 92)

@@ -13,7 +13,7 @@ from ragforge_tui.tui.dialogs.help_screen import FRAME, help_text
 def test_what_a_command_does_stays_in_its_column(screen: int) -> None:
     registry = Registry(all_commands())
     lines = help_text(registry, "1", {}, screen=screen).plain.splitlines()
-    assert max(map(len, lines)) <= screen * 96 // 100 - FRAME
+    assert max(map(len, lines)) <= screen - FRAME
     column = next(line for line in lines if line.startswith("  /help ")).index("Show commands and keys")
     goes_on = [line for line in lines if line.startswith("   ")]
     assert all(len(line) - len(line.lstrip()) == column for line in goes_on)
@@ -22,5 +22,5 @@ def test_what_a_command_does_stays_in_its_column(screen: int) -> None:
 
 def test_on_a_narrow_screen_it_is_below_the_command_at_one_column() -> None:
     lines = help_text(Registry(all_commands()), "1", {}, screen=60).plain.splitlines()
-    assert max(map(len, lines)) <= 60 * 96 // 100 - FRAME
+    assert max(map(len, lines)) <= 60 - FRAME
     assert {len(line) - len(line.lstrip()) for line in lines if line.startswith("   ")} == {4}

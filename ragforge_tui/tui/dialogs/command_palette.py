@@ -21,7 +21,7 @@ class CommandPalette(Picker):
 
     DEFAULT_CSS = """
     CommandPalette { align: center top; }
-    CommandPalette > Vertical { width: 100; margin-top: 2; }
+    CommandPalette > Vertical { width: 92; margin-top: 2; }
     """
 
     def __init__(self, registry: Registry, keymap: Mapping[str, str], used: Iterable[str]) -> None:

@@ -48,7 +48,7 @@ class HelpScreen(ModalScreen[None]):
     HelpScreen { align: center middle; }
     HelpScreen > VerticalScroll {
         scrollbar-size-vertical: 1;
-        width: 90; max-width: 96%; height: auto; max-height: 90%; background: $surface; border: round $border;
+        width: 90; max-width: 100%; height: auto; max-height: 90%; background: $surface; border: round $border;
         padding: 0 1;
     }
     """
@@ -73,7 +73,7 @@ def help_text(registry: Registry, version: str, keymap: Mapping[str, str], *, sc
             0: lines may be of any length.
     """
     narrow = 0 < screen < NARROW
-    room = min(WIDEST, screen * 96 // 100) - FRAME if screen else 10_000
+    room = min(WIDEST, screen) - FRAME if screen else 10_000
     keys = effective_keys(keymap, registry)
     width = 2 if narrow else max(len(command.usage) for command in registry.commands) + 2
     lines = [Content.styled(f"ragforge-chat {version}".strip(), "bold")]

@@ -26,7 +26,7 @@ class PersonaWizard(Dialog[PersonaBrief | None]):
     """Returns the answers, None if it was cancelled. Enter continues (empty skips), ctrl+b goes back."""
 
     CSS = """
-    PersonaWizard > Vertical { width: 84; max-width: 96%; height: auto; }
+    PersonaWizard > Vertical { width: 84; height: auto; }
     PersonaWizard Static { height: auto; }
     PersonaWizard Input { margin: 1 0; }
     """

@@ -9,6 +9,7 @@ from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, ClassVar, Protocol, TypeVar
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
@@ -23,18 +24,32 @@ from ragforge_tui.tui.workers import start_worker
 
 T = TypeVar("T")
 
+LEAST_BESIDE = 24
+"""Columns of the chat, half of them on either side of a dialog; fewer show nothing but cut words."""
+
 
 class Dialog(ModalScreen[T]):
     """A frame over the chat, with a bold ``.title`` and a muted line of ``.keys``."""
 
     DEFAULT_CSS = """
     Dialog { align: center middle; }
-    Dialog > Vertical { max-width: 98%; height: 92%; background: $surface; border: round $border; padding: 0 1; }
+    Dialog > Vertical { max-width: 100%; height: 92%; background: $surface; border: round $border; padding: 0 1; }
     Dialog Input { background: $panel; }
     Dialog KeyBar { padding: 0; }
     Dialog .title { text-style: bold; }
     Dialog .keys { color: $text-muted; }
     """
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Cover the whole width where only fragments of the chat's lines would stay in view."""
+        frame = self.query(Vertical).first()
+        css, inline = frame.styles.base, frame.styles.inline
+        widest = next((one for one in (css.max_width, css.width) if one is not None and one.is_cells), None)
+        if widest is not None and event.size.width - widest.value < LEAST_BESIDE:
+            inline.width = inline.max_width = "100%"
+        else:
+            inline.clear_rule("width")
+            inline.clear_rule("max_width")
 
     def show_error(self, sentence: str) -> None:
         """Show the error of some background work, by default in place of the keys."""
@@ -178,7 +193,7 @@ class Picker(FilterScreen[str | None]):
     """Models, links, topics, similar conversations. Returns the key of the picked row, None if none was picked."""
 
     DEFAULT_CSS = """
-    Picker > Vertical { width: 90; max-width: 96%; height: 80%; }
+    Picker > Vertical { width: 90; height: 80%; }
     Picker Input { margin: 1 0 1 0; }
     """
     page = 10
