@@ -19,6 +19,7 @@ from textual.widget import Widget
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.drawing.lines import fit, one_line
 
+HOVERED = "on $foreground 7%"
 LEAST_LABEL = 8
 """Minimum cells of a label next to the text before it."""
 
@@ -48,7 +49,7 @@ class Choice(msgspec.Struct, frozen=True):
 class ChoiceList(Widget):
     """Rows with a cursor. The owner keeps the focus and calls `move`; a click picks."""
 
-    DEFAULT_CSS = "ChoiceList { height: auto; width: 1fr; }"
+    DEFAULT_CSS = "ChoiceList { height: auto; width: 1fr; pointer: pointer; }"
     ALLOW_SELECT = False
 
     @dataclass
@@ -66,6 +67,8 @@ class ChoiceList(Widget):
         self._label_width = 0
         self._max_rows = max_rows
         self._detail_right = detail_right
+        self._hovered = -1
+        """Row of the window that the mouse is over, -1 for none."""
 
     @property
     def rows(self) -> list[Choice]:
@@ -123,11 +126,12 @@ class ChoiceList(Widget):
         width = self.size.width
         top = self._top()
         lines = []
-        for line in self._lines[top : top + self.size.height]:
+        for row, line in enumerate(self._lines[top : top + self.size.height]):
             if isinstance(line, str):
                 lines.append(Content.styled(line, "dim"))
-            else:
-                lines.append(self._draw(self._rows[line], line == self._cursor, width))
+                continue
+            drawn = self._draw(self._rows[line], line == self._cursor, width)
+            lines.append(drawn.pad_right(width - drawn.cell_length).stylize(HOVERED) if row == self._hovered else drawn)
         return Content("\n").join(lines)
 
     def _draw(self, row: Choice, selected: bool, width: int) -> Content:
@@ -150,6 +154,18 @@ class ChoiceList(Widget):
             if space > 8:
                 parts += [(fit(detail, space), "dim"), (badge, "$accent")]
         return Content.assemble(*parts)
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Show which row a click would pick."""
+        self._hover(event.y)
+
+    def on_leave(self) -> None:
+        self._hover(-1)
+
+    def _hover(self, row: int) -> None:
+        if row != self._hovered:
+            self._hovered = row
+            self.refresh()
 
     def on_click(self, event: events.Click) -> None:
         """Pick the row under the mouse."""

@@ -39,7 +39,7 @@ class KeyBar(Widget):
     """
 
     ALLOW_SELECT = False
-    DEFAULT_CSS = "KeyBar { height: 1; padding: 0 1; }"
+    DEFAULT_CSS = "KeyBar { height: 1; padding: 0 1; pointer: pointer; }"
 
     def __init__(self, owner: DOMNode, hints: Sequence[KeyHint] = ()) -> None:
         super().__init__()

@@ -74,6 +74,8 @@ class VirtualList(ScrollView, Generic[L], can_focus=True):
         self._top_reported = False
         self._at_end = True
         self._moved = False
+        self._hovered = -1
+        """Row of the window that the mouse is over, -1 for none."""
 
     # -- for subclasses
 
@@ -174,6 +176,7 @@ class VirtualList(ScrollView, Generic[L], can_focus=True):
         place = y + round(self.scroll_y)
         if place >= len(self._lines):
             runs = [(self._note(y, width - MARGIN), palette.muted)]
+            key = ""
         else:
             line = self._lines[place]
             key = self.key_of(line)
@@ -182,7 +185,8 @@ class VirtualList(ScrollView, Generic[L], can_focus=True):
             runs += self.draw(line, max(1, width - MARGIN), palette)
             if marked and self.has_focus:
                 runs = [(text, style + _BOLD) for text, style in runs]
-        return line_of(runs, width).strip.crop_extend(0, width, None).apply_style(base)
+        strip = line_of(runs, width).strip.crop_extend(0, width, None)
+        return strip.apply_style(base + palette.band if key and y == self._hovered else base)
 
     def _note(self, y: int, width: int) -> str:
         """Return a part of the text for an empty list, which may continue in the next row."""
@@ -251,6 +255,18 @@ class VirtualList(ScrollView, Generic[L], can_focus=True):
     def action_open(self) -> None:
         if self.chosen:
             self.post_message(self.Opened(self, self.chosen))
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Show which line a click would open."""
+        self._hover(event.y)
+
+    def on_leave(self) -> None:
+        self._hover(-1)
+
+    def _hover(self, row: int) -> None:
+        if row != self._hovered:
+            self._hovered = row
+            self.refresh()
 
     def on_click(self, event: events.Click) -> None:
         """Choose a line and open it."""
