@@ -12,10 +12,11 @@ from typing import Any
 
 import msgspec
 
-from ragforge_tui.personas.fields import clean_name, color_of, first_grapheme
+from ragforge_tui.personas.fields import clean_name, first_grapheme
 from ragforge_tui.personas.library import key_of
 from ragforge_tui.personas.reader import read
 from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.persona_colors import color_of
 from ragforge_tui.shared.persona_records import FIELDS, ONE_LINE, PersonaBrief
 
 DEFAULT_GLYPH = "✶"

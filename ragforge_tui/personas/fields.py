@@ -18,6 +18,7 @@ from itertools import islice
 from typing import Any
 
 from ragforge_tui.personas.luciform import Diagnostic, Luciform, bare
+from ragforge_tui.shared.persona_colors import color_of
 from ragforge_tui.shared.persona_records import FIELDS, PersonaFields
 from ragforge_tui.shared.sanitize import plain_text, storable
 
@@ -29,22 +30,6 @@ _MAX_MARKS = 2
 _MAX_SIGN = 8
 _DROPPED = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
-COLORS: dict[str, tuple[str, ...]] = {
-    "red": ("rouge", "crimson", "scarlet"),
-    "orange": ("amber", "ambre"),
-    "yellow": ("jaune", "gold", "or", "doré"),
-    "green": ("vert", "verte", "emerald"),
-    "cyan": ("teal", "turquoise"),
-    "blue": ("bleu", "bleue", "azure"),
-    "violet": ("purple", "pourpre", "mauve", "lavender"),
-    "magenta": ("fuchsia",),
-    "pink": ("rose",),
-    "white": ("blanc", "blanche", "silver", "argent"),
-    "gray": ("grey", "gris", "grise", "black", "noir", "noire"),
-}
-"""Colours by name, each with its synonyms."""
-_BY_WORD = {word: color for color, others in COLORS.items() for word in (color, *others)}
-_HEX = re.compile(r"#(?:[0-9a-f]{3}|[0-9a-f]{6})")
 _SEPARATORS = re.compile(r"[\s,;|·]+")
 _TOOL = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
@@ -212,11 +197,3 @@ def first_symbol(text: str) -> str:
         if unicodedata.category(character) in ("So", "Sm") and not character.isascii():
             return first_grapheme(text[place:])
     return ""
-
-
-def color_of(text: str) -> str:
-    """Return the stored form of a colour: a name of `COLORS` or ``#rrggbb``; empty if it is not a colour."""
-    word = one_line(text).casefold()
-    if _HEX.fullmatch(word):
-        return word if len(word) == 7 else "#" + "".join(digit * 2 for digit in word[1:])
-    return _BY_WORD.get(word, "")

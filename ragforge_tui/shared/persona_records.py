@@ -27,7 +27,7 @@ class PersonaFields(msgspec.Struct, frozen=True, kw_only=True):
     """Metadata in a persona's file.
 
     Attributes:
-        color: A name of `personas.fields.COLORS` or ``#rrggbb``; empty if the file sets none.
+        color: A name of `persona_colors.COLORS` or ``#rrggbb``; empty if the file sets none.
         greeting: Greeting shown when it is chosen.
         tools: Names of the tools it may use; None: all of them.
         others: Texts of the `FIELDS` that have no attribute here, by name.

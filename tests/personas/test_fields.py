@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragforge_tui.personas import PersonaLibrary, persona_of
-from ragforge_tui.personas.fields import clean_name, color_of, first_grapheme, first_symbol
+from ragforge_tui.personas.fields import clean_name, first_grapheme, first_symbol
+from ragforge_tui.shared.persona_colors import color_of
 from ragforge_tui.shared.persona_records import PersonaFields
 
 FILES = Path(__file__).parent / "files"

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.containers import Vertical
 from textual.screen import Screen
+from textual.widgets import Input
 
 from ragforge_tui.shared.events import TrustRequested, TurnCompleted
 from ragforge_tui.shared.persona_records import QUESTIONS
@@ -188,7 +190,12 @@ class TestMaking:
             await chat.until(lambda: "A name is required." in drawn(chat))
             await chat.press(*"Vega", "enter", *"Reviews", "ctrl+b")
             await chat.until(lambda: "1 of 8" in drawn(chat) and "Reviews" in drawn(chat))
-            await chat.press("enter", "enter", "enter", "enter", *"rouge", *["enter"] * (len(QUESTIONS) - 4))
+            height = chat.app.screen.query(Vertical).first().size.height
+            await chat.press("enter", "enter", "enter", "enter", *"rogue", "enter")
+            await chat.until(lambda: "'rogue' is no colour" in drawn(chat))
+            assert chat.app.screen.query_one(Input).value == "rogue"
+            assert chat.app.screen.query(Vertical).first().size.height == height
+            await chat.press(*["backspace"] * 5, *"rouge", *["enter"] * (len(QUESTIONS) - 4))
             review = await on(chat, PersonaReview)
             (asked,) = chat.engine.asked(DraftPersona)
             assert (asked.brief.name, asked.brief.purpose, asked.brief.color) == ("Vega", "Reviews", "rouge")

@@ -15,6 +15,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Input, Static
 
+from ragforge_tui.shared.persona_colors import color_of
 from ragforge_tui.shared.persona_records import QUESTIONS, PersonaBrief, PersonaDraft, PersonaQuestion
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.drawing.palette import COLOR_NAMES, palette_for, persona_color
@@ -28,6 +29,9 @@ class PersonaWizard(Dialog[PersonaBrief | None]):
     CSS = """
     PersonaWizard > Vertical { width: 84; height: auto; }
     PersonaWizard Static { height: auto; }
+    PersonaWizard #wizard-help { min-height: 2; }
+    /* A line for each answer from the start, so that the box does not jump as they pile up. */
+    PersonaWizard #wizard-answers { min-height: 7; }
     PersonaWizard Input { margin: 1 0; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -40,8 +44,8 @@ class PersonaWizard(Dialog[PersonaBrief | None]):
         self._answers: dict[str, str] = brief.answers() if brief is not None else {}
         self._at = 0
         self._title = Static(markup=False)
-        self._help = Static(markup=False)
-        self._summary = Static(markup=False)
+        self._help = Static(id="wizard-help", markup=False)
+        self._summary = Static(id="wizard-answers", markup=False)
         self._input = Input(compact=True)
         self._keys = Static(classes="keys", markup=False)
 
@@ -62,7 +66,7 @@ class PersonaWizard(Dialog[PersonaBrief | None]):
     def _step(self) -> PersonaQuestion:
         return QUESTIONS[self._at]
 
-    def _show(self, problem: str = "") -> None:
+    def _show(self, problem: str = "", typed: str | None = None) -> None:
         step = self._step
         self._title.update(
             Content.assemble(
@@ -71,7 +75,7 @@ class PersonaWizard(Dialog[PersonaBrief | None]):
         )
         text = Content(step.help) if step.help else self._colors()
         self._help.update(Content.assemble(text, "\n", (problem, "$error")) if problem else text)
-        self._input.value = self._answers.get(step.field, "")
+        self._input.value = self._answers.get(step.field, "") if typed is None else typed
         self._input.cursor_position = len(self._input.value)
         lines = [
             Content.assemble((f"{one.title:<10}", "dim"), plain_text(self._answers[one.field]).replace("\n", " ")[:200])
@@ -96,6 +100,9 @@ class PersonaWizard(Dialog[PersonaBrief | None]):
         value = self._input.value.strip()
         if self._step.field == "name" and not value:
             self._show("A name is required.")
+            return
+        if self._step.field == "color" and value and not color_of(value):
+            self._show(f"{plain_text(value)!r} is no colour: use a common name or #rrggbb.", value)
             return
         self._answers[self._step.field] = value
         if self._at + 1 < len(QUESTIONS):
