@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from ragforge_tui.graph.connection import Graph, Transaction
-from ragforge_tui.graph.store.parts import join_large, outside
+from ragforge_tui.graph.store.parts import join_large
 
 _END = "~"
 """After every conversation's id."""
@@ -21,7 +21,7 @@ _ESTIMATED = (
     "WHERE m.state <> 'streaming' AND m.char_count > 0 "
     "AND (m.token_count = m.char_count / 4 OR (m.char_count < 4 AND m.token_count <= 1)) "
     "RETURN m.uuid AS uuid, m.char_count AS chars, m.token_count AS tokens, m.content AS content, "
-    + ", ".join(f"m.{name} AS {name}" for name in outside(("content",)))
+    "m.content_file AS content_file, m.content_parts AS content_parts"
 )
 
 
