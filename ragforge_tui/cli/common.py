@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -15,12 +16,15 @@ import typer
 
 from ragforge_tui.cli.start import Shared, load_settings
 from ragforge_tui.settings.schema import Loaded, ModelSettings
+from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.wire import Engine
 
 if TYPE_CHECKING:  # importing the driver takes 100 ms, which --help does not need
     from ragforge_tui.graph import Graph, GraphTarget
 
 T = TypeVar("T")
+
+PROGRESS_EVERY = 500
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 ConfigOption = Annotated[str | None, typer.Option("--config", metavar="FILE", help="Settings file to use.")]
@@ -92,8 +96,14 @@ def with_memory(ctx: typer.Context, work: Callable[[Engine], Awaitable[T]]) -> T
     return with_engine(msgspec.structs.replace(loaded, settings=no_model), work)
 
 
-async def use_graph(loaded: Loaded, target: GraphTarget, work: Callable[[Graph], Awaitable[T]]) -> T:
-    """Open the graph, run `work` with it and close it."""
+async def use_graph(
+    loaded: Loaded, target: GraphTarget, work: Callable[[Graph], Awaitable[T]], *, restoring: bool = False
+) -> T:
+    """Open the graph, run `work` with it and close it.
+
+    Args:
+        restoring: Open a graph whose restore was interrupted too.
+    """
     from ragforge_tui.graph import Graph
 
     chosen = loaded.settings
@@ -104,6 +114,7 @@ async def use_graph(loaded: Loaded, target: GraphTarget, work: Callable[[Graph],
         linger_seconds=chosen.graph.linger_seconds,
         embedding_dimension=chosen.agent.memory.embeddings.dimension,
         contents=chosen.agent.memory.persistence.type,
+        restoring=restoring,
     )
     try:
         return await work(graph)
@@ -116,6 +127,33 @@ def target_of(loaded: Loaded) -> GraphTarget:
     from ragforge_tui.graph import resolve_target
 
     return resolve_target(loaded.settings.graph, loaded.origins)
+
+
+def progress_of(what: str) -> Callable[[int, int], None]:
+    """Return a progress printer: one updated line on a terminal, otherwise a line every `PROGRESS_EVERY` of them."""
+    every = 1 if sys.stderr.isatty() else PROGRESS_EVERY
+    last = 0
+
+    def show(done: int, total: int) -> None:
+        nonlocal last
+        if done // every > last // every or done == total:
+            end = "\n" if not sys.stderr.isatty() or done == total else ""
+            sys.stderr.write(f"\r{done} of {total} {what}{end}" if every == 1 else f"{done} of {total}\n")
+            sys.stderr.flush()
+        last = done
+
+    return show
+
+
+def confirmed(question: str, kept: str) -> bool:
+    """Ask the user; without a terminal, fail.
+
+    Args:
+        kept: What stays as it is without an answer.
+    """
+    if not sys.stdin.isatty():
+        raise RagforgeError(question, kept=kept, todo="Add --yes to confirm.", kind="confirm")
+    return typer.confirm(question)
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -11,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 import typer
 
-from ragforge_tui.cli.common import GraphOption, JsonFlag, run_async, settings, target_of, use_graph
+from ragforge_tui.cli import backup
+from ragforge_tui.cli.common import (
+    GraphOption,
+    JsonFlag,
+    confirmed,
+    progress_of,
+    run_async,
+    settings,
+    target_of,
+    use_graph,
+)
 from ragforge_tui.cli.output import local_time, print_json, print_text, size, table
 from ragforge_tui.cli.start import FAILED
 from ragforge_tui.settings.schema import Loaded
@@ -21,14 +29,16 @@ if TYPE_CHECKING:
     from ragforge_tui.graph import Graph, JournalInfo
     from ragforge_tui.graph.store.contents import LostContent
 
-PROGRESS_EVERY = 500
 SHORT_KEY = 8
 
-graph_app = typer.Typer(help="Show, stop, adopt and query the graph that holds the memory.", no_args_is_help=True)
+graph_app = typer.Typer(
+    help="Show, stop, adopt, query, back up and restore the graph that holds the memory.", no_args_is_help=True
+)
 journal_app = typer.Typer(
     help="List the records for unreachable graphs, or write them into another graph.", invoke_without_command=True
 )
 graph_app.add_typer(journal_app, name="journal")
+backup.add_to(graph_app)
 
 
 @graph_app.command()
@@ -119,23 +129,10 @@ def reembed(ctx: typer.Context, graph: GraphOption = None) -> None:
         use_graph(
             loaded,
             target_of(loaded),
-            lambda graph: recreate(Store(graph), embedder, _progress(f"vectors, {embedder.name}")),
+            lambda graph: recreate(Store(graph), embedder, progress_of(f"vectors, {embedder.name}")),
         )
     )
     print_text(f"{done} vectors created with {embedder.name}.")
-
-
-def _progress(what: str) -> Callable[[int, int], None]:
-    """Return a progress printer: one updated line on a terminal, otherwise a line every `PROGRESS_EVERY` of them."""
-    every = 1 if sys.stderr.isatty() else PROGRESS_EVERY
-
-    def show(done: int, total: int) -> None:
-        if done % every == 0 or done == total:
-            end = "\n" if not sys.stderr.isatty() or done == total else ""
-            sys.stderr.write(f"\r{done} of {total} {what}{end}" if every == 1 else f"{done} of {total}\n")
-            sys.stderr.flush()
-
-    return show
 
 
 class Place(StrEnum):
@@ -165,7 +162,7 @@ def contents(
             describe(msgspec.structs.asdict(info) | {"folders": "; ".join(info.folders)})
         return
     place: Literal["files", "graph"] = to.value
-    moving = _progress("messages, calls and results")
+    moving = progress_of("messages, calls and results")
     moved = run_async(use_graph(loaded, target, lambda graph: Store(graph).contents.move(place, moving)))
     if json:
         print_json(moved)
@@ -281,7 +278,7 @@ def write(
     target = target_of(loaded)
     refused = f" and {info.refused} refused ones" if info.refused else ""
     question = f"Write {info.records} records{refused} for {info.name} into {target.name}?"
-    if not yes and not _agreed(question):
+    if not yes and not confirmed(question, "Nothing was written."):
         print_text("Nothing was written.")
         return
 
@@ -299,12 +296,6 @@ def write(
         return "; ".join(parts) + "."
 
     print_text(run_async(use_graph(loaded, target, move)))
-
-
-def _agreed(question: str) -> bool:
-    if not sys.stdin.isatty():
-        raise RagforgeError(question, kept="Nothing was written.", todo="Add --yes to confirm.", kind="confirm")
-    return typer.confirm(question)
 
 
 def _chosen(infos: list[JournalInfo], key: str) -> JournalInfo:

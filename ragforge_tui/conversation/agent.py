@@ -31,6 +31,7 @@ from ragforge_tui.conversation.services import EventBus, Services
 from ragforge_tui.conversation.shared_memory import SharedMemory
 from ragforge_tui.conversation.storage.graph_connection import GraphConnection
 from ragforge_tui.conversation.storage.recorder import Recorder
+from ragforge_tui.conversation.storage.token_counts import count_stored
 from ragforge_tui.conversation.trust.instructions import InstructionTrust
 from ragforge_tui.conversation.trust.personas import Personas
 from ragforge_tui.graph import AsyncDriver, Journal, Store
@@ -342,7 +343,7 @@ class ConversationAgent(ConversationLibrary):
         return await self.services.trust.instructions()
 
     async def _do_chores(self, store: Store, drained: set[str]) -> None:
-        """Index conversations from the journal, purge expired ones and create missing vectors.
+        """Index conversations from the journal, purge expired ones, create missing vectors and count tokens.
 
         Unfinished work is not lost: turns are indexed when their conversation is opened, the rest at the next start.
         """
@@ -357,6 +358,7 @@ class ConversationAgent(ConversationLibrary):
             if self.interactive:
                 await self.services.memory.catch_up(set(self._open))
                 await self._link_code()
+                await count_stored(store, self.services.memory.active_turns)
         except GraphError as error:
             log.warning("chores not finished: %s", error)
 

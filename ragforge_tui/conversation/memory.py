@@ -144,7 +144,7 @@ class ConversationMemory:
             files=self.files.render,
         )
         if self._services.recorder.journaling:
-            return without_memory(inputs)
+            return await asyncio.to_thread(without_memory, self._settings, inputs)
         if not self._settings.enabled:
             return await self._builder.build(inputs, options=options)
         lookup = self._services.lookup

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+import uuid
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -31,7 +32,7 @@ from ragforge_tui.graph.dialect import ArcadeDialect, Dialect, Neo4jDialect
 from ragforge_tui.graph.embedded import http
 from ragforge_tui.graph.embedded.attach import ServerHold
 from ragforge_tui.graph.embedded.files import DATABASE, ServerAddress
-from ragforge_tui.graph.embedded.ports import ServerPorts
+from ragforge_tui.graph.embedded.ports import ServerPorts, connected_to
 from ragforge_tui.graph.errors import Retries, explain, lost, refused, timed_out, too_old
 from ragforge_tui.graph.schema.migrate import ensure_identity, migrate, read_identity, recorded_folders
 from ragforge_tui.graph.target import GraphTarget
@@ -47,6 +48,9 @@ Transaction = AsyncManagedTransaction
 Work = Callable[[Transaction], Awaitable[T]]
 OnPhase = Callable[[GraphPhase, ErrorInfo | None], None]
 
+USER_AGENT = "ragforge-chat"
+OWN_AGENT = f"{USER_AGENT} {uuid.uuid4().hex[:12]}"
+"""Name of this process at a server, so that its connections are told from those of other chats."""
 CONNECT_TIMEOUT = 5.0
 WATCH_SECONDS = 1.0
 ATTACH_SECONDS = 60.0
@@ -84,7 +88,9 @@ class Graph:
         self.contents = contents
         self.embedded = target.embedded
         self.embedding_dimension = dimension
-        self.dialect: Dialect = ArcadeDialect(self.server_sql) if server else Neo4jDialect(self.run_schema)
+        self.dialect: Dialect = (
+            ArcadeDialect(self.server_sql, self.run_schema) if server else Neo4jDialect(self.run_schema)
+        )
         self._server = server
         self._address: ServerAddress | None = None
         self._ports = ServerPorts(0, 0)
@@ -109,12 +115,14 @@ class Graph:
         contents: Literal["graph", "hybrid"] = "graph",
         on_phase: OnPhase | None = None,
         driver: AsyncDriver | None = None,
+        restoring: bool = False,
     ) -> Graph:
         """Connect, starting the embedded server if need be, check the version and bring the schema up to date.
 
         Args:
             contents: Where new texts are stored: in the graph, or in files of this machine. Both are read.
             driver: Driver of the caller to reach the target with, which is left open.
+            restoring: Open a graph whose restore was interrupted too, to repeat it.
 
         Raises:
             GraphUnavailableError: It cannot be reached or used; raised within seconds.
@@ -124,7 +132,7 @@ class Graph:
         files = ContentFiles(Path(paths.data, "contents"), writes=contents == "hybrid")
         graph = cls(target, server, embedding_dimension, on_phase or (lambda phase, error: None), files, driver)
         try:
-            await graph._open()
+            await graph._open(restoring=restoring)
         except BaseException as error:
             if isinstance(error, GraphError):
                 graph._set_unavailable(error)
@@ -237,6 +245,22 @@ class Graph:
         found["nodes"] = {row["label"]: row["nodes"] for row in sorted(counted, key=lambda row: str(row["label"]))}
         return found
 
+    async def being_restored(self) -> str:
+        """Return the name of the backup that is restored into the graph, or was until the restore was interrupted."""
+        row = await self.one("MATCH (v:RagforgeSchema {name: 'schema'}) RETURN coalesce(v.restoring, '') AS backup")
+        return str(row["backup"]) if row else ""
+
+    async def used_by_others(self) -> bool:
+        """Return whether other processes are connected; a Neo4j that does not tell counts as unused."""
+        if self._address:
+            return await asyncio.to_thread(connected_to, self._address.pid, self._address.bolt_port)
+        try:
+            rows = await self.rows("CALL dbms.listConnections() YIELD userAgent RETURN userAgent AS agent")
+        except GraphError as error:
+            log.info("connections of the graph are not listed: %s", error)
+            return False
+        return any(row["agent"].startswith(f"{USER_AGENT} ") and row["agent"] != OWN_AGENT for row in rows)
+
     async def identify(self) -> str:
         """Read the graph's identity again: the server at its address may have been replaced.
 
@@ -270,10 +294,17 @@ class Graph:
     def _database(self) -> str | None:
         return DATABASE if self.embedded else self.target.database or None
 
-    async def _open(self) -> None:
+    async def _open(self, *, restoring: bool) -> None:
         self._on_phase("starting", None)
         await self._connect(None)
         await migrate(self, adopt=self.target.adopt, embedding_dimension=self.embedding_dimension)
+        if not restoring and (backup := await self.being_restored()):
+            raise GraphUnavailableError(
+                f"The graph at {self.name} is being restored from {backup}.",
+                kept="New turns go to the journal.",
+                todo="Wait until that has ended; if it was interrupted, run it again.",
+                kind="graph_restoring",
+            )
         await self._set_identity(await ensure_identity(self))
         self._set_phase("ready")
         self._watcher = asyncio.create_task(self._watch())
@@ -348,7 +379,7 @@ class Graph:
                 keep_alive=True,
                 telemetry_disabled=True,
                 notifications_min_severity="OFF",
-                user_agent="ragforge-chat",
+                user_agent=OWN_AGENT,
             )
             async with asyncio.timeout(CONNECT_TIMEOUT + 2):
                 agent = (await driver.get_server_info()).agent

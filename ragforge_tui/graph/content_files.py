@@ -26,7 +26,7 @@ from typing import IO, Any, Literal
 
 import msgspec
 
-from ragforge_tui.shared.files import FileLock, atomic_write, locked
+from ragforge_tui.shared.files import FileLock, atomic_write, locked, replacing
 
 log = logging.getLogger(__name__)
 
@@ -254,6 +254,38 @@ class ContentFiles:
                 return set()
 
         return await asyncio.to_thread(search)
+
+    async def rewrite(self, conversation_id: str, needed: Collection[str]) -> dict[str, Reference]:
+        """Rewrite a conversation's file without the texts whose digest is not needed, and return the new references.
+
+        Nobody else may use the folder. Old references still find their texts, but have to search for them.
+
+        Returns:
+            References by digest; empty if the file has only what is needed, and stays as it is.
+
+        Raises:
+            OSError: It cannot be written; the file is as it was.
+        """
+        return await asyncio.to_thread(self._rewrite, conversation_id, frozenset(needed))
+
+    def _rewrite(self, conversation_id: str, needed: frozenset[str]) -> dict[str, Reference]:
+        path = self._path(conversation_id)
+        kept: dict[str, tuple[int, int]] = {}
+        with path.open("rb") as file:
+            for offset, length, record in _records(file):
+                if record.sha256 in needed:
+                    kept.setdefault(record.sha256, (offset, length))
+            if sum(length for _, length in kept.values()) == os.fstat(file.fileno()).st_size:
+                return {}
+            found: dict[str, Reference] = {}
+            with replacing(path) as new:
+                for digest, (offset, length) in kept.items():
+                    line = os.pread(file.fileno(), length, offset)
+                    size = _DECODER.decode(line).length
+                    found[digest] = Reference(self.folder_id, conversation_id, new.tell(), length, digest, size)
+                    new.write(line)
+        _sync_folder(path.parent)
+        return found
 
     async def remove(self, conversation_id: str) -> None:
         """Remove a conversation's folder."""

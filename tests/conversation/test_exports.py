@@ -8,11 +8,15 @@ import pytest
 
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.conversation.live_export import writer
+from ragforge_tui.engine import connect_in_process
 from ragforge_tui.export import from_json
 from ragforge_tui.settings.schema import ExportSettings, Loaded
 from ragforge_tui.shared.events import MessageFinished, TurnCompleted
+from ragforge_tui.shared.requests.memory import MergeTopics, UnmergeTopic
 from tests.support.agents import with_memory
 from tests.support.openai_server import OpenAIServer
+from tests.support.records import conversation
+from tests.support.stored_memory import remembered
 
 
 async def test_files_follow_the_conversation_and_go_with_it(
@@ -84,3 +88,43 @@ async def test_an_outage_leaves_no_gap_in_the_file(loaded: Loaded, server: OpenA
         await agent.services.exports.flush()
         written = from_json((folder / f"conv-{conversation.record.uuid}.json").read_bytes())
         assert [m.content for turn in written.turns for m in turn.messages] == ["first", "one"]
+
+
+async def test_a_merge_of_topics_is_in_the_files_of_the_conversations_it_touches(
+    loaded: Loaded, server: OpenAIServer, tmp_path: Path
+) -> None:
+    folder = tmp_path / "exports"
+    exporting = with_memory(loaded, export=ExportSettings(enabled=True, path=str(folder)))
+    engine = await connect_in_process(exporting)
+    try:
+        async with ConversationAgent(exporting) as agent:
+            store = await agent.store()
+            one, other = [await remembered(store) for _ in range(2)]
+            branch = await store.conversations.create(conversation(branch_of=one, branch_turn=4, workspace="/w"))
+            untouched = await store.conversations.create(conversation(workspace="/w"))
+            for uuid in (one, other, branch.uuid, untouched.uuid):
+                agent.services.exports.turn_stored(uuid)
+            await agent.services.exports.flush()
+            (folder / f"conv-{other}.json").unlink()
+
+        def merged() -> set[str]:
+            def names(path: Path) -> set[tuple[str, str]]:
+                memory = from_json(path.read_bytes()).memory
+                known = {topic.uuid: topic.name for topic in memory.topics}
+                return {(known[e.source], known[e.target]) for e in memory.topic_edges if e.kind == "merged"}
+
+            return {
+                path.stem.removeprefix("conv-") for path in folder.iterdir() if ("Shared", "Topic 1") in names(path)
+            }
+
+        times = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+        assert merged() == set()
+        await engine.request(MergeTopics(a="shared", b="topic 1"))
+        await engine.agent.services.exports.flush()
+        assert merged() == {one, branch.uuid}
+        assert (folder / f"conv-{untouched.uuid}.json").stat().st_mtime_ns == times[f"conv-{untouched.uuid}.json"]
+        await engine.request(UnmergeTopic(ref="Shared"))
+        await engine.agent.services.exports.flush()
+        assert merged() == set()
+    finally:
+        await engine.close()

@@ -14,7 +14,7 @@ import pytest
 
 from ragforge_tui.graph import Graph, GraphTarget, Store, stop_server
 from ragforge_tui.graph.dialect import ArcadeDialect, Dialect, Neo4jDialect
-from ragforge_tui.graph.schema import indexes
+from ragforge_tui.graph.schema import indexes, m008_findings
 from ragforge_tui.graph.schema import migrate as migrating
 from ragforge_tui.graph.schema.indexes import MESSAGE_LEX, MESSAGE_TEXT, SUMMARY_TEXT, VECTOR
 from ragforge_tui.graph.schema.migrate import (
@@ -25,6 +25,7 @@ from ragforge_tui.graph.schema.migrate import (
     record_embedding,
     recorded_embedding,
 )
+from ragforge_tui.graph.store.search import quoted
 from ragforge_tui.settings.schema import Paths
 from ragforge_tui.shared.errors import ForeignGraphError, GraphError
 from tests.conftest import EMBEDDED, open_graph
@@ -141,7 +142,7 @@ async def test_released_steps_do_not_change(
     # What is searched for today, or tomorrow, has no part in them.
     monkeypatch.setattr(indexes, "VECTOR", (*VECTOR, ("Planet", "embedding")))
     monkeypatch.setitem(indexes.MESSAGE_LEX, "it", ("lex_key_it", "conversation_id"))
-    recording = dialect(run)
+    recording: Dialect = ArcadeDialect(run, run) if dialect is ArcadeDialect else Neo4jDialect(run)
     initial, *later = MIGRATIONS
     await initial.apply(recording, DIMENSION)
     assert set(ran) == {line for line in first_release(recording.name) if not UNUSED.search(line)}
@@ -185,6 +186,27 @@ async def test_a_server_of_the_first_release_opens_and_has_everything(home: Path
         await graph.close()
     finally:
         stop_server(paths)
+
+
+async def test_summaries_of_earlier_releases_are_found_by_their_findings(graph: Graph) -> None:
+    await execute(
+        graph,
+        "CREATE (:Summary {uuid: 'old', conversation_id: 'c', sequence: 1, start_turn_index: 1, "
+        "conversation_summary: 'They talked.', key_findings: ['decision: the quokka won [t3]', 'two'], "
+        "files_mentioned: ['zoo/marsupials.md']})",
+    )
+    await execute(graph, "CREATE (:Summary {uuid: 'bare', conversation_id: 'd', sequence: 1, start_turn_index: 1})")
+    await m008_findings.apply(graph.dialect, DIMENSION)
+    index = graph.dialect.fulltext_index("Summary", SUMMARY_TEXT)
+    for word in ("quokka", "marsupials"):
+        found = await graph.query_readonly(
+            f"CALL db.index.fulltext.queryNodes('{index}', '+(findings_text:(" + quoted([word]) + "))') YIELD node "
+            "RETURN node.uuid AS uuid, node.findings_text AS text"
+        )
+        assert found == [{"uuid": "old", "text": "decision: the quokka won [t3]\ntwo\nzoo marsupials md\n"}]
+    assert await graph.query_readonly("MATCH (s:Summary {uuid: 'bare'}) RETURN s.findings_text AS text") == [
+        {"text": ""}
+    ]
 
 
 async def test_places_are_unique(graph: Graph) -> None:

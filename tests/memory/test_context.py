@@ -660,7 +660,7 @@ def test_a_small_window_bounds_the_past_too() -> None:
 
 def test_without_the_graph_the_middle_is_left_out() -> None:
     turns = [turn(n, f"q{n}", f"a{n}") for n in range(1, 21)]
-    context = without_memory(inputs(turns))
+    context = without_memory(MemorySettings(), inputs(turns))
     sent = [message["content"] for message in context.render()[1:]]
     assert sent[0] == "q1"
     assert "left out" in sent[1]
@@ -672,7 +672,9 @@ def test_without_the_graph_the_loaded_summaries_stand_for_the_middle() -> None:
     turns = [turn(n, f"q{n}", f"a{n}") for n in range(1, 21)]
     below = summary(1, 1, 5, "Of level one.", parent="s2-1")
     top = summary(2, 1, 10, "They chose SQLite.")
-    context = without_memory(inputs(turns, summaries=[below, top, summary(1, 20, 20, "Of the tail.")]))
+    context = without_memory(
+        MemorySettings(), inputs(turns, summaries=[below, top, summary(1, 20, 20, "Of the tail.")])
+    )
     sent = context.render()
     assert [message["role"] for message in sent].count("system") == 1
     assert "They chose SQLite." in sent[2]["content"]
@@ -681,8 +683,21 @@ def test_without_the_graph_the_loaded_summaries_stand_for_the_middle() -> None:
     assert not any("level one" in each["content"] or "tail." in each["content"] for each in sent)
     assert len(sent) == 12
     many = [summary(1, n, n, "word " * 400) for n in range(1, 15)]
-    small = without_memory(inputs(turns, summaries=many, window=4_000)).render()
+    small = without_memory(MemorySettings(), inputs(turns, summaries=many, window=4_000)).render()
     assert count_tokens(small[2]["content"]) < 600
+
+
+def test_without_the_graph_long_texts_are_cut_to_the_window() -> None:
+    pasted = "\n".join(f"line {n} of a log" for n in range(8_000))
+    turns = [turn(n, pasted if n in (1, 17) else f"q{n}", f"a{n}") for n in range(1, 21)]
+    context = without_memory(MemorySettings(), inputs(turns, window=8_000, overhead=500))
+    assert context.tokens == tokens_of(context.past) <= builder.past_tokens(MemorySettings(), 8_000, 500)
+    sent = [message["content"] for message in context.past]
+    assert len(sent) == 11 and sent[-1] == "a20"
+    assert sent[0].startswith("line 0 of a log") and "left out" in sent[0] and sent[0].endswith("line 7999 of a log")
+    tiny = without_memory(MemorySettings(), inputs([turn(n, pasted, pasted) for n in range(1, 9)], window=600))
+    assert 0 < tiny.tokens <= builder.past_tokens(MemorySettings(), 600)
+    assert tiny.past[-1]["role"] == "assistant"
 
 
 @given(text=st.text(max_size=400), tokens=st.integers(0, 60))

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 from ragforge_tui.conversation.live_export.growing_file import GrowingFile
 from ragforge_tui.conversation.live_export.regions import (
@@ -93,6 +93,21 @@ class ExportWriter:
     def turn_stored(self, conversation_id: str) -> None:
         """Schedule a write after a turn ended or other data of the conversation changed; returns at once."""
         self._ask(conversation_id, at_once=True)
+
+    async def memory_changed(self, conversation_ids: Iterable[str]) -> None:
+        """Schedule a write of those of the conversations that have been exported."""
+        if not self._enabled:
+            return
+
+        def exported() -> list[str]:
+            return [
+                uuid
+                for uuid in filter(names_a_file, conversation_ids)
+                if any((self.folder / file_name(uuid, format)).exists() for format in self._formats)
+            ]
+
+        for uuid in await asyncio.to_thread(exported):
+            self.turn_stored(uuid)
 
     async def turn_ended(self, conversation_id: str) -> None:
         """Write a turn that has ended, and wait up to `TURN_SECONDS` for it: its end is announced after that."""

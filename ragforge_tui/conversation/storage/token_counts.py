@@ -1,4 +1,4 @@
-"""Token counts of messages that are about to be stored, computed in a thread.
+"""Token counts of messages, computed in a thread: of those about to be stored, and of those earlier releases stored.
 
 Most messages are counted in well under a millisecond. The first one of a process loads the vocabulary, and a huge paste
 takes long too: such a message is stored with an estimate, which is corrected as soon as it is counted.
@@ -7,7 +7,11 @@ takes long too: such a message is stored with an estimate, which is corrected as
 from __future__ import annotations
 
 import asyncio
+import time
 
+from ragforge_tui.conversation.background_model import ActiveTurns
+from ragforge_tui.graph import Store
+from ragforge_tui.graph.store.token_counts import EstimatedCount
 from ragforge_tui.llm.tokens import CHARS_PER_TOKEN, count_tokens
 from ragforge_tui.shared.export_records import ConversationExport
 from ragforge_tui.shared.records import Message
@@ -30,6 +34,28 @@ async def set_token_count(message: Message) -> Count | None:
         return None
     message.token_count = max(1, len(message.content) // CHARS_PER_TOKEN)
     return count
+
+
+async def count_stored(store: Store, active: ActiveTurns) -> None:
+    """Count the messages that earlier releases stored with a quarter of their length, once for each graph.
+
+    Waits for running turns, and after each batch for as long as it took.
+    """
+    while conversation_id := await store.token_counts.next_conversation():
+        turn = 1
+        while turn:
+            await active.wait_idle()
+            began = time.monotonic()
+            messages, turn = await store.token_counts.estimated(conversation_id, turn)
+            if changed := await asyncio.to_thread(_miscounted, messages):
+                await store.token_counts.replace(changed)
+            await asyncio.sleep(time.monotonic() - began)
+        await store.token_counts.set_examined(conversation_id)
+
+
+def _miscounted(messages: list[EstimatedCount]) -> dict[str, tuple[int, int]]:
+    counted = {message.uuid: (message.tokens, count_tokens(message.content)) for message in messages}
+    return {uuid: both for uuid, both in counted.items() if both[0] != both[1]}
 
 
 def count_imported(export: ConversationExport) -> ConversationExport:

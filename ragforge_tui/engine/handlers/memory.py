@@ -76,12 +76,18 @@ async def resolve_topic(engine: EngineContext, request: requests.ResolveTopic) -
 async def merge_topics(engine: EngineContext, request: requests.MergeTopics) -> Topic:
     store = await engine.agent.store()
     first, second = await store.topics.get(request.a), await store.topics.get(request.b)
-    return await store.topics.merge(first.uuid, second.uuid)
+    merged = await store.topics.merge(first.uuid, second.uuid)
+    await engine.agent.services.exports.memory_changed(await store.topics.conversations(merged.uuid))
+    return merged
 
 
 @handles(requests.UnmergeTopic)
 async def unmerge_topic(engine: EngineContext, request: requests.UnmergeTopic) -> Topic:
-    return await (await engine.agent.store()).topics.unmerge_named(request.ref)
+    store = await engine.agent.store()
+    touched = await store.topics.conversations((await store.topics.get(request.ref)).uuid)
+    split = await store.topics.unmerge_named(request.ref)
+    await engine.agent.services.exports.memory_changed(touched)
+    return split
 
 
 @handles(requests.FetchTopicPlaces)

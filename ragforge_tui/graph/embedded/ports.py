@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -73,3 +74,22 @@ def _link(path: Path) -> str:
         return str(path.readlink())
     except OSError:
         return ""
+
+
+def connected_to(pid: int, port: int) -> bool:
+    """Return whether processes other than this one are connected to a port of a server of this user. Blocks.
+
+    Where connections cannot be seen, nobody counts as connected.
+    """
+    try:
+        here = {each.laddr.port for each in psutil.Process().net_connections("tcp") if _to(each.raddr, port)}
+        found = psutil.Process(pid).net_connections("tcp")
+    except (psutil.Error, OSError) as error:
+        log.warning("the connections of server %s cannot be seen: %s", pid, error)
+        return False
+    there = {each.raddr.port for each in found if each.status == psutil.CONN_ESTABLISHED and _to(each.laddr, port)}
+    return not there <= here
+
+
+def _to(address: Any, port: int) -> bool:
+    return bool(address) and address.port == port

@@ -9,7 +9,7 @@ from __future__ import annotations
 MESSAGE_TEXT = ("turn_text", "conversation_id")
 MESSAGE_LEX = {"en": ("lex_key", "conversation_id"), "fr": ("lex_key_fr", "conversation_id")}
 """A turn's window key by language; other languages use English, whose stemmer leaves most foreign words alone."""
-SUMMARY_TEXT = ("conversation_summary", "actions_summary", "conversation_id")
+SUMMARY_TEXT = ("conversation_summary", "actions_summary", "findings_text", "conversation_id")
 SCOPE_TEXT = ("search_text", "workspace_key")
 """A scope has its workspace as one word, so that a search is limited to it."""
 

@@ -36,6 +36,7 @@ Progress = Callable[[int, int], None]
 
 _NODES_AT_ONCE = 40
 _IDS_AT_ONCE = 200
+_REFERENCE_BYTES = 400
 
 
 class ContentNodes(msgspec.Struct, frozen=True):
@@ -199,6 +200,50 @@ class Contents:
             return len(unused)
         finally:
             files.close()
+
+    async def compact(self) -> bool:
+        """Remove from files what no text refers to, such as replaced answers; False if other processes use them.
+
+        Raises:
+            GraphError: A file cannot be rewritten; it is as it was.
+        """
+        if await self.remove_unused() < 0:
+            return False
+        files = self._graph.contents
+        try:
+            if not files.try_alone():
+                return False
+            there = set(await files.folders())
+            async for conversation_id in self._conversations():
+                if files.folder_of(conversation_id) in there:
+                    await self._compact_one(conversation_id)
+        except OSError as error:
+            raise self._unwritable(error) from error
+        finally:
+            files.close()
+        return True
+
+    async def _compact_one(self, conversation_id: str) -> None:
+        places: list[tuple[ContentNodes, str, str, Reference]] = []
+        for kind in KINDS:
+            names = ", ".join(f"n.{field}_file AS {field}" for field in kind.fields)
+            rows = await self._graph.rows(
+                f"MATCH (n:{kind.label} {{conversation_id: $id}}) WHERE {kind.in_files} RETURN n.uuid AS uuid, {names}",
+                id=conversation_id,
+            )
+            fields = [(row, field) for row in rows for field in kind.fields if row[field]]
+            places += [(kind, row["uuid"], field, Reference.decode(row[field])) for row, field in fields]
+        new = await self._graph.contents.rewrite(conversation_id, {reference.sha256 for *_, reference in places})
+        for kind in KINDS:
+            changed = [
+                {"uuid": uuid, "set": {f"{field}_file": new[reference.sha256].encode()}}
+                for owner, uuid, field, reference in places
+                if owner is kind and reference.sha256 in new
+            ]
+            for batch in batches(changed, lambda row: _REFERENCE_BYTES):
+                await self._graph.run(
+                    f"UNWIND $rows AS row MATCH (n:{kind.label} {{uuid: row.uuid}}) SET n += row.set", rows=batch
+                )
 
     async def _any_reference(self, conversation_id: str) -> str:
         for kind in KINDS:

@@ -171,16 +171,14 @@ class OtherConversations:
         *,
         limit: int = 20,
     ) -> list[OtherSummary]:
-        """Return summaries of other conversations by meaning, or by words without a vector; unordered."""
+        """Return summaries of other conversations by words or meaning, at most `limit` for each, unordered."""
         if others.empty:
             return []
+        legs = [self._worded(words, SUMMARY_TEXT, others, limit, label="Summary")] if words else []
         if vector is not None:
-            rows = await self._nearest("Summary", vector, model, others, limit)
-        elif words:
-            rows = await self._worded(words, SUMMARY_TEXT, others, limit, label="Summary")
-        else:
-            rows = []
-        return await self._read_summaries(rows, model)
+            legs.append(self._nearest("Summary", vector, model, others, limit))
+        found = {row.uuid: row for rows in await asyncio.gather(*legs) for row in rows}
+        return await self._read_summaries(list(found.values()), model)
 
     async def _worded(
         self,

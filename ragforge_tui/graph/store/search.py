@@ -273,7 +273,7 @@ class Search:
             rows = await self._graph.rows(
                 statement,
                 index=self._graph.dialect.fulltext_index(label, props),
-                text=_lucene(words, scope, props[0]),
+                text=_lucene(words, scope, props),
                 depth=depth,
             )
             found = matches(rows)
@@ -353,9 +353,10 @@ def terms(query: str) -> list[str]:
     return list(dict.fromkeys(word.casefold() for word in _TERM.findall(storable(query))))[:MAX_TERMS]
 
 
-def _lucene(words: Sequence[str], scope: Scope, prop: str) -> str:
+def _lucene(words: Sequence[str], scope: Scope, props: Sequence[str]) -> str:
     """Return the query: any of the words, in conversations in scope. Quoted, so that nothing in it is syntax."""
-    query = f"+{prop}:({quoted(words)})"
+    wanted = quoted(words)
+    query = f"+({' '.join(f'{prop}:({wanted})' for prop in props if prop != 'conversation_id')})"
     if scope.named is not None and len(scope.named) <= _FEW:
         return f"{query} +conversation_id:({quoted(scope.named)})"
     if scope.excluded and len(scope.excluded) <= _FEW:

@@ -24,7 +24,7 @@ from ragforge_tui.graph.store.summary_tree import (
     TurnSize,
     chosen_end,
     finding_from,
-    finding_text,
+    finding_properties,
     frontier_marked,
     merged_chain,
 )
@@ -387,7 +387,7 @@ async def _summary_and_writer(tx: AsyncManagedTransaction, conversation_id: str)
 def _text_properties(summary: Summary, topics: Sequence[ProposedTopic]) -> dict[str, Any]:
     """Return the properties that store lists as texts."""
     return {
-        "key_findings": [storable(finding_text(finding)) for finding in summary.key_findings],
+        **finding_properties(summary),
         "topics": [storable(name) for name in summary.topics or [topic.name for topic in topics]],
     }
 

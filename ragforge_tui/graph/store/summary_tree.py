@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import get_args
+from typing import Any, get_args
 
 import msgspec
 
 from ragforge_tui.graph.store.records import derived
 from ragforge_tui.shared.records import Finding, FindingKind, Summary
+from ragforge_tui.shared.sanitize import storable
 
 _CITED = re.compile(r"\s*\[(t\d+(?:,\s*t\d+)*)\]\s*$")
+_PATH_SEPARATORS = re.compile(r"[/._-]")
 _KINDS = tuple(kind for kind in get_args(FindingKind) if kind)
 
 
@@ -42,6 +44,20 @@ def finding_text(finding: Finding) -> str:
     """Return a finding as stored: ``decision: text [t3, t4]``. Earlier releases read the kind as part of the text."""
     text = f"{finding.kind}: {finding.text}" if finding.kind else finding.text
     return f"{text} [{', '.join(f't{turn}' for turn in finding.turns)}]" if finding.turns else text
+
+
+def finding_properties(summary: Summary) -> dict[str, Any]:
+    """Return the findings of a summary as stored, and the text by which they and its files are searched."""
+    findings = [storable(finding_text(finding)) for finding in summary.key_findings]
+    return {
+        "key_findings": findings,
+        "findings_text": "".join(f"{line}\n" for line in [*findings, *map(_path_words, summary.files_mentioned)]),
+    }
+
+
+def _path_words(path: str) -> str:
+    # An index would keep a file's name as one word.
+    return _PATH_SEPARATORS.sub(" ", storable(path))
 
 
 def finding_from(text: str) -> Finding:

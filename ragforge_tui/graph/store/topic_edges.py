@@ -125,6 +125,7 @@ async def merge_in(tx: AsyncManagedTransaction, a: str, b: str, *, confidence: f
         source=conversation_id,
     )
     await _move(tx, loser, winner, None)
+    await _note_change(tx, [winner])
     return str(winner)
 
 
@@ -143,6 +144,7 @@ async def unmerge_in(tx: AsyncManagedTransaction, uuid: str) -> bool:
         root=root,
         names=names,
     )
+    await _note_change(tx, [root, uuid])
     return True
 
 
@@ -189,6 +191,15 @@ async def _move(tx: AsyncManagedTransaction, source: str, target: str, proposed:
             rows=batch,
             source=source,
         )
+
+
+async def _note_change(tx: AsyncManagedTransaction, topics: Sequence[str]) -> None:
+    """Count the change in the conversations with these topics, whose exports hold them."""
+    await tx.run(
+        "MATCH (t:Topic)<-[:HAS_TOPIC]-(s:Summary) WHERE t.uuid IN $topics WITH DISTINCT s.conversation_id AS id "
+        "MATCH (c:Conversation {uuid: id}) SET c.topics_changed = coalesce(c.topics_changed, 0) + 1",
+        topics=list(topics),
+    )
 
 
 async def _node(tx: AsyncManagedTransaction, uuid: str) -> dict[str, Any] | None:

@@ -248,6 +248,22 @@ class Topics:
             raise NotFoundError(what, todo="Give the name of the merged one." if merged else "")
         return await self.unmerge(meant[0].uuid)
 
+    async def conversations(self, uuid: str) -> list[str]:
+        """Return the conversations whose summaries have a topic, by its id, and the branches of these."""
+        rows = await self._graph.rows(
+            "MATCH (:Topic {uuid: $uuid})<-[:HAS_TOPIC]-(s:Summary) "
+            "RETURN DISTINCT s.conversation_id AS id ORDER BY id",
+            uuid=uuid,
+        )
+        found: list[str] = []
+        while fresh := [row["id"] for row in rows if row["id"] not in found]:
+            found += fresh
+            rows = await self._graph.rows(
+                "UNWIND $ids AS parent MATCH (c:Conversation {branch_of: parent}) RETURN c.uuid AS id ORDER BY id",
+                ids=fresh,
+            )
+        return found
+
     async def relate(self, a: str, b: str, *, confidence: float, reason: str = "") -> None:
         """Relate two topics, by id."""
 

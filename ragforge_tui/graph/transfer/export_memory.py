@@ -61,19 +61,21 @@ class MemoryExporter:
         return await self._graph.read(work)
 
     async def stamp(self, uuid: str) -> str:
-        """Return a text that changes with each new or replaced summary, insight, commit, and beginning of requests."""
+        """Return a text that changes with summaries, insight, commits, merges and beginnings of requests.
+
+        A branch has the summaries and topics of its ancestors too, so their changes count.
+        """
 
         async def work(tx: Transaction) -> str:
+            segments = await segments_of(tx, uuid, 1, _ALL_TURNS)
             result = await tx.run(
-                "MATCH (c:Conversation {uuid: $uuid}) OPTIONAL MATCH (c)-[:BEGINS_WITH]->(t:SystemText) "
-                "RETURN coalesce(c.summary_sequence, 0) + coalesce(c.summaries_replaced, 0) "
-                "+ coalesce(c.commits_linked, 0) AS stored, "
-                "count(t) AS texts",
-                uuid=uuid,
+                "UNWIND $ids AS id MATCH (c:Conversation {uuid: id}) OPTIONAL MATCH (c)-[:BEGINS_WITH]->(t:SystemText) "
+                "WITH c, count(t) AS texts RETURN sum(coalesce(c.summary_sequence, 0) "
+                "+ coalesce(c.summaries_replaced, 0) + coalesce(c.commits_linked, 0) "
+                "+ coalesce(c.topics_changed, 0)) AS stored, sum(texts) AS texts",
+                ids=list(dict.fromkeys([uuid, *(segment.conversation_id for segment in segments)])),
             )
-            record = await result.single()
-            if record is None:
-                return ""
+            record = await result.single(strict=True)
             insight = await stored_insight(tx, insight_uuid(uuid))
             made = f" {insight.created_at.timestamp()}" if insight else ""
             return f"{record['stored']} {record['texts']}{made}"

@@ -17,7 +17,7 @@ from ragforge_tui.graph.store.commits import commit_rows, link_commits
 from ragforge_tui.graph.store.insights import stored_insight, write_insight
 from ragforge_tui.graph.store.parts import batches
 from ragforge_tui.graph.store.records import graph_value, properties_of
-from ragforge_tui.graph.store.summary_tree import finding_text
+from ragforge_tui.graph.store.summary_tree import finding_properties
 from ragforge_tui.graph.store.topic_edges import describe_topics
 from ragforge_tui.graph.transfer.export_memory import TOPIC_FIELDS
 from ragforge_tui.shared.export_records import ConversationExport, TopicEdge
@@ -121,9 +121,8 @@ async def _create_summaries(tx: Transaction, fresh: list[Summary]) -> None:
         rows = []
         for summary in own:
             sequence += 1
-            findings = [storable(finding_text(finding)) for finding in summary.key_findings]
             properties = properties_of(summary, _SUMMARY_FIELDS)
-            rows.append({**properties, "key_findings": findings, "sequence": sequence})
+            rows.append({**properties, **finding_properties(summary), "sequence": sequence})
             watermarks += [0] * (summary.level - len(watermarks))
             watermarks[summary.level - 1] = max(watermarks[summary.level - 1], summary.end_turn_index)
         await tx.run(

@@ -22,7 +22,14 @@ import msgspec
 
 from ragforge_tui.llm.tokens import CHARS_PER_TOKEN
 from ragforge_tui.memory.context.code import code_section
-from ragforge_tui.memory.context.history_window import MESSAGE_TOKENS, HistoryWindow, Limits, Past, tokens_of
+from ragforge_tui.memory.context.history_window import (
+    MESSAGE_TOKENS,
+    HistoryWindow,
+    Limits,
+    Past,
+    shortened,
+    tokens_of,
+)
 from ragforge_tui.memory.context.sections import (
     BEFORE_PAST,
     BLOCK_VERSION,
@@ -297,9 +304,7 @@ class ContextBuilder:
 
     def _draft(self, inputs: ContextInputs, *, with_code: bool) -> _Draft:
         """Build everything except the recalled sections, which depend on what is sent anyway."""
-        parts = sum(tokens_in(part.text) for part in inputs.system if part.kind != "tools")
-        stable = inputs.overhead + tokens_in(inputs.text) + parts
-        budget = Budget(past_tokens(self._settings, inputs.window, stable))
+        budget = Budget(past_tokens(self._settings, inputs.window, _stable_tokens(inputs)))
         if not self._settings.enabled:
             past = self._past.choose(inputs.turns, self._limits(inputs, budget.total, budget.total))
             return _Draft(budget=budget, past=past, sent=set())
@@ -413,8 +418,11 @@ def _reasoned_by(turn: Turn, model: str) -> bool:
     return all(reply.model == model for reply in replies) and any(has_reasoning(reply) for reply in replies)
 
 
-def without_memory(inputs: ContextInputs) -> BuiltContext:
-    """Return the context to send while the graph is unavailable: all messages if few, else the first and last nine."""
+def without_memory(settings: MemorySettings, inputs: ContextInputs) -> BuiltContext:
+    """Return the context to send while the graph is unavailable: all messages if few, else the first and last nine.
+
+    Texts that are too long for the model's window keep head and tail.
+    """
 
     def summarised(first: int, last: int) -> str:
         frontier = [s for s in inputs.summaries if not s.parent and s.start_turn_index <= last]
@@ -422,7 +430,8 @@ def without_memory(inputs: ContextInputs) -> BuiltContext:
         section = frontier_section(older, min(FALLBACK_TOKENS, inputs.window // 8), {})
         return "\n".join(item.text for item in section.items)
 
-    past = without_graph(inputs.turns, summarised)
+    limit = past_tokens(settings, inputs.window, _stable_tokens(inputs))
+    past = shortened(without_graph(inputs.turns, summarised), limit)
     items = [ContextItem(kind="note", role=m["role"], tokens=tokens_of([m]), text=m["content"]) for m in past]
     tokens = sum(item.tokens for item in items)
     section = ContextSection(name=PAST_SECTION, title=TITLES[PAST_SECTION], tokens=tokens, items=items)
@@ -523,6 +532,12 @@ def answer_tokens(window: int) -> int:
 def system_tokens(context: BuiltContext) -> int:
     """Return the tokens of a context's system message and of the environment."""
     return sum(section.tokens for section in context.sections if section.name in (SYSTEM_SECTION, ENVIRONMENT_SECTION))
+
+
+def _stable_tokens(inputs: ContextInputs) -> int:
+    """Return the tokens that are sent in any case: the stable part, the tools, the new message."""
+    parts = sum(tokens_in(part.text) for part in inputs.system if part.kind != "tools")
+    return inputs.overhead + tokens_in(inputs.text) + parts
 
 
 def past_tokens(settings: MemorySettings, window: int, overhead: int = 0) -> int:

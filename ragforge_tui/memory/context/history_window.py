@@ -10,7 +10,8 @@ are remembered and reused while everything fits, new turns included. A step free
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 import msgspec
 
@@ -31,7 +32,7 @@ from ragforge_tui.memory.context.turn_formats import (
 )
 from ragforge_tui.memory.history import ChatMessage
 from ragforge_tui.shared.records import Turn
-from ragforge_tui.shared.truncation import SMALLEST_SAVING
+from ragforge_tui.shared.truncation import SMALLEST_SAVING, cut_lines, cut_middle
 
 MESSAGE_TOKENS = 4
 """Tokens of a message in addition to its text: role and separators, as OpenAI counts them."""
@@ -44,6 +45,8 @@ SMALL_TRIM_CHARS = (2_000, 1_000, 500, 250, 120)
 TEXT_CHARS = (2_000, 1_000, 500, 250, 120, 60, 30, 12, 6, 3)
 UNCUT_TURNS = 3
 """Newest turns, which are not shortened while any older one can be."""
+UNCUT_MESSAGES = 2 * UNCUT_TURNS
+"""The same for messages that are sent without their turns."""
 CUT_TO = 0.75
 """Share of the limit in use after a step: the messages then stay for some turns. Larger steps keep a prompt cache
 longer but forget more at once; figures in benchmarks/README.md."""
@@ -259,6 +262,29 @@ def _forms(trims: Iterable[int]) -> Iterator[str]:
 def _small_forms(trims: Iterable[int]) -> Iterator[str]:
     yield SHORT
     yield from map(short_texts, trims)
+
+
+def shortened(messages: list[ChatMessage], limit: int) -> list[ChatMessage]:
+    """Return messages without calls within a number of tokens: long texts keep head and tail, the oldest are cut first.
+
+    The newest stay whole as long as older ones can be cut; what still does not fit is left out from the oldest on.
+    """
+    sent = list(messages)
+    counts = [_tokens(message) for message in sent]
+    cuts: list[Callable[[str], str]] = [partial(cut_lines, limit=chars) for chars in TRIM_CHARS + SMALL_TRIM_CHARS]
+    cuts += [partial(cut_middle, limit=chars, note=" … ") for chars in TEXT_CHARS]
+    for last in (len(sent) - UNCUT_MESSAGES, len(sent)):
+        for cut in cuts:
+            for place in range(last):
+                if sum(counts) <= limit:
+                    return sent
+                text = cut(messages[place]["content"])
+                if text != sent[place]["content"]:
+                    sent[place] = {**messages[place], "content": text}
+                    counts[place] = _tokens(sent[place])
+    while sent and sum(counts) > limit:
+        del sent[0], counts[0]
+    return sent
 
 
 def tokens_of(messages: Iterable[ChatMessage]) -> int:

@@ -201,7 +201,6 @@ class ConversationIndex:
         *,
         context: str = "",
         exclude: Collection[int] = (),
-        only: Collection[int] | None = None,
         limit: int | None = None,
         weights: Mapping[str, float] = WEIGHTS,
     ) -> list[Ranked]:
@@ -210,10 +209,9 @@ class ConversationIndex:
         Args:
             context: Text the question refers to; its words weigh half.
             vector: Vector of the question, of length one; without it, words decide alone.
-            only: Rank these turns only.
         """
         with self._lock:
-            eligible = self._eligible(exclude, only)
+            eligible = self._eligible(exclude)
             if not eligible.any():
                 return []
             views = self._views(query, context, vector).items()
@@ -363,12 +361,8 @@ class ConversationIndex:
                 scores[summary.uuid] = terms.share(asked, text, self._main_language())
         return scores
 
-    def _eligible(self, exclude: Collection[int], only: Collection[int] | None) -> npt.NDArray[np.bool_]:
+    def _eligible(self, exclude: Collection[int]) -> npt.NDArray[np.bool_]:
         eligible = self._present.copy()
-        if only is not None:
-            chosen = np.zeros(self._size, bool)
-            chosen[[row for row in only if 0 <= row < self._size]] = True
-            eligible &= chosen
         eligible[[row for row in exclude if 0 <= row < self._size]] = False
         return eligible
 

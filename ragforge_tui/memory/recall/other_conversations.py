@@ -6,7 +6,7 @@ is ranked by itself, and the two rankings are merged by the relevance of their t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -20,8 +20,6 @@ from ragforge_tui.memory.recall.packing import Candidate
 from ragforge_tui.memory.recall.query import Question, Vector
 from ragforge_tui.memory.recall.summaries import RatedSummary
 from ragforge_tui.settings.schema import RecallSettings
-
-Ranges = Mapping[str, Sequence[tuple[int, int]]]
 
 CANDIDATES = 50
 """Turns requested from each index."""
@@ -41,7 +39,6 @@ async def turns_of_others(
     question: Question,
     settings: RecallSettings,
     others: Others,
-    turns: Ranges | None = None,
     *,
     least: float = scoring.RELEVANT,
 ) -> list[Fetched]:
@@ -50,10 +47,8 @@ async def turns_of_others(
     Args:
         least: Relevance from which a turn counts.
     """
-    # The few turns of a topic may share only a common word with the question.
-    words = question.words if turns is not None else question.rarest
     found = await store.other_conversations.turns(
-        others, words, question.vector, question.model, limit=CANDIDATES, turns=turns
+        others, question.rarest, question.vector, question.model, limit=CANDIDATES
     )
     return rank(found, question, settings.min_score, least)
 
@@ -98,8 +93,8 @@ def rank(
 
 
 async def summaries_of_others(store: Store, question: Question, others: Others) -> list[RatedSummary]:
-    """Return summaries of other conversations that are nearest to a question."""
-    found = await store.other_conversations.summaries(others, question.words, question.vector, question.model)
+    """Return summaries of other conversations that have its rarer words or are nearest to it in meaning."""
+    found = await store.other_conversations.summaries(others, question.rarest, question.vector, question.model)
     return [
         RatedSummary(
             summary=other.summary,

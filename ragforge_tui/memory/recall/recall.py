@@ -19,7 +19,6 @@ from ragforge_tui.memory.recall.index_sync import IndexSync, VectorModel
 from ragforge_tui.memory.recall.keys import RESULTS_MARK, shown
 from ragforge_tui.memory.recall.other_conversations import (
     Fetched,
-    Ranges,
     cosine,
     merged,
     summaries_of_others,
@@ -31,7 +30,7 @@ from ragforge_tui.memory.recall.scoring import RELEVANT, TAIL, relevance
 from ragforge_tui.memory.recall.summaries import RatedSummary, findings_of, summaries_of
 from ragforge_tui.memory.recall.terms import asked_words, content_words
 from ragforge_tui.settings.schema import MemorySettings
-from ragforge_tui.shared.errors import GraphError, NotFoundError, RagforgeError
+from ragforge_tui.shared.errors import GraphError, RagforgeError
 from ragforge_tui.shared.records import SimilarConversation, Summary, Turn
 
 log = logging.getLogger(__name__)
@@ -48,8 +47,6 @@ CONTEXT_SECONDS = 0.2
 """Most seconds a request's context waits for its vector and for other conversations: both together go unnoticed."""
 FEWEST_CHARS_PER_TOKEN = 3
 """A safe bound to show, without counting, that this conversation does not need all tokens."""
-FEWEST_ON_TOPIC = 3
-"""With fewer turns on a topic than this, a search limited to it is not limited."""
 
 
 class Recall:
@@ -165,7 +162,6 @@ class Recall:
         *,
         exclude: Collection[int] = (),
         max_tokens: int | None = None,
-        topic: str = "",
         own: bool = True,
         others: bool = True,
         summaries: bool = True,
@@ -182,7 +178,6 @@ class Recall:
         Args:
             exclude: Turns of this conversation that are sent anyway: they use no tokens here.
             max_tokens: Limit for the turns; `recall.max_tokens` unless given. Summaries have a limit of their own.
-            topic: Only turns whose summary has this topic, unless there are too few of them.
             own: Whether to search this conversation.
             others: Whether to search other conversations, as far as `recall.scope` allows.
             summaries: Whether to search summaries and their findings too.
@@ -197,10 +192,9 @@ class Recall:
         if not self._asked(query):
             return Recalled(reason=self.reason)
         question = await self._question(query, EMBED_SECONDS if seconds is None else seconds * EMBED_SHARE)
-        ranges = await self._on_topic(topic) if topic else None
         (fetched, foreign), mine = await asyncio.gather(
-            self._from_others(question, ranges, until, turns=others, summaries=summaries and others),
-            asyncio.to_thread(self._own, question, exclude, ranges) if own else _nothing(),
+            self._from_others(question, until, turns=others, summaries=summaries and others),
+            asyncio.to_thread(self._own, question, exclude) if own else _nothing(),
         )
 
         def work() -> Recalled:
@@ -261,7 +255,7 @@ class Recall:
         if not self._asked(query):
             return []
         question = await self._question(query, EMBED_SECONDS, follows=False)
-        return (await asyncio.to_thread(self._own, question, (), None))[:limit]
+        return (await asyncio.to_thread(self._own, question, ()))[:limit]
 
     async def most_similar(self, text: str, *, min_score: float) -> SimilarConversation | None:
         """Return the conversation whose summary is most similar to a text; None without one or without vectors."""
@@ -304,7 +298,7 @@ class Recall:
         return self.index.rarities(question.rarities) if self.index.turns >= FEWEST_TURNS else question.rarities
 
     async def _from_others(
-        self, question: Question, ranges: Ranges | None, until: float | None, *, turns: bool, summaries: bool
+        self, question: Question, until: float | None, *, turns: bool, summaries: bool
     ) -> tuple[list[Fetched], list[RatedSummary]]:
         """Return turns and summaries of other conversations; none if the graph fails or is late, which is logged."""
         if self._settings.recall.scope == "none" or not (turns or summaries):
@@ -316,7 +310,7 @@ class Recall:
                 store = await self._store()
                 where = await store.other_conversations.scope(self._sync.conversations, workspace)
                 fetched, foreign = await asyncio.gather(
-                    turns_of_others(store, question, settings, where, ranges) if turns else _nothing(),
+                    turns_of_others(store, question, settings, where) if turns else _nothing(),
                     summaries_of_others(store, question, where) if summaries else _nothing(),
                 )
         except (GraphError, TimeoutError) as error:
@@ -335,14 +329,10 @@ class Recall:
             return None
         return vectors[0] if vectors is not None and vectors.any() else None
 
-    def _own(self, question: Question, exclude: Collection[int], ranges: Ranges | None) -> list[Candidate]:
+    def _own(self, question: Question, exclude: Collection[int]) -> list[Candidate]:
         """Return the turns of this conversation best first; none if not one of them is relevant."""
-        only = None
-        if ranges is not None:
-            mine = [span for uuid in self._sync.conversations for span in ranges.get(uuid, ())]
-            only = {turn for first, last in mine for turn in range(first, last + 1)}
         ranked = self.index.rank(
-            question.text, question.vector, context=question.context, exclude=exclude, only=only, limit=CANDIDATES
+            question.text, question.vector, context=question.context, exclude=exclude, limit=CANDIDATES
         )
         matched = self.index.matched(self._rarities(question))
         similar = self._settings.recall.min_score
@@ -355,16 +345,6 @@ class Recall:
             relevant = relevance(shared, near, similar, in_context=bool(question.context))
             candidates.append(self._candidate(turn.turn_index, turn.score, relevant))
         return candidates if any(candidate.relevance >= RELEVANT for candidate in candidates) else []
-
-    async def _on_topic(self, topic: str) -> Ranges | None:
-        """Return the turns whose summaries have the topic, by conversation; None if they are too few."""
-        try:
-            store = await self._store()
-            ranges = await store.topics.turns(topic)
-        except NotFoundError:
-            return None
-        turns = sum(last - first + 1 for spans in ranges.values() for first, last in spans)
-        return ranges if turns >= FEWEST_ON_TOPIC else None
 
     def _candidate(self, turn_index: int, score: float, relevant: float) -> Candidate:
         date = self.index.timestamp(turn_index)

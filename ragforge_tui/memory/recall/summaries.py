@@ -83,7 +83,7 @@ def summaries_of(
     for one in rated:
         summary = one.summary
         facts = (finding.text for finding in summary.key_findings)
-        text = "\n".join((summary.conversation_summary, summary.actions_summary, *facts))
+        text = "\n".join((summary.conversation_summary, summary.actions_summary, *facts, *summary.files_mentioned))
         matched = terms.matched(rarities, text, language_of(text))
         score = scoring.relevance(matched, one.cosine, settings.min_score, in_context=in_context)
         if score >= RELEVANT and summary.uuid not in exclude:

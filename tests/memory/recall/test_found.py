@@ -153,6 +153,32 @@ async def test_facts_and_summaries_are_found(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
+    ("texts", "asked_for"),
+    [
+        (
+            {"key_findings": [Finding(text="the quokka was chosen as mascot", turns=[1], kind="decision")]},
+            "quokka mascot",
+        ),
+        ({"actions_summary": "Vaccinated the quokka."}, "vaccinated quokka"),
+        ({"files_mentioned": ["zoo/quokka.md"]}, "What about quokka.md?"),
+    ],
+)
+@pytest.mark.parametrize("vectors", [True, False])
+async def test_a_summary_elsewhere_is_found_by_words_that_its_prose_lacks(
+    store: Store, texts: dict[str, Any], asked_for: str, vectors: bool
+) -> None:
+    away = await talked(store, title="Away")
+    await store.summaries.store(summary(away, 1, 3, "They talked about this and that.", **texts))
+    here = await talked(store)
+    embedder = FakeEmbedder() if vectors else None
+    recall = recall_of(store, here, embedder, min_score=1.0)
+    await ready(recall)
+    found = await recall.recall(asked_for)
+    assert [one.summary.conversation_id for one in found.summaries] == [away.uuid]
+    assert (await recall.recall("platypus")).summaries == []
+
+
+@pytest.mark.parametrize(
     ("settings", "expected"),
     [
         ({"min_score": -1.0, "recency_boost": 0.0}, ["L3", "new", "old"]),

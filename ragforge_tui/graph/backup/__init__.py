@@ -1,0 +1,1 @@
+"""Backup of a whole graph in one file that either backend can be restored from."""
