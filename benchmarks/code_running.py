@@ -1,67 +1,84 @@
 """Cost of the code index while it runs: first indexing, second start, one changed file, and delays of the engine.
 
-    python -m benchmarks.code_running --source FOLDER [--graph embedded|neo4j] [--vectors]
+    python -m benchmarks.code_running --source FOLDER [--graph embedded|bolt://…] [--vectors]
 
 FOLDER is a project, such as an unpacked source distribution; it is copied, with a .git folder, so that it stays as it
 is. The index runs as in the engine, in a process that also measures how late its event loop is, as a running turn
-would be.
+would be, and how much processor time the process used between two looks: a bound for what it delays by itself, which
+does not depend on what else the machine does. At the end it measures what a turn asks of the index.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
+import logging
 import os
 import shutil
-import statistics
+import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import psutil
 
 from ragforge_tui.code.knowledge import CodeKnowledge
+from ragforge_tui.code.lookup import CodeLookup
+from ragforge_tui.code.worker_client import WorkerClient
 from ragforge_tui.graph import Graph, GraphTarget, Store, stop_server
 from ragforge_tui.llm.embeddings import LocalEmbedder
-from ragforge_tui.settings.schema import CodeSettings, Paths
+from ragforge_tui.memory.context.code import code_section
+from ragforge_tui.settings.schema import CodeSettings, Paths, RecallSettings
 from ragforge_tui.shared.events import CodeIndexChanged
 
 TICK = 0.01
+ASKED = 60
+CODE_TOKENS = 1_500
+QUESTIONS = (
+    "where is the session loaded from its cookie in the middleware",
+    "how does the query compiler quote the names of a table",
+    "which function renders the template of an error page",
+    "explain how a migration is applied to the database schema",
+    "why does `Form.full_clean` reject an empty value",
+    "how are the signals dispatched to their receivers",
+)
 
 
 class Delays:
-    """How late the event loop is, sampled every ten milliseconds, and the largest memory of this process."""
+    """How late the event loop is, sampled every ten milliseconds, and the largest memory of the processes."""
 
     def __init__(self) -> None:
         self._late: list[float] = []
-        self.rss = 0
-        self.worker_rss = 0
+        self._busy: list[float] = []
+        self.memory = {"engine": 0, "worker": 0, "server": 0}
 
-    async def watch(self, worker: Any) -> None:
+    async def watch(self, worker: WorkerClient, server: int) -> None:
         """Sample until cancelled."""
-        own = psutil.Process()
-        count = 0
-        while True:
-            started = time.perf_counter()
+        for count in itertools.count():
+            started, used = time.perf_counter(), time.process_time()
             await asyncio.sleep(TICK)
             self._late.append(max(time.perf_counter() - started - TICK, 0.0))
-            count += 1
+            self._busy.append(time.process_time() - used)
             if count % 50 == 0:
-                self.rss = max(self.rss, own.memory_info().rss)
-                try:
-                    self.worker_rss = max(
-                        self.worker_rss, psutil.Process(worker.pid).memory_info().rss if worker.pid else 0
-                    )
-                except psutil.Error:
-                    continue
+                for name, pid in (("engine", os.getpid()), ("worker", worker.pid), ("server", server)):
+                    with suppress(psutil.Error):
+                        self.memory[name] = max(self.memory[name], psutil.Process(pid).memory_info().rss if pid else 0)
 
-    def take(self) -> tuple[float, float, float]:
-        """Return median, 99th percentile and maximum in milliseconds, and start again."""
-        late, self._late = sorted(self._late) or [0.0], []
-        return tuple(1000 * value for value in (statistics.median(late), late[int(0.99 * (len(late) - 1))], late[-1]))  # type: ignore[return-value]
+    def take(self) -> dict[str, float]:
+        """Return median, 99th percentile and maximum of both in milliseconds, and start again."""
+        figures = _spread("delay", self._late) | _spread("busy", self._busy)
+        self._late, self._busy = [], []
+        return figures
+
+
+def _spread(name: str, seconds: list[float]) -> dict[str, float]:
+    ordered = sorted(seconds) or [0.0]
+    at = {"p50": len(ordered) // 2, "p95": int(0.95 * (len(ordered) - 1)), "p99": int(0.99 * (len(ordered) - 1))}
+    return {f"{name}_{each}_ms": 1000 * ordered[place] for each, place in {**at, "max": -1}.items()}
 
 
 class Phases:
@@ -72,7 +89,9 @@ class Phases:
         self.at: dict[str, float] = {}
 
     def __call__(self, state: CodeIndexChanged) -> None:
-        self.at.setdefault(state.phase, time.monotonic() - self.started)
+        if state.phase not in self.at:
+            self.at[state.phase] = time.monotonic() - self.started
+            print(f"  {self.at[state.phase]:8.1f} s {state.phase}", file=sys.stderr, flush=True)
 
 
 @asynccontextmanager
@@ -102,21 +121,27 @@ async def index(
         await code.close()
 
 
-async def measure(store: Store, folder: Path, locks: Path, *, vectors: bool, delays: Delays) -> dict[str, float]:
+async def measure(
+    store: Store, folder: Path, locks: Path, *, vectors: bool, delays: Delays, server: int
+) -> dict[str, float]:
     """Return the figures of a first and a second start, and of one changed file.
 
     Seconds of processor time hardly depend on what else the machine does; the others do.
     """
     figures: dict[str, float] = {}
-    server = (await store.graph.info()).get("pid", 0)
+    server = server or (await store.graph.info()).get("pid", 0)
     before = {"engine": _cpu(os.getpid()), "server": _cpu(server)}
     async with index(store, folder, locks, vectors=vectors) as (code, phases):
-        watching = asyncio.create_task(delays.watch(code._worker))
+        watching = asyncio.create_task(delays.watch(code._worker, server))
         await code.wait_indexed()
-        figures["first_total_s"] = time.monotonic() - phases.started
         figures["first_words_s"] = phases.at["linking"]
-        figures["first_references_s"] = phases.at.get("embedding", figures["first_total_s"])
-        figures["median_delay_ms"], figures["p99_delay_ms"], figures["max_delay_ms"] = delays.take()
+        figures["first_references_s"] = time.monotonic() - phases.started
+        figures |= delays.take()
+        if vectors:
+            assert code._embedding is not None
+            await asyncio.wait([code._embedding])
+            figures["first_vectors_s"] = time.monotonic() - phases.started
+            figures |= {f"vectors_{name}": value for name, value in delays.take().items()}
         for name in ("files", "scopes", "references", "unresolved", "vectors"):
             figures[name] = getattr(code.state, name)
         figures["worker_cpu_s"] = _cpu(code._worker.pid)
@@ -124,14 +149,54 @@ async def measure(store: Store, folder: Path, locks: Path, *, vectors: bool, del
         figures["server_cpu_s"] = _cpu(server) - before["server"]
         watching.cancel()
     async with index(store, folder, locks, vectors=vectors) as (code, phases):
+        used = {"engine": _cpu(os.getpid()), "server": _cpu(server)}
         await code.wait_indexed()
         figures["second_start_s"] = time.monotonic() - phases.started
+        for name, pid in (("engine", os.getpid()), ("server", server)):
+            figures[f"second_start_{name}_cpu_s"] = _cpu(pid) - used[name]
         await asyncio.sleep(5)
-        _change_one(folder)
-        figures["changed_file_s"] = await _found_after(store, str(folder))
-        await asyncio.sleep(2)
-    figures["engine_mb"], figures["worker_mb"] = delays.rss / 1e6, delays.worker_rss / 1e6
-    figures["cpus"] = os.cpu_count() or 1
+        for name in ("changed_file_s", "changed_again_s"):
+            _change_one(folder, name)
+            figures[name] = await _found_after(store, str(folder), name)
+            await asyncio.sleep(5)
+        figures |= await asked(store, str(folder), LocalEmbedder() if vectors else None)
+    figures |= {f"{name}_mb": value / 1e6 for name, value in delays.memory.items()}
+    figures["cpus"], figures["load"] = os.cpu_count() or 1, os.getloadavg()[0]
+    return figures
+
+
+async def asked(store: Store, workspace: str, embedder: LocalEmbedder | None) -> dict[str, float]:
+    """Return how long the code of a request and brain_search take, and how often the code came too late."""
+
+    async def opened() -> Store:
+        return store
+
+    # Each answer that comes too late is counted.
+    logging.disable(logging.WARNING)
+    found = CodeLookup(Path(workspace), opened, embedder, RecallSettings(), is_ready=lambda: True)
+    started = time.perf_counter()
+    if embedder is not None:
+        await store.code.search.vectors.load(workspace)
+    figures = {"vectors_read_s": time.perf_counter() - started}
+    times: dict[str, list[float]] = {"context": [], "brain": []}
+    late, used = Counter[str](), time.process_time()
+    for number in range(ASKED):
+        question = QUESTIONS[number % len(QUESTIONS)]
+        started = time.perf_counter()
+        answer = await found.for_context(question)
+        section = await asyncio.to_thread(code_section, answer.scopes, CODE_TOKENS, [])
+        times["context"].append(time.perf_counter() - started)
+        late[answer.missing] += 1
+        figures["context_scopes"] = figures.get("context_scopes", 0.0) + len(section.items) / ASKED
+    figures["context_engine_cpu_ms"] = 1000 * (time.process_time() - used) / ASKED
+    for number in range(ASKED):
+        started = time.perf_counter()
+        await found.brain_search(QUESTIONS[number % len(QUESTIONS)])
+        times["brain"].append(time.perf_counter() - started)
+    for name, seconds in times.items():
+        figures |= _spread(name, seconds)
+    figures["late_percent"] = 100 * sum(count for text, count in late.items() if "not searched" in text) / ASKED
+    figures["words_only_percent"] = 100 * sum(count for text, count in late.items() if "words only" in text) / ASKED
     return figures
 
 
@@ -141,7 +206,7 @@ def _cpu(pid: int) -> float:
     return times.user + times.system if times else 0.0
 
 
-def _copied(source: str) -> tuple[Path, Path]:
+def copied(source: str) -> tuple[Path, Path]:
     """Return a new folder, and the copy of the project in it."""
     home = Path(tempfile.mkdtemp(prefix="code-running-"))
     folder = home / "workspace"
@@ -151,16 +216,16 @@ def _copied(source: str) -> tuple[Path, Path]:
     return home, folder
 
 
-def _change_one(folder: Path) -> None:
-    changed = next(path for path in sorted(folder.rglob("*.py")) if path.stat().st_size > 2_000)
-    changed.write_text(changed.read_text() + "\n\ndef benchmark_probe():\n    return 1\n")
+def _change_one(folder: Path, name: str) -> None:
+    changed = next(path for path in sorted(folder.rglob("*.py")) if 2_000 < path.stat().st_size < 100_000)
+    changed.write_text(changed.read_text() + f"\n\ndef {name}():\n    return 1\n")
 
 
-async def _found_after(store: Store, workspace: str) -> float:
+async def _found_after(store: Store, workspace: str, name: str) -> float:
     """Return the seconds until the changed file's new function is found."""
     started = time.monotonic()
     for _ in range(2_400):
-        if await store.code.by_name(workspace, "benchmark_probe"):
+        if await store.code.by_name(workspace, name):
             break
         await asyncio.sleep(0.05)
     return time.monotonic() - started
@@ -168,7 +233,7 @@ async def _found_after(store: Store, workspace: str) -> float:
 
 async def main(arguments: argparse.Namespace) -> None:
     """Measure and print."""
-    home, folder = _copied(arguments.source)
+    home, folder = copied(arguments.source)
     paths = Paths(config=str(home / "config"), data=str(home / "data"), state=str(home / "state"))
     target = (
         GraphTarget(uri=arguments.graph, username="neo4j", password=os.environ.get("NEO4J_PASSWORD", ""), adopt=True)
@@ -179,7 +244,12 @@ async def main(arguments: argparse.Namespace) -> None:
     try:
         before = (await graph.info()).get("size_bytes", 0)
         figures = await measure(
-            Store(graph), folder, Path(paths.state, "code"), vectors=arguments.vectors, delays=Delays()
+            Store(graph),
+            folder,
+            Path(paths.state, "code"),
+            vectors=arguments.vectors,
+            delays=Delays(),
+            server=arguments.server_pid,
         )
         figures["graph_mb"] = ((await graph.info()).get("size_bytes", 0) - before) / 1e6
     finally:
@@ -197,4 +267,5 @@ if __name__ == "__main__":
     parser.add_argument("--source", required=True)
     parser.add_argument("--graph", default="embedded", help="embedded, or the bolt:// address of a Neo4j")
     parser.add_argument("--vectors", action="store_true", help="make vectors with the local model too")
+    parser.add_argument("--server-pid", type=int, default=0, help="process of that Neo4j, if it runs on this machine")
     asyncio.run(main(parser.parse_args()))

@@ -231,6 +231,7 @@ async def indexed(store: Store, workspace: str, embedder: KeptVectors | None) ->
     )
     try:
         await indexer.run()
+        await indexer.embed()
     finally:
         await worker.close()
     scopes: list[Scope] = []

@@ -14,6 +14,7 @@ import pytest
 from ragforge_tui.conversation import memory
 from ragforge_tui.graph import Graph, GraphTarget, stop_server
 from ragforge_tui.graph.embedded.attach import ServerHold
+from ragforge_tui.graph.store import code_vectors
 from ragforge_tui.memory.recall import recall
 from ragforge_tui.settings.schema import Loaded, Paths
 from ragforge_tui.shared import tool_calls
@@ -164,6 +165,7 @@ def loaded(
     # What recall finds within 300 ms says something of the machine; tests of that limit set it themselves.
     monkeypatch.setattr(memory, "LOAD_SECONDS", 30.0)
     monkeypatch.setattr(recall, "CONTEXT_SECONDS", 30.0)
+    monkeypatch.setattr(code_vectors, "PATIENCE", 30.0)
     settings = settings_for(graph_target, api_base=server.base_url)
     # A journal that one test leaves must not be written into another's graph.
     paths = msgspec.structs.replace(graph_paths, state=str(tmp_path / "state"))

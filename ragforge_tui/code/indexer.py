@@ -1,8 +1,9 @@
 """The index of a workspace's code: brings the graph to the state of the files, in runs that can be interrupted.
 
 A run looks at all files or at some that changed, parses those with another size, time or content than stored, then
-resolves references, then makes vectors. Each file is complete with its digest, and references and vectors are noted at
-the file they belong to, so that the next run continues where a killed one ended. An unchanged file costs no statement.
+resolves references. Vectors take much longer, so they are made afterwards, a few files at a time, and pause during the
+next run. Each file is complete with its digest, and references and vectors are noted at the file they belong to, so
+that the next run continues where a killed one ended. An unchanged file costs no statement.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from pathlib import PurePosixPath
 
+import numpy as np
+
 from ragforge_tui.code.files import FileLimits, Found, FoundFile
-from ragforge_tui.code.worker import Link, Look, Parse, Parsed, Remember, Resolve, Resolved
+from ragforge_tui.code.worker import Embed, Link, Look, Parse, Parsed, Remember, Resolve, Resolved
 from ragforge_tui.code.worker_client import WorkerClient, WorkerGoneError
 from ragforge_tui.graph import Store
-from ragforge_tui.llm.embeddings import Embedder
+from ragforge_tui.llm.embeddings import Embedder, LocalEmbedder, Vectors
 from ragforge_tui.shared.code_records import CodeTotals, IndexedFile, Scope
 from ragforge_tui.shared.code_words import identifier_words
 from ragforge_tui.shared.errors import ModelError
@@ -28,13 +31,15 @@ log = logging.getLogger(__name__)
 
 VERSION = 1
 """Of what is stored of a file: raised with each change of the parser that stored files should have."""
-BATCH_FILES = 30
-BATCH_BYTES = 300_000
-RESOLVED_AT_ONCE = 200
+BATCH_FILES = 12
+BATCH_BYTES = 120_000
+RESOLVED_AT_ONCE = 50
+"""Files between two looks at whether a turn runs; a statement that was sent delays those of the turn."""
 REMEMBERED_AT_ONCE = 500
 EMBEDDED_AT_ONCE = 16
 """Texts embedded between two looks at whether a turn runs."""
-EMBEDDED_FILES = 10
+EMBEDDED_FILES = 5
+"""Files whose missing vectors are read at once."""
 EMBEDDED_CHARS = 300
 TURN_SHARE = 4
 """While a turn runs, the index pauses this many times as long as it works."""
@@ -79,6 +84,9 @@ class Indexer:
         self._known: dict[str, IndexedFile] | None = None
         self._remembered: set[str] = set()
         self._generation = 0
+        self._idle = asyncio.Event()
+        """Set while there is no run; vectors wait for it."""
+        self._idle.set()
         self._everything = True
         """Whether the references of all files have to be resolved in this run."""
         self.totals = CodeTotals(workspace=workspace)
@@ -94,6 +102,13 @@ class Indexer:
             GraphError: The graph failed; the next run continues.
             WorkerGoneError: The process that parses cannot be started.
         """
+        self._idle.clear()
+        try:
+            return await self._run(paths)
+        finally:
+            self._idle.set()
+
+    async def _run(self, paths: Collection[str] | None) -> bool:
         store = await self._store()
         known = await self._stored_files(store)
         self._report("looking", 0, 0)
@@ -121,8 +136,6 @@ class Indexer:
         if paths is None:
             self.totals.left_out, self.totals.problem = self._left_out(found), found.problem
         if altered or paths is None:
-            await self._store_totals(store, complete=True)
-        if await self._embed(store):
             await self._store_totals(store, complete=True)
         return altered
 
@@ -284,46 +297,66 @@ class Indexer:
 
     # --- vectors ---------------------------------------------------------------------------------------------------
 
-    async def _embed(self, store: Store) -> bool:
-        """Make the vectors that are missing and return whether any were; without a model, search has words only."""
-        assert self._known is not None
-        embedder = self._embedder
+    async def embed(self) -> None:
+        """Make the vectors that are missing; without a model, search has words only. A run can start meanwhile.
+
+        Raises:
+            GraphError: The graph failed; the next call continues.
+            WorkerGoneError: The process that runs the local model cannot be started.
+        """
+        store, embedder = await self._store(), self._embedder
         if embedder is None:
-            return False
+            return
         model, dimension = await store.vectors.claim_model(embedder.name, embedder.dimension)
         if (model, dimension) != (embedder.name, embedder.dimension):
-            return False
-        files = [file for file in self._known.values() if file.defines and file.embedded != model]
-        stored = False
+            return
+        done = 0
         try:
-            for start in range(0, len(files), EMBEDDED_FILES):
-                self._report("embedding", start, len(files))
-                page = files[start : start + EMBEDDED_FILES]
+            while missing := self._without_vectors(model):
+                self._report("embedding", done, done + len(missing))
+                page = missing[:EMBEDDED_FILES]
                 if not await self._embed_files(store, embedder, page):
                     break
-                stored = True
+                done += len(page)
         except ModelError as error:
             log.warning("code is searched by words only: %s", error)
         finally:
-            if stored:
+            if done:
                 await store.code.search.vectors.changed(self._workspace)
-        return stored
+                await self._store_totals(store, complete=self.totals.complete)
+
+    def _without_vectors(self, model: str) -> list[IndexedFile]:
+        known = self._known or {}
+        return [file for file in known.values() if file.defines and file.embedded != model]
 
     async def _embed_files(self, store: Store, embedder: Embedder, files: Sequence[IndexedFile]) -> bool:
-        vectors = store.code.search.vectors
+        assert self._known is not None
+        known, vectors = self._known, store.code.search.vectors
         missing = await vectors.missing(self._workspace, embedder.name, [file.path for file in files])
         for start in range(0, len(missing), EMBEDDED_AT_ONCE):
+            await self._idle.wait()
             started = time.monotonic()
             batch = missing[start : start + EMBEDDED_AT_ONCE]
-            made = await embedder.embed([embedded_text(scope) for scope in batch])
+            made = await self._vectors(embedder, [embedded_text(scope) for scope in batch])
             if not await vectors.store(self._workspace, embedder.name, list(zip(batch, made, strict=True))):
                 return False
             await self._give_way(started)
-        for file in files:
+        await self._idle.wait()
+        # A file that changed meanwhile has another record, whose vectors are made next.
+        same = [file for file in files if known.get(file.path) is file]
+        for file in same:
             file.embedded = embedder.name
-        await store.code.touch_files(self._workspace, files)
+        await store.code.touch_files(self._workspace, same)
         self._count()
         return True
+
+    async def _vectors(self, embedder: Embedder, texts: list[str]) -> Vectors:
+        """Return the vectors of texts; the local model runs in the process that parses, where it delays nothing."""
+        if not isinstance(embedder, LocalEmbedder):
+            return await embedder.embed(texts)
+        await self._meet_process()
+        made = await self._worker.ask(Embed(texts), bytes)
+        return np.frombuffer(made, np.float32).reshape(len(texts), embedder.dimension)
 
     async def _store_totals(self, store: Store, *, complete: bool) -> None:
         self._count()

@@ -85,6 +85,7 @@ class CodeKnowledge:
             report=self._report,
         )
         self._task: asyncio.Task[None] | None = None
+        self._embedding: asyncio.Task[None] | None = None
         self._indexed = asyncio.Event()
         self._read = asyncio.Event()
         """Set once it is known what the graph holds of the workspace."""
@@ -112,9 +113,10 @@ class CodeKnowledge:
 
     async def close(self) -> None:
         """Stop; the next start continues."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        tasks = [task for task in (self._task, self._embedding) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         await self._worker.close()
 
     async def wait_read(self) -> None:
@@ -144,6 +146,7 @@ class CodeKnowledge:
             await asyncio.sleep(FOLLOW_SECONDS)
         try:
             await self._run_once(None)
+            await self._embed()
         except (WorkerGoneError, OSError) as error:
             raise RagforgeError(f"The code could not be indexed: {error}.", todo="The log has the details.") from error
         finally:
@@ -184,8 +187,14 @@ class CodeKnowledge:
             self._indexer.forget_known()
             await self._run_once(None)
             if keep and self._settings.watch:
+                self._embed_soon()
                 await self._watch()
+            else:
+                await self._embed()
         finally:
+            if self._embedding is not None:
+                self._embedding.cancel()
+                await asyncio.gather(self._embedding, return_exceptions=True)
             lock.release()
 
     async def _watch(self) -> None:
@@ -195,6 +204,7 @@ class CodeKnowledge:
             try:
                 async for paths in watcher.changes():
                     await self._run_once(paths)
+                    self._embed_soon()
                     if paths is None and set(self._indexer.folders) != set(watcher.folders):
                         break
             except OSError as error:
@@ -208,11 +218,30 @@ class CodeKnowledge:
         while True:
             await asyncio.sleep(RESCAN_SECONDS)
             await self._run_once(None)
+            self._embed_soon()
 
     async def _run_once(self, paths: Collection[str] | None) -> None:
         await self._indexer.run(paths)
         self._set("ready", problem=self._indexer.totals.problem)
         self._indexed.set()
+
+    async def _embed(self) -> None:
+        await self._indexer.embed()
+        if self.state.phase == "embedding":
+            self._set("ready", problem=self._indexer.totals.problem)
+
+    def _embed_soon(self) -> None:
+        """Make missing vectors in the background, unless that is in progress, which takes new files along."""
+
+        async def embed() -> None:
+            try:
+                await self._embed()
+            except (GraphError, WorkerGoneError, OSError) as error:
+                # The next run makes them.
+                log.warning("vectors of code were not made: %s", error)
+
+        if self._embedding is None or self._embedding.done():
+            self._embedding = asyncio.create_task(embed(), name="code-vectors")
 
     async def _follow(self) -> None:
         """Show what the process that holds the lock stored."""

@@ -22,7 +22,7 @@ from ragforge_tui.code.relevance import can_matter, relevant
 from ragforge_tui.graph import Store
 from ragforge_tui.llm.embeddings import Embedder
 from ragforge_tui.settings.schema import RecallSettings
-from ragforge_tui.shared.code_records import BrainHit, Reference, Scope, ScopeKind, UnresolvedName
+from ragforge_tui.shared.code_records import BrainHit, FoundCode, Reference, Scope, ScopeKind, UnresolvedName
 from ragforge_tui.shared.code_views import ScopeCode, ScopeLink, ScopeView, TouchedScope
 from ragforge_tui.shared.errors import ModelError, NotFoundError, RagforgeError
 
@@ -92,21 +92,44 @@ class CodeLookup:
         scopes = [hit.scope for hit in hits if not below or f"{hit.scope.file}/".startswith(f"{below}/")]
         return scopes[:limit]
 
-    async def for_context(self, message: str) -> list[Scope]:
-        """Return the scopes that matter for a message, best first; none if that takes longer than a request waits."""
-        if not self.ready or not await asyncio.to_thread(can_matter, message):
-            return []
+    async def for_context(self, message: str) -> FoundCode:
+        """Return the scopes that matter for a message; what takes longer than a request waits is told as missing."""
         try:
             async with asyncio.timeout(CONTEXT_SECONDS):
-                store = await self._store()
-                hits = await search.search(store, self._workspace, message, self._embed_soon, limit=CONTEXT_HITS)
-            return await asyncio.to_thread(relevant, message, hits)
-        except (RagforgeError, TimeoutError) as error:
-            log.warning("no code in the context: %s", error or "it took too long")
+                return await self._for_context(message)
+        except TimeoutError:
+            missing = f"Code was not searched: that took longer than {CONTEXT_SECONDS * 1000:.0f} ms."
+        except RagforgeError as error:
+            missing = f"Code was not searched: {str(error).rstrip('.')}."
         except Exception:
             # A turn without code is better than a failed turn.
             log.exception("no code in the context")
-        return []
+            missing = "Code was not searched: the search failed."
+        log.warning(missing)
+        return FoundCode(missing=missing)
+
+    async def _for_context(self, message: str) -> FoundCode:
+        if not self.ready or not await asyncio.to_thread(can_matter, message):
+            return FoundCode()
+        missing = ""
+
+        async def soon(text: str) -> Vector | None:
+            """Return the vector of the message if all vectors are there in time; words alone find what it names."""
+            nonlocal missing
+            if self._embedder is None:
+                return None
+            try:
+                async with asyncio.timeout(CONTEXT_SECONDS * EMBED_SHARE):
+                    vector, _ = await asyncio.gather(self._embed(text), vectors.load(self._workspace))
+                return vector
+            except TimeoutError:
+                missing = "Code was searched by words only: vectors came too late."
+                return None
+
+        store = await self._store()
+        vectors = store.code.search.vectors
+        hits = await search.search(store, self._workspace, message, soon, limit=CONTEXT_HITS)
+        return FoundCode(scopes=await asyncio.to_thread(relevant, message, hits), missing=missing)
 
     async def brain_search(self, query: str, *, limit: int = 10) -> list[BrainHit]:
         """Return hits in code, files, turns, summaries and topics, best first."""
@@ -121,14 +144,6 @@ class CodeLookup:
             log.info("only words are searched: %s", error)
             return None
         return vector
-
-    async def _embed_soon(self, text: str) -> Vector | None:
-        """Return the vector of a message if it is there in time; words alone find what it names."""
-        try:
-            async with asyncio.timeout(CONTEXT_SECONDS * EMBED_SHARE):
-                return await self._embed(text)
-        except TimeoutError:
-            return None
 
     # --- naming ------------------------------------------------------------------------------------------------------
 

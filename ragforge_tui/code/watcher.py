@@ -40,7 +40,7 @@ class Watcher:
             OSError: The folders cannot be watched.
         """
         # Folders that vanished since they were listed cannot be watched; the first look notices that.
-        folders = [folder for name in self.folders if (folder := self._root / name).is_dir()]
+        folders = await asyncio.to_thread(self._existing)
         watched = awatch(
             *folders,
             watch_filter=None,
@@ -64,6 +64,9 @@ class Watcher:
                     yield self._paths(found)
         except RuntimeError as error:
             raise OSError(f"the workspace cannot be watched: {error}") from error
+
+    def _existing(self) -> list[Path]:
+        return [folder for name in self.folders if (folder := self._root / name).is_dir()]
 
     async def close(self) -> None:
         """Stop watching."""

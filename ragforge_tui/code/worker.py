@@ -1,4 +1,4 @@
-"""Process that looks for files, parses them and resolves their references, for `worker_client.py`.
+"""Process that looks for files, parses them, resolves references and makes vectors, for `worker_client.py`.
 
 It is separate because this is CPU work in Python: in the engine's process it would delay a running turn. It has the
 lowest priority, no access to the graph, and ends when its input does, so also when the engine is killed. Both pipes
@@ -11,13 +11,16 @@ import contextlib
 import hashlib
 import os
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import msgspec
 
 from ragforge_tui.code.files import FileLimits, find_files, look_at, read_file
 from ragforge_tui.shared.code_records import IndexedFile, Reference, UnresolvedName
 from ragforge_tui.shared.code_words import masked, search_text
+
+if TYPE_CHECKING:
+    from ragforge_tui.llm.embeddings import LocalEmbedder
 
 NICENESS = 15
 NOT_TEXT = "not text"
@@ -83,7 +86,13 @@ class Resolved(msgspec.Struct):
     files: dict[str, FileNames]
 
 
-Request = Look | Parse | Remember | Link | Resolve
+class Embed(msgspec.Struct, tag=True):
+    """Request for the vectors of texts by the local model; the answer has them as 32-bit numbers, row by row."""
+
+    texts: list[str]
+
+
+Request = Look | Parse | Remember | Link | Resolve | Embed
 
 
 def main() -> None:
@@ -122,6 +131,7 @@ class _Files:
         self._parser = parser
         self._make_resolver = resolver.Resolver
         self._resolver: resolver.Resolver | None = None
+        self._embedder: LocalEmbedder | None = None
         self._stored: dict[str, parsed.ParsedFile] = {}
         self._new: dict[str, parsed.ParsedFile | None] = {}
 
@@ -139,6 +149,8 @@ class _Files:
                 return self._link(request)
             case Resolve():
                 return Resolved({path: self._names(path) for path in request.paths})
+            case Embed():
+                return self._embed(request.texts)
 
     def _is_known(self, path: str) -> bool:
         return self._languages.code_language(path) is not None or bool(self._languages.text_language(path))
@@ -176,6 +188,13 @@ class _Files:
         affected = self._resolver.update(self._new | dict.fromkeys(request.forget))
         self._stored, self._new = {}, {}
         return sorted(affected)
+
+    def _embed(self, texts: list[str]) -> bytes:
+        if self._embedder is None:
+            from ragforge_tui.llm.embeddings import LocalEmbedder
+
+            self._embedder = LocalEmbedder()
+        return self._embedder.encode(texts).tobytes()
 
     def _names(self, path: str) -> FileNames:
         assert self._resolver is not None

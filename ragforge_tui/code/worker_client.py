@@ -112,8 +112,10 @@ class WorkerClient:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             cwd=os.sep,
-            # Without the providers' keys: the process reads foreign files.
-            env={name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ},
+            # Without the providers' keys: the process reads foreign files. One thread for products of matrices, because
+            # those of OpenBLAS wait for each other busily: ten times the processor time for each vector.
+            env={name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+            | {"OPENBLAS_NUM_THREADS": "1"},
             start_new_session=True,
         )
 

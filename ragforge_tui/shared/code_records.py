@@ -86,6 +86,17 @@ class ScopeHit(msgspec.Struct, kw_only=True):
     meaning: float | None = None
 
 
+class FoundCode(msgspec.Struct, kw_only=True, frozen=True):
+    """Scopes that matter for a message, best first.
+
+    Attributes:
+        missing: Sentence on what was not searched, because it failed or took too long; empty if all was.
+    """
+
+    scopes: list[Scope] = []
+    missing: str = ""
+
+
 class ScopeTalk(msgspec.Struct, kw_only=True, frozen=True):
     """Turn in which a scope was read, changed or named."""
 

@@ -459,6 +459,7 @@ class ContextRecord(msgspec.Struct, kw_only=True):
         digest: SHA-256 of the parts as sent, as hexadecimal digits.
         whole: Whether all earlier turns of the conversation were sent unchanged.
         verified: Whether the texts looked up again have the digest of those sent.
+        missing: What was searched too slowly or not at all, so that it is not in the request; a sentence each.
         version: Version of the memory block's form.
     """
 
@@ -471,6 +472,7 @@ class ContextRecord(msgspec.Struct, kw_only=True):
     tokens: int = 0
     digest: str = ""
     verified: bool = True
+    missing: list[str] = []
     version: int = 1
     created_at: datetime
     sections: list[ContextSection] = []

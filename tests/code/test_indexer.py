@@ -15,9 +15,11 @@ import pytest
 from ragforge_tui.code import files, indexer
 from ragforge_tui.code.files import FileLimits
 from ragforge_tui.code.indexer import Indexer
+from ragforge_tui.code.worker import Embed
 from ragforge_tui.code.worker_client import WorkerClient, WorkerGoneError
 from ragforge_tui.graph import Graph, Store
 from ragforge_tui.graph.schema.migrate import record_embedding
+from ragforge_tui.llm.embeddings import LocalEmbedder
 from tests.support.sizes import DIMENSION
 
 MAIN = """import helper
@@ -327,7 +329,10 @@ async def test_vectors_are_made_once_for_what_they_are_made_of(make: Make, graph
     index, embedder = make(), Lengths()
     await record_embedding(graph, "", DIMENSION)
     try:
-        await index.another(embedder).run()
+        first = index.another(embedder)
+        await first.run()
+        assert embedder.texts == []
+        await first.embed()
         (stored,) = await index.store.code.totals(index.workspace)
         assert stored.vectors == stored.scopes == len(embedder.texts)
         assert any("Say hello." in text for text in embedder.texts)
@@ -335,10 +340,26 @@ async def test_vectors_are_made_once_for_what_they_are_made_of(make: Make, graph
         assert len(hits) == stored.scopes
         embedder.texts.clear()
         (folder / "helper.py").write_text(HELPER.replace("text.upper()", "text.lower()"))
-        await index.another(embedder).run()
+        again = index.another(embedder)
+        await again.run()
+        await again.embed()
         assert embedder.texts == []
+        (stored,) = await index.store.code.totals(index.workspace)
+        assert (stored.complete, stored.vectors) == (True, stored.scopes)
     finally:
         await record_embedding(graph, "", DIMENSION)
+
+
+async def test_the_local_model_runs_in_the_process_that_parses() -> None:
+    texts = ["def greet(name): say hello", ""]
+    worker = WorkerClient()
+    try:
+        await worker.ensure()
+        made = np.frombuffer(await worker.ask(Embed(texts), bytes), np.float32)
+    finally:
+        await worker.close()
+    expected = await LocalEmbedder().embed(texts)
+    assert made.reshape(expected.shape) == pytest.approx(expected, abs=1e-6)
 
 
 async def test_too_many_files_are_told(make: Make, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,9 +18,12 @@ from ragforge_tui.code import knowledge, watcher
 from ragforge_tui.code.knowledge import CodeKnowledge
 from ragforge_tui.conversation.agent import ConversationAgent
 from ragforge_tui.graph import Graph, GraphTarget, Store
+from ragforge_tui.graph.schema.migrate import record_embedding
 from ragforge_tui.settings.schema import CodeSettings, Loaded, Paths
 from ragforge_tui.shared.code_records import CodeTotals
 from ragforge_tui.shared.events import CodeIndexChanged
+from tests.support.fake_embedder import FakeEmbedder
+from tests.support.sizes import DIMENSION
 
 SOURCE = "def greet(name):\n    return name\n"
 
@@ -52,7 +55,9 @@ async def make(store: Store, folder: Path, tmp_path: Path, monkeypatch: pytest.M
     async def opened() -> Store:
         return store
 
-    def code(states: list[CodeIndexChanged] | None = None, **settings: Any) -> CodeKnowledge:
+    def code(
+        states: list[CodeIndexChanged] | None = None, embedder: FakeEmbedder | None = None, **settings: Any
+    ) -> CodeKnowledge:
         made.append(
             CodeKnowledge(
                 folder,
@@ -60,7 +65,7 @@ async def make(store: Store, folder: Path, tmp_path: Path, monkeypatch: pytest.M
                 ignore=[],
                 locks=tmp_path / "locks",
                 store=opened,
-                embedder=None,
+                embedder=embedder,
                 is_busy=lambda: False,
                 on_change=(states if states is not None else []).append,
             )
@@ -111,6 +116,28 @@ async def test_changes_are_noticed_while_it_runs(make: Make, store: Store, folde
         return list(await store.code.files(str(folder))) == ["main.py"]
 
     await until(is_gone)
+
+
+async def test_changes_are_noticed_while_vectors_are_made(make: Make, store: Store, folder: Path) -> None:
+    states: list[CodeIndexChanged] = []
+    embedder = FakeEmbedder()
+    embedder.stuck_after = 0
+    await record_embedding(store.graph, "", DIMENSION)
+    try:
+        code = make(states, embedder)
+        code.start(keep=True)
+        await code.wait_indexed()
+        (folder / "main.py").write_text(SOURCE.replace("greet", "welcome"))
+
+        async def is_there() -> bool:
+            return bool(await store.code.by_name(str(folder), "welcome"))
+
+        await until(is_there)
+        assert "embedding" in [state.phase for state in states]
+        assert (code.state.files, code.state.vectors) == (1, 0)
+    finally:
+        await code.close()
+        await record_embedding(store.graph, "", DIMENSION)
 
 
 async def test_a_folder_that_cannot_be_watched_is_read_now_and_then(

@@ -9,6 +9,7 @@ import pytest
 from ragforge_tui.code import linker, lookup
 from ragforge_tui.conversation import Conversation, ConversationAgent
 from ragforge_tui.engine.in_process import InProcessEngine
+from ragforge_tui.export.context import context_text
 from ragforge_tui.memory.context import BuiltContext
 from ragforge_tui.memory.context.sections import CLOSING, CODE_SECTION, OPENING
 from ragforge_tui.settings.schema import Loaded
@@ -18,6 +19,7 @@ from ragforge_tui.shared.requests.code import FetchScope, FindScopes, IndexCode,
 from ragforge_tui.shared.requests.memory import FetchSent
 from ragforge_tui.shared.requests.turns import OpenConversation
 from tests.support.agents import with_code
+from tests.support.fake_embedder import FakeEmbedder
 from tests.support.openai_server import OpenAIServer
 
 SESSION = '''"""Sessions with the server."""
@@ -116,6 +118,42 @@ async def test_the_request_holds_the_code_that_the_message_names(indexed: Loaded
         await talk(conversation, server, "thanks, that is all")
         assert CODE_SECTION not in [section.name for section in (await conversation.build_context("go on")).sections]
         assert block(server) == ""
+
+
+async def test_code_that_comes_too_late_is_told_with_what_was_sent(
+    indexed: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = InProcessEngine(indexed)
+    try:
+        await engine.request(IndexCode())
+        conversation = await engine.agent.create_conversation()
+        monkeypatch.setattr(lookup, "CONTEXT_SECONDS", 0.0)
+        await talk(conversation, server, DISCUSSED)
+        sent = await engine.request(FetchSent(conversation_id=conversation.record.uuid, turn_index=1))
+        assert sent.record.missing == ["Code was not searched: that took longer than 0 ms."]
+        assert (sent.record.verified, block(server)) == (True, "")
+        assert sent.record.missing[0] in context_text(sent.record).splitlines()
+        monkeypatch.setattr(lookup, "CONTEXT_SECONDS", 30.0)
+        await talk(conversation, server, DISCUSSED)
+        assert (await engine.request(FetchSent(conversation_id=conversation.record.uuid))).record.missing == []
+    finally:
+        await engine.close()
+
+
+async def test_without_its_vector_in_time_a_message_finds_code_by_words(
+    indexed: Loaded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ConversationAgent(indexed) as agent:
+        await agent.index_code()
+        found = agent.services.lookup
+        assert found is not None
+        embedder = FakeEmbedder()
+        embedder.stuck_after = 0
+        monkeypatch.setattr(found, "_embedder", embedder)
+        monkeypatch.setattr(lookup, "EMBED_SHARE", 0.001)
+        answer = await found.for_context(DISCUSSED)
+        assert answer.missing == "Code was searched by words only: vectors came too late."
+        assert "Session.send_message" in [scope.qualified_name for scope in answer.scopes]
 
 
 async def test_what_was_sent_is_shown_as_it_was_after_the_file_changed(indexed: Loaded, server: OpenAIServer) -> None:

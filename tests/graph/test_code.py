@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import numpy as np
 import pytest
 
 from ragforge_tui.graph import Graph, Store
 from ragforge_tui.graph.schema.migrate import record_embedding
+from ragforge_tui.graph.store import code_vectors
 from ragforge_tui.shared.code_records import CodeTotals, IndexedFile, Reference, Scope, UnresolvedName
 from ragforge_tui.shared.records import now
 from tests.support.records import conversation, message, rows_of
@@ -263,6 +266,39 @@ async def test_scopes_are_found_by_meaning(store: Store, model: str) -> None:
     hits = {hit.scope.name: hit for hit in await store.code.candidates(HERE, ["one"], axis(2).tolist())}
     assert hits["two"].words is None and hits["two"].meaning == pytest.approx(1.0, abs=0.01)
     assert hits["one"].words is not None and hits["one"].meaning == pytest.approx(0.0, abs=0.01)
+
+
+async def test_vectors_are_read_in_the_background_while_those_read_before_serve(
+    store: Store, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fill(store, scope("one", line=1))
+    await embed(store, HERE, model)
+    vectors = store.code.search.vectors
+    read, reads, may_read = vectors._read, 0, asyncio.Event()
+
+    async def slowly(*arguments: Any) -> Any:
+        nonlocal reads
+        reads += 1
+        await may_read.wait()
+        return await read(*arguments)
+
+    monkeypatch.setattr(vectors, "_read", slowly)
+    for _ in range(2):
+        # Who stops waiting does not end the read, and the next one waits for the same.
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(nearest(store, axis(1)), 0.3)
+    may_read.set()
+    assert (await nearest(store, axis(1)), reads) == (["one"], 1)
+    may_read.clear()
+    monkeypatch.setattr(code_vectors, "PATIENCE", 0.0)
+    await fill(store, scope("one", line=1), scope("two", line=2), digest="2")
+    await embed(store, HERE, model)
+    assert await nearest(store, axis(2)) == ["one"]
+    may_read.set()
+    async with asyncio.timeout(60):
+        while await nearest(store, axis(2)) != ["two"]:
+            await asyncio.sleep(0.01)
+    assert reads == 2
 
 
 async def test_a_vector_lasts_as_long_as_what_it_was_made_of(store: Store, model: str) -> None:

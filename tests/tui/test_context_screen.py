@@ -7,7 +7,16 @@ import pytest
 from ragforge_tui.shared.records import ContextItem, ContextRecord, ContextSection
 from ragforge_tui.shared.requests.memory import FetchSent, FetchTree, SentRequest
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
-from ragforge_tui.tui.memory.context_screen import CHANGED, ContextScreen, bar, headline, lines_of, percent, source_of
+from ragforge_tui.tui.memory.context_screen import (
+    CHANGED,
+    ContextScreen,
+    bar,
+    headline,
+    lines_of,
+    percent,
+    source_of,
+    warnings,
+)
 from tests.support.calls_scene import calls_engine
 from tests.support.fake_engine import CLOCK, FakeEngine
 from tests.tui.conftest import Chat, ChatRunner
@@ -35,6 +44,13 @@ def test_sections_have_their_share_of_what_was_sent() -> None:
     half.items = [ContextItem(kind="tools", text="{}")]
     shared = lines_of(record(sections=[*record().sections, half]), {"s0", "s3"})
     assert [line.share for line in shared] == [0.5, 0.0, 0.5]
+
+
+def test_warnings_on_a_request() -> None:
+    late = "Code was not searched: that took longer than 150 ms."
+    assert warnings(record()) == ""
+    assert warnings(record(missing=[late])) == late
+    assert warnings(record(missing=[late], verified=False)) == f"{CHANGED} {late}"
 
 
 @pytest.mark.parametrize(("share", "filled"), [(0.0, 0), (0.001, 1), (0.5, 4), (1.0, 8), (500.0, 8)])

@@ -2,12 +2,14 @@
 
 The embedded graph's vector index needs half a minute for its first answer over 20 000 scopes, and knows no workspace.
 A workspace's vectors are read once, in pages, as signed bytes: a quarter of their size, and the order of the nearest
-hardly changes.
+hardly changes. Reading those of a large workspace takes longer than a request waits, so it goes on when nobody waits
+any more, and until then searches use those read before.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,10 +22,14 @@ from ragforge_tui.graph.schema.migrate import recorded_embedding
 from ragforge_tui.graph.store.records import given
 from ragforge_tui.shared.code_records import Scope
 
+log = logging.getLogger(__name__)
+
 Bytes = npt.NDArray[np.int8]
 Floats = npt.NDArray[np.float32]
 
 BATCH = 500
+PATIENCE = 0.03
+"""Seconds to wait for vectors that changed, before those read before are used."""
 _ROWS_AT_ONCE = 8_192
 """Rows turned into floats at once: 16 MB."""
 _EMBEDDED_FIELDS = (
@@ -64,7 +70,7 @@ class CodeVectors:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._matrices: dict[str, _Matrix] = {}
-        self._reading: dict[str, asyncio.Lock] = {}
+        self._reading: dict[str, asyncio.Task[_Matrix | None]] = {}
 
     async def missing(self, workspace: str, model: str, paths: Sequence[str]) -> list[Scope]:
         """Return the scopes of some files that have no vector of a model, with what a vector is made of."""
@@ -132,20 +138,28 @@ class CodeVectors:
         return await asyncio.to_thread(_nearest, matrix, vector, limit)
 
     async def load(self, workspace: str) -> _Matrix | None:
-        """Read the vectors of a workspace, unless those read before are still current; None if it has none."""
-        async with self._reading.setdefault(workspace, asyncio.Lock()):
-            row = await self._graph.one(
-                "MATCH (i:CodeIndex {workspace: $workspace}) RETURN coalesce(i.vector_stamp, 0) AS stamp",
-                workspace=workspace,
-            )
-            model, dimension = await recorded_embedding(self._graph)
-            if row is None or not model:
-                self._matrices.pop(workspace, None)
-                return None
-            known = self._matrices.get(workspace)
-            if known is None or (known.stamp, known.model) != (row["stamp"], model):
-                self._matrices[workspace] = await self._read(workspace, model, dimension, row["stamp"])
-            return self._matrices[workspace]
+        """Return the vectors of a workspace, read again if they changed; None if it has none."""
+        reading = self._reading.get(workspace)
+        if reading is None or reading.done():
+            reading = self._reading[workspace] = asyncio.create_task(self._load(workspace), name="code-vectors-read")
+            reading.add_done_callback(_noted)
+        known = self._matrices.get(workspace)
+        done, _ = await asyncio.wait([reading], timeout=None if known is None else PATIENCE)
+        return reading.result() if done else known
+
+    async def _load(self, workspace: str) -> _Matrix | None:
+        row = await self._graph.one(
+            "MATCH (i:CodeIndex {workspace: $workspace}) RETURN coalesce(i.vector_stamp, 0) AS stamp",
+            workspace=workspace,
+        )
+        model, dimension = await recorded_embedding(self._graph)
+        if row is None or not model:
+            self._matrices.pop(workspace, None)
+            return None
+        known = self._matrices.get(workspace)
+        if known is None or (known.stamp, known.model) != (row["stamp"], model):
+            self._matrices[workspace] = await self._read(workspace, model, dimension, row["stamp"])
+        return self._matrices[workspace]
 
     async def _read(self, workspace: str, model: str, dimension: int, stamp: int) -> _Matrix:
         row = await self._graph.one(
@@ -155,7 +169,7 @@ class CodeVectors:
         )
         paths = row["paths"] if row else []
         uuids: list[str] = []
-        data: list[bytes] = []
+        data = bytearray()
         for start in range(0, len(paths), _PAGE_FILES):
             page = await self._graph.one(
                 "UNWIND $paths AS path MATCH (s:Scope {workspace: $workspace, file: path}) "
@@ -168,10 +182,16 @@ class CodeVectors:
             for uuid, vector in page["vectors"] if page else []:
                 if len(vector) == dimension:
                     uuids.append(uuid)
-                    data.append(bytes(vector))
-        rows = np.frombuffer(b"".join(data), np.int8).reshape(len(uuids), dimension)
+                    data += vector
+        rows = np.frombuffer(data, np.int8).reshape(len(uuids), dimension)
         norms = await asyncio.to_thread(_norms, rows)
         return _Matrix(stamp=stamp, model=model, uuids=uuids, rows=rows, norms=norms)
+
+
+def _noted(reading: asyncio.Task[_Matrix | None]) -> None:
+    """Log the failure of a read, which may have nobody who waits for it."""
+    if not reading.cancelled() and (error := reading.exception()) is not None:
+        log.warning("vectors of code could not be read: %s", error)
 
 
 def packed(vector: Floats) -> bytes | None:

@@ -62,7 +62,7 @@ from ragforge_tui.memory.context.truncation import tokens_in
 from ragforge_tui.memory.history import ChatMessage, has_reasoning, message_text, without_graph
 from ragforge_tui.memory.recall import Recall, Recalled
 from ragforge_tui.settings.schema import MemorySettings, RecentSettings
-from ragforge_tui.shared.code_records import Scope
+from ragforge_tui.shared.code_records import FoundCode
 from ragforge_tui.shared.records import ContextItem, ContextRecord, ContextSection, Message, Summary, Turn, now
 
 ANSWER_TOKENS = 4_096
@@ -102,8 +102,8 @@ FALLBACK_TOKENS = 2_000
 
 Strategy = Literal["hybrid", "recent", "relevant"]
 
-FindCode = Callable[[str], Awaitable[list[Scope]]]
-"""Returns the scopes that matter for a message, best first, within the time that a request may wait for them."""
+FindCode = Callable[[str], Awaitable[FoundCode]]
+"""Returns the scopes that matter for a message, within the time that a request may wait for them."""
 
 
 class SystemPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -281,11 +281,11 @@ class ContextBuilder:
         try:
             draft = await asyncio.to_thread(self._draft, inputs, with_code=code is not None)
             recalled = await self._recalled(inputs, draft, recall, options)
-            scopes = await finding if finding is not None else []
+            found = await finding if finding is not None else FoundCode()
         finally:
             if finding is not None:
                 finding.cancel()
-        return await asyncio.to_thread(self._assemble, inputs, draft, recalled, scopes)
+        return await asyncio.to_thread(self._assemble, inputs, draft, recalled, found)
 
     async def _recalled(
         self, inputs: ContextInputs, draft: _Draft, recall: Recall | None, options: ContextOptions
@@ -363,10 +363,10 @@ class ContextBuilder:
         )
 
     def _assemble(
-        self, inputs: ContextInputs, draft: _Draft, recalled: Recalled | None, scopes: list[Scope]
+        self, inputs: ContextInputs, draft: _Draft, recalled: Recalled | None, found: FoundCode
     ) -> BuiltContext:
         past_sent = (message for sent in draft.past.turns for message in sent.messages)
-        sections = [code_section(scopes, draft.code_tokens, past_sent)]
+        sections = [code_section(found.scopes, draft.code_tokens, past_sent)]
         if draft.frontier:
             whole = {turn.turn_index for turn in recalled.turns if turn.own and not turn.cut} if recalled else set()
             sections.append(without_told(draft.frontier, draft.sent | whole))
@@ -389,6 +389,7 @@ class ContextBuilder:
             whole=draft.past.whole,
             budget=draft.budget.total,
             version=BLOCK_VERSION,
+            missing=[*([found.missing] if found.missing else []), *(recalled.missing if recalled is not None else [])],
             created_at=now(),
             sections=_all_sections(inputs.system, past := _past_section(draft.past), block),
         )

@@ -192,13 +192,14 @@ class Recall:
         if not self._asked(query):
             return Recalled(reason=self.reason)
         question = await self._question(query, EMBED_SECONDS if seconds is None else seconds * EMBED_SHARE)
-        (fetched, foreign), mine = await asyncio.gather(
+        (fetched, foreign, late), mine = await asyncio.gather(
             self._from_others(question, until, turns=others, summaries=summaries and others),
             asyncio.to_thread(self._own, question, exclude) if own else _nothing(),
         )
 
         def work() -> Recalled:
             recalled = self._packed(question, mine, fetched, tokens, most)
+            recalled.missing = [late] if late else []
             if summaries:
                 rated = [*(self._own_summaries(question) if own else []), *foreign]
                 rarities = self._rarities(question)
@@ -227,7 +228,7 @@ class Recall:
         most: int | None = None,
         summaries: bool = True,
     ) -> Recalled:
-        """Return what `recall` finds within `CONTEXT_SECONDS`; a failure is logged and recalls nothing."""
+        """Return what `recall` finds within `CONTEXT_SECONDS`; after a failure nothing, which `missing` tells."""
         try:
             return await self.recall(
                 query,
@@ -244,7 +245,7 @@ class Recall:
         except Exception:
             # A turn without recalled passages is better than a failed turn.
             log.exception("recall failed")
-        return Recalled()
+        return Recalled(missing=["Earlier turns were not searched: recall failed."])
 
     async def search(self, query: str, *, limit: int) -> list[Candidate]:
         """Return the turns of this conversation that a query asks for, best first; none if none is relevant.
@@ -299,10 +300,10 @@ class Recall:
 
     async def _from_others(
         self, question: Question, until: float | None, *, turns: bool, summaries: bool
-    ) -> tuple[list[Fetched], list[RatedSummary]]:
-        """Return turns and summaries of other conversations; none if the graph fails or is late, which is logged."""
+    ) -> tuple[list[Fetched], list[RatedSummary], str]:
+        """Return turns and summaries of other conversations; if the graph fails or is late, none and a sentence."""
         if self._settings.recall.scope == "none" or not (turns or summaries):
-            return [], []
+            return [], [], ""
         settings = self._settings.recall
         workspace = self._workspace if settings.scope == "workspace" else None
         try:
@@ -314,9 +315,10 @@ class Recall:
                     summaries_of_others(store, question, where) if summaries else _nothing(),
                 )
         except (GraphError, TimeoutError) as error:
-            log.warning("other conversations not searched: %s", error or "it took too long")
-            return [], []
-        return fetched, foreign
+            reason = str(error).rstrip(".") or "that took too long"
+            log.warning("other conversations not searched: %s", reason)
+            return [], [], f"Other conversations were not searched: {reason}."
+        return fetched, foreign, ""
 
     async def _question_vector(self, question: str, seconds: float) -> Vector | None:
         if not self._model.name:

@@ -89,6 +89,11 @@ def headline(sent: SentRequest) -> str:
     )
 
 
+def warnings(record: ContextRecord) -> str:
+    """Return what the user should know about a request: a source that changed, and what was not searched."""
+    return " ".join([*([] if record.verified else [CHANGED]), *record.missing])
+
+
 def source_of(item: ContextItem, own: str) -> tuple[str, int, int] | None:
     """Return the conversation, first and last turn of an item's source; None if it is no turn."""
     if not item.turn_index:
@@ -186,7 +191,7 @@ class ContextScreen(Dialog[Source | None]):
     CSS = """
     ContextScreen > Vertical { width: 130; }
     ContextScreen .title { height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
-    ContextScreen #sent-note { height: 1; color: $warning; }
+    ContextScreen #sent-note { height: auto; min-height: 1; color: $warning; }
     ContextScreen ContextRows { background: $surface; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -242,7 +247,7 @@ class ContextScreen(Dialog[Source | None]):
         self._turn, self._number, self._last = sent.record.turn_index, sent.number, sent.last_turn
         self._folded.clear()
         self._title.update(Content(plain_text(headline(sent))))
-        self._note.update("" if sent.record.verified else CHANGED)
+        self._note.update(plain_text(warnings(sent.record)))
         self._show()
         self.rows.action_move_end(-1)
         self._show_keys()

@@ -89,7 +89,7 @@ def _code(state: ChatState) -> list[Part]:
         return []
     done, todo = (f"{number:,}".replace(",", " ") for number in (code.done, code.todo))
     what = {"linking": "code links", "embedding": "code vectors"}.get(code.phase, "code")
-    return [Part(f"{what} {done}/{todo}", "dim", 15, short=f"code {100 * code.done // code.todo} %")]
+    return [Part(f"{what} {done}/{todo}", "dim", 15, short=f"{what} {100 * code.done // code.todo} %")]
 
 
 def _due(state: ChatState) -> list[Part]:
