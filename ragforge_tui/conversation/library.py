@@ -118,7 +118,7 @@ class ConversationLibrary:
             newest = await store.turns.between(record.uuid, start=max(1, end - max(turns, 1)), end=end)
             self._open[record.uuid] = conversation = Conversation(self.services, record, newest, self)
             if self.interactive:
-                conversation.memory.start()
+                conversation.prepare()
         return self._open[record.uuid]
 
     async def branch_conversation(self, ref: str, turn_index: int, *, title: str = "") -> Conversation:

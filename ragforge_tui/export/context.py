@@ -35,6 +35,8 @@ def context_text(record: ContextRecord, *, texts: bool = True) -> str:
     parts = [context_headline(record)]
     if not record.verified:
         parts.append("A source has changed since: the text below differs from what was sent.")
+    if record.missing:
+        parts.append(record.missing)
     for section in record.sections:
         if section.items:
             parts.append(_section(section, texts))

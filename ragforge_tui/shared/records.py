@@ -460,6 +460,7 @@ class ContextRecord(msgspec.Struct, kw_only=True):
         whole: Whether all earlier turns of the conversation were sent unchanged.
         verified: Whether the texts looked up again have the digest of those sent.
         version: Version of the memory block's form.
+        missing: What recall could not search in time, as sentences; empty if it searched everything.
     """
 
     conversation_id: str
@@ -472,5 +473,6 @@ class ContextRecord(msgspec.Struct, kw_only=True):
     digest: str = ""
     verified: bool = True
     version: int = 1
+    missing: str = ""
     created_at: datetime
     sections: list[ContextSection] = []

@@ -384,6 +384,7 @@ class ContextBuilder:
             whole=draft.past.whole,
             budget=draft.budget.total,
             version=BLOCK_VERSION,
+            missing=recalled.missing if recalled is not None else "",
             created_at=now(),
             sections=_all_sections(inputs.system, past := _past_section(draft.past), block),
         )

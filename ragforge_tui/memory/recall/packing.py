@@ -76,6 +76,7 @@ class Recalled(msgspec.Struct, kw_only=True):
         text: The turns as one text, each with its label.
         tokens: Tokens of `text`.
         reason: Reason for which vectors were not searched although they are enabled; empty if they were.
+        missing: What could not be searched in time, as sentences; empty if everything was.
     """
 
     turns: list[RecalledTurn] = []
@@ -84,6 +85,7 @@ class Recalled(msgspec.Struct, kw_only=True):
     tokens: int = 0
     text: str = ""
     reason: str = ""
+    missing: str = ""
     sources: dict[tuple[str, int], str] = {}
     """Whole texts of the turns by conversation and turn."""
 

@@ -32,6 +32,7 @@ from ragforge_tui.memory.recall.summaries import RatedSummary, findings_of, summ
 from ragforge_tui.memory.recall.terms import asked_words, content_words
 from ragforge_tui.settings.schema import MemorySettings
 from ragforge_tui.shared.errors import GraphError, NotFoundError, RagforgeError
+from ragforge_tui.shared.pace import Pace
 from ragforge_tui.shared.records import SimilarConversation, Summary, Turn
 
 log = logging.getLogger(__name__)
@@ -44,7 +45,7 @@ EMBED_SECONDS = 1.5
 """Seconds a query waits for its vector, unless it has less time; after that words decide alone."""
 EMBED_SHARE = 0.5
 """Share of a query's time limit spent waiting for its vector; the rest is for other conversations."""
-CONTEXT_SECONDS = 0.2
+CONTEXT_SECONDS = 0.15
 """Most seconds a request's context waits for its vector and for other conversations: both together go unnoticed."""
 FEWEST_CHARS_PER_TOKEN = 3
 """A safe bound to show, without counting, that this conversation does not need all tokens."""
@@ -59,6 +60,7 @@ class Recall:
         store: Returns the store, waiting while the graph starts.
         embedder: None to search by words only.
         private: Whether the conversation is private; other private ones are never searched either way.
+        pace: When background work may use the processor.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class Recall:
         conversation_id: str,
         workspace: str,
         private: bool = False,
+        pace: Pace | None = None,
     ) -> None:
         self.index = ConversationIndex()
         self._store = store
@@ -78,7 +81,7 @@ class Recall:
         self._id = conversation_id
         self._workspace = workspace
         self.private = private
-        self._sync = IndexSync(self.index, self._model, conversation_id)
+        self._sync = IndexSync(self.index, self._model, conversation_id, pace)
         self._frequencies = WordFrequencies()
         self._summaries: list[Summary] = []
         self._sync_lock = asyncio.Lock()
@@ -153,9 +156,24 @@ class Recall:
             await asyncio.to_thread(self.index.set_summaries, summaries, vectors)
 
     def progress(self) -> tuple[int, int]:
-        """Return how many turns have a vector, and how many there are; equal without a model to make vectors."""
+        """Return how many turns have a vector, and how many are loaded; equal without a model to make vectors."""
         turns = self.index.turns
         return turns - (len(self.index.without_vector()) if self._model.name else 0), turns
+
+    def percent(self) -> int:
+        """Return the share of the conversation's turns that can be searched by all there is, in percent."""
+        return 100 * self.progress()[0] // max(self._sync.stored_turns, 1)
+
+    def left(self) -> str:
+        """Return what of the conversation cannot be searched yet, as a sentence; empty if all of it can."""
+        made, loaded = self.progress()
+        stored = self._sync.stored_turns
+        parts = []
+        if loaded < stored:
+            parts.append(f"{stored - loaded:,} of {stored:,} turns are not loaded yet")
+        if made < loaded:
+            parts.append(f"vectors of {loaded - made:,} of {loaded:,} turns are still being made: found by words")
+        return _sentence(parts)
 
     # --- asking ----------------------------------------------------------------------------------------------------
 
@@ -197,8 +215,11 @@ class Recall:
         if not self._asked(query):
             return Recalled(reason=self.reason)
         question = await self._question(query, EMBED_SECONDS if seconds is None else seconds * EMBED_SHARE)
+        missing = [self.left()] if own else []
+        if question.vector is None and self._model.name:
+            missing.append("The message had no vector in time: found by words.")
         ranges = await self._on_topic(topic) if topic else None
-        (fetched, foreign), mine = await asyncio.gather(
+        (fetched, foreign, late), mine = await asyncio.gather(
             self._from_others(question, ranges, until, turns=others, summaries=summaries and others),
             asyncio.to_thread(self._own, question, exclude, ranges) if own else _nothing(),
         )
@@ -218,6 +239,7 @@ class Recall:
                     sent=exclude,
                     exclude=exclude_summaries,
                 )
+            recalled.missing = " ".join(filter(None, [*missing, late]))
             return recalled
 
         return await asyncio.to_thread(work)
@@ -250,7 +272,7 @@ class Recall:
         except Exception:
             # A turn without recalled passages is better than a failed turn.
             log.exception("recall failed")
-        return Recalled()
+        return Recalled(missing="Nothing was recalled: the search failed.")
 
     async def search(self, query: str, *, limit: int) -> list[Candidate]:
         """Return the turns of this conversation that a query asks for, best first; none if none is relevant.
@@ -305,10 +327,10 @@ class Recall:
 
     async def _from_others(
         self, question: Question, ranges: Ranges | None, until: float | None, *, turns: bool, summaries: bool
-    ) -> tuple[list[Fetched], list[RatedSummary]]:
-        """Return turns and summaries of other conversations; none if the graph fails or is late, which is logged."""
+    ) -> tuple[list[Fetched], list[RatedSummary], str]:
+        """Return turns and summaries of other conversations; none if the graph fails or is late, with a sentence."""
         if self._settings.recall.scope == "none" or not (turns or summaries):
-            return [], []
+            return [], [], ""
         settings = self._settings.recall
         workspace = self._workspace if settings.scope == "workspace" else None
         try:
@@ -320,9 +342,10 @@ class Recall:
                     summaries_of_others(store, question, where) if summaries else _nothing(),
                 )
         except (GraphError, TimeoutError) as error:
-            log.warning("other conversations not searched: %s", error or "it took too long")
-            return [], []
-        return fetched, foreign
+            log.warning("other conversations not searched: %s", str(error) or "it took too long")
+            why = "were not searched" if isinstance(error, GraphError) else "did not answer in time"
+            return [], [], f"Other conversations {why}."
+        return fetched, foreign, ""
 
     async def _question_vector(self, question: str, seconds: float) -> Vector | None:
         if not self._model.name:
@@ -417,6 +440,11 @@ class Recall:
 
 async def _nothing() -> list[Any]:
     return []
+
+
+def _sentence(parts: Sequence[str]) -> str:
+    text = "; ".join(parts)
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
 def _key(candidate: Candidate) -> tuple[str, int]:

@@ -242,7 +242,8 @@ class ContextScreen(Dialog[Source | None]):
         self._turn, self._number, self._last = sent.record.turn_index, sent.number, sent.last_turn
         self._folded.clear()
         self._title.update(Content(plain_text(headline(sent))))
-        self._note.update("" if sent.record.verified else CHANGED)
+        changed = "" if sent.record.verified else CHANGED
+        self._note.update(Content(plain_text(" ".join(filter(None, [changed, sent.record.missing])))))
         self._show()
         self.rows.action_move_end(-1)
         self._show_keys()
