@@ -100,8 +100,14 @@ class Conversation(StoredConversation):
         self._context: ContextRecord | None = None
         """Context that the last finished turn was sent."""
         self._own_ids: set[str] = set()
+        self._preparing: asyncio.Task[None] | None = None
         self._opening = [msgspec.structs.replace(turn, messages=list(turn.messages)) for turn in turns]
         services.recorder.expect(record.uuid, record.next_turn)
+
+    def prepare(self) -> None:
+        """Load in the background what the next message needs: the memory, and the turns that its request may hold."""
+        self.memory.start()
+        self._preparing = asyncio.create_task(self._inputs.prepare(), name=f"prepare {self.record.uuid[:8]}")
 
     # --- talking -------------------------------------------------------------------------------------------------
 
@@ -262,6 +268,9 @@ class Conversation(StoredConversation):
     def close(self) -> None:
         """Stop the running turn and start no further one."""
         self._closing = self.memory.closing = True
+        if self._preparing is not None:
+            self._preparing.cancel()
+        self._window.close()
         self.unqueue()
         self.cancel()
 
@@ -339,6 +348,7 @@ class Conversation(StoredConversation):
             await self._window.catch_up(self.record.next_turn)
         asked = Message(uuid="", conversation_id=self.record.uuid, role="user", content=storable(text), timestamp=now())
         turn = Turn(turn_index=self.record.next_turn, messages=[asked])
+        await self._inputs.prepare()
         return (await self._inputs.build(turn, None if chosen == ContextOptions() else chosen)).context
 
     async def branch(self, from_message: str = "", *, turn: int | None = None, title: str = "") -> Conversation:
@@ -401,7 +411,7 @@ class Conversation(StoredConversation):
     # --- running -------------------------------------------------------------------------------------------------
 
     async def _start(self, queued: QueuedTurn) -> int:
-        with self._marked_busy():
+        with self._marked_busy(), self._services.memory.pace.urgent():
             try:
                 return await self._store_and_run(queued)
             except RagforgeError:
@@ -481,8 +491,10 @@ class Conversation(StoredConversation):
                 mode=lambda: self.mode,
                 stop=self._stop,
             )
-        await self._store_later_commits()
-        with self._services.memory.active_turns.running():
+        memory = self._services.memory
+        with memory.pace.urgent():
+            await self._store_later_commits()
+        with memory.active_turns.running(), memory.pace.turn():
             end = await runner.run()
         self._context = runner.context if isinstance(runner, TurnRunner) else None
         await self._commits.turn_ended()

@@ -120,7 +120,7 @@ class ConversationLibrary:
             conversation.title_is_parents = await _has_title_of_parent(store, record)
             self._open[record.uuid] = conversation
             if self.interactive:
-                conversation.memory.start()
+                conversation.prepare()
         return self._open[record.uuid]
 
     async def branch_conversation(self, ref: str, turn_index: int, *, title: str = "") -> Conversation:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 
 import msgspec
@@ -33,7 +33,7 @@ from ragforge_tui.memory.recent_files import RecentFiles
 from ragforge_tui.memory.summaries import Summarizer
 from ragforge_tui.memory.titles import make_title
 from ragforge_tui.shared.errors import RagforgeError
-from ragforge_tui.shared.events import ConversationChanged, Event, Notice, SummaryCreated
+from ragforge_tui.shared.events import ConversationChanged, Event, MemoryProgress, Notice, SummaryCreated
 from ragforge_tui.shared.records import Conversation, Message, Summary, Turn
 
 log = logging.getLogger(__name__)
@@ -46,6 +46,7 @@ LOAD_SECONDS = 0.1
 """Longest wait of a request for the conversation's memory to load; it then uses the part loaded so far."""
 UPGRADES = 3
 """Extracted summaries that a model rewrites between two turns: enough to catch up, too few to be noticed."""
+PROGRESS_SECONDS = 1.0
 MANY_VECTORS = 200
 """Number of turns without vectors from which creating them takes long enough to be reported."""
 
@@ -72,6 +73,7 @@ class ConversationMemory:
             conversation_id=record.uuid,
             workspace=record.workspace,
             private=record.private,
+            pace=services.memory.pace,
         )
         self._builder = ContextBuilder(self._settings)
         self._ended: asyncio.Queue[Turn] = asyncio.Queue()
@@ -101,12 +103,7 @@ class ConversationMemory:
     @property
     def behind(self) -> str:
         """Return why the memory is out of date, as a sentence; empty while it is up to date."""
-        reason = next(iter(self._failures.values()), "") or self.recall.reason
-        if not reason and self._vectors.running:
-            made, turns = self.recall.progress()
-            if turns - made >= MANY_VECTORS:
-                reason = f"{made:,} of {turns:,} turns can be searched by meaning so far; all can be searched by words."
-        return reason
+        return next(iter(self._failures.values()), "") or self.recall.reason
 
     # --- before a turn -----------------------------------------------------------------------------------------------
 
@@ -230,7 +227,8 @@ class ConversationMemory:
         store = await self._services.store()
         self.summaries = await store.summaries.of(self._record.uuid)
         await self._load_files(store)
-        await self.recall.load()
+        async with self._progress():
+            await self.recall.load()
         self._loaded.set()
         await self.recall.store_missing()
         await self.recall.summaries_changed(self.summaries)
@@ -271,10 +269,37 @@ class ConversationMemory:
             self._notify(
                 f"Preparing {turns - made:,} turns for search by meaning. You can already search them by words."
             )
-        await self.recall.embed()
+        async with self._progress():
+            await self.recall.embed()
         self._warn_words_only()
         if many and not self.recall.reason:
             self._notify(f"All {turns:,} turns of this conversation can now be searched by meaning.")
+
+    @asynccontextmanager
+    async def _progress(self) -> AsyncIterator[None]:
+        """Report while the work inside takes more than a moment how far it is."""
+
+        reported = False
+
+        def report(left: str) -> None:
+            self._services.emit(
+                MemoryProgress(conversation_id=self._record.uuid, left=left, percent=self.recall.percent())
+            )
+
+        async def repeat() -> None:
+            nonlocal reported
+            while True:
+                await asyncio.sleep(PROGRESS_SECONDS)
+                reported = True
+                report(self.recall.left())
+
+        reporting = asyncio.create_task(repeat())
+        try:
+            yield
+        finally:
+            reporting.cancel()
+            if reported:
+                report("")
 
     async def _link_code(self) -> None:
         """Link the turns that have ended to the code that they touch or name."""

@@ -18,6 +18,7 @@ from ragforge_tui.memory.recall import Recall, catch_up
 from ragforge_tui.memory.topics import TopicSearch
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import ModelError, RagforgeError
+from ragforge_tui.shared.pace import Pace
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +39,7 @@ class SharedMemory:
         self._model = model
         self._summary_model: ChatModel | None = None
         self.active_turns = ActiveTurns()
+        self.pace = Pace()
         self.backoff = Backoff()
         self._warming: asyncio.Task[None] | None = None
         memory = loaded.settings.agent.memory
@@ -61,7 +63,12 @@ class SharedMemory:
         conversation = await (await self._graph.store()).conversations.get(conversation_id)
         settings = self._settings.agent.memory
         recall = Recall(
-            self._graph.store, settings, None, conversation_id=conversation_id, workspace=conversation.workspace
+            self._graph.store,
+            settings,
+            None,
+            conversation_id=conversation_id,
+            workspace=conversation.workspace,
+            pace=self.pace,
         )
         await recall.load()
         await recall.store_missing()
@@ -69,7 +76,7 @@ class SharedMemory:
     async def catch_up(self, open_here: set[str]) -> None:
         """Create the keys and vectors that imports and crashes left missing in conversations that are not open."""
         try:
-            await catch_up(await self._graph.store(), self.embedder, leave=open_here)
+            await catch_up(await self._graph.store(), self.embedder, leave=open_here, pace=self.pace)
         except ModelError as error:
             log.warning("missing vectors not created: %s", error)
 

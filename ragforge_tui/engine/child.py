@@ -10,8 +10,6 @@ from __future__ import annotations
 import os
 import sys
 
-THREADS = "OPENBLAS_NUM_THREADS"
-
 
 def _private_stdout() -> int:
     """Return the pipe to the user interface, and redirect everything printed to stderr, which is the log."""
@@ -20,23 +18,9 @@ def _private_stdout() -> int:
     return pipe
 
 
-def _import_numpy() -> None:
-    """Import numpy with one thread for products of matrices, unless the environment sets another number.
-
-    The threads of OpenBLAS wait for each other busily: with one for each of two cores, the vector of a message took
-    21 ms of processor time instead of 2. Commands that the agent runs get the environment as it was.
-    """
-    if THREADS not in os.environ:
-        os.environ[THREADS] = "1"
-        import numpy  # noqa: F401
-
-        del os.environ[THREADS]
-
-
 def main() -> int:
     """Serve until shutdown or end of file; return the exit status of the process."""
     pipe = _private_stdout()
-    _import_numpy()
     import asyncio
 
     from ragforge_tui.engine.process import close_to_others

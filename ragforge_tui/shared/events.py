@@ -266,6 +266,19 @@ class InsightsProgress(_Event):
     entry: InsightEntry | None = None
 
 
+class MemoryProgress(_Event):
+    """A conversation's memory is being loaded, or its vectors made.
+
+    Attributes:
+        left: What cannot be searched yet, as a sentence; empty once all can be.
+        percent: Share that is done.
+    """
+
+    conversation_id: str
+    left: str = ""
+    percent: int = 100
+
+
 GraphPhase = Literal["starting", "ready", "unreachable", "refused"]
 
 
@@ -356,7 +369,7 @@ TurnEvent = (
     | TurnReset
 )
 
-MemoryEvent = SummaryStarted | SummaryCreated | SummaryFailed | TopicsChanged | InsightsProgress
+MemoryEvent = MemoryProgress | SummaryStarted | SummaryCreated | SummaryFailed | TopicsChanged | InsightsProgress
 
 Event = (
     TurnEvent

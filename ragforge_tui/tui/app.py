@@ -182,7 +182,8 @@ class ChatApp(TypeAheadApp):
             self.transcript.focus()
 
     def on_text_area_changed(self) -> None:
-        """Save the draft, and let a question shrink when the prompt has grown."""
+        """Save the draft, let a question shrink when the prompt has grown, and hold background work back."""
+        self.session.note_typing()
         self.call_after_refresh(self.questions.make_room)
         self.view.save_draft_soon()
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
-import sys
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -34,15 +32,6 @@ from tests.support.openai_server import OpenAIServer
 from tests.support.warm_engine import warm_engines
 
 PATIENCE = 180.0
-
-PROBE = """
-import os
-from ragforge_tui.engine import child
-child._import_numpy()
-import numpy, psutil
-numpy.ones((500, 500)) @ numpy.ones((500, 500))
-print(psutil.Process().num_threads(), os.environ.get(child.THREADS))
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -241,13 +230,3 @@ async def test_modules_of_the_workspace_are_not_run(
     finally:
         await engine.close()
     assert not (tmp_path / "was_run").exists()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere numpy may come with another library for matrices")
-@pytest.mark.parametrize(("given", "expected"), [({}, "1 None"), ({"OPENBLAS_NUM_THREADS": "1"}, "1 1")])
-def test_matrices_are_multiplied_in_one_thread(given: dict[str, str], expected: str) -> None:
-    environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
-    found = subprocess.run(
-        [sys.executable, "-c", PROBE], env=environment | given, capture_output=True, text=True, check=True
-    )
-    assert found.stdout.strip() == expected

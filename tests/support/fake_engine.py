@@ -44,6 +44,7 @@ from ragforge_tui.shared.requests.turns import (
     CreateConversation,
     FetchTurns,
     FindText,
+    NoteTyping,
     OpenConversation,
     RetryTurn,
     SendAccepted,
@@ -237,6 +238,8 @@ class FakeEngine:
                 return SendAccepted(turn_index=index)
             case CancelTurn():
                 self._cancel(request.conversation_id)
+                return Empty()
+            case NoteTyping():
                 return Empty()
             case Unqueue():
                 kept = [waiting for waiting in self.queue if waiting[1] != request.message_id]

@@ -10,6 +10,7 @@ from ragforge_tui.graph import Store
 from ragforge_tui.memory.recall import Recall
 from ragforge_tui.settings.schema import MemorySettings, RecallSettings
 from ragforge_tui.shared.export_records import ConversationExport
+from ragforge_tui.shared.pace import Pace
 from ragforge_tui.shared.records import Conversation, Message, Turn
 from tests.support.fake_embedder import FakeEmbedder
 from tests.support.records import conversation, message, one_turn
@@ -25,12 +26,14 @@ TALK = (
 )
 
 
-def recall_of(store: Store, c: Conversation, embedder: FakeEmbedder | None = None, **settings: Any) -> Recall:
+def recall_of(
+    store: Store, c: Conversation, embedder: FakeEmbedder | None = None, *, pace: Pace | None = None, **settings: Any
+) -> Recall:
     async def ready() -> Store:
         return store
 
     chosen = MemorySettings(recall=RecallSettings(**settings))
-    return Recall(ready, chosen, embedder, conversation_id=c.uuid, workspace=c.workspace, private=c.private)
+    return Recall(ready, chosen, embedder, conversation_id=c.uuid, workspace=c.workspace, private=c.private, pace=pace)
 
 
 async def talked(store: Store, talk: Sequence[tuple[str, str]] = TALK, **fields: Any) -> Conversation:

@@ -136,7 +136,8 @@ class TurnRunner:
 
     async def _converse(self) -> None:
         services = self._services
-        inputs = await self._builder.build(self._turn)
+        with services.memory.pace.urgent():
+            inputs = await self._builder.build(self._turn)
         self._persona, self._planning = inputs.persona.name, inputs.planning
         tools = ToolRunner(
             toolbox=inputs.tools,

@@ -1,11 +1,12 @@
 """Cache of the newest turns of an open conversation, for requests that quote them verbatim.
 
-Opening reads a screenful. Sending a message reads as many more as a request may hold with their results cut, and turns
-too old to be sent are dropped again.
+Opening reads a screenful, and then in the background as many more as a request may hold with their results cut; turns
+too old to be sent are dropped again. A message waits a moment for that and is sent with what is read.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
@@ -18,6 +19,8 @@ log = logging.getLogger(__name__)
 
 PAGE_TURNS = 50
 """Number of turns read at once at least."""
+READ_TURNS = 100
+"""Number of turns read at once at most, so that a message that cannot wait for all has some of them."""
 MOST_TURNS = 2_000
 """Turns that are read at most, however small they are."""
 CHARS_PER_TOKEN = 5
@@ -44,6 +47,7 @@ class TurnWindow:
         self._store = store
         self._max_chars = 0
         self._first: Message | None = None
+        self._reading: asyncio.Task[None] | None = None
 
     @property
     def newest(self) -> Turn | None:
@@ -56,20 +60,36 @@ class TurnWindow:
         if start < index:
             self.turns += await self._between(start, index)
 
-    async def extend(self, tokens: int) -> None:
-        """Read older turns until they could fill `tokens` in a request."""
+    async def extend(self, tokens: int, *, seconds: float | None = None) -> None:
+        """Read older turns until they could fill `tokens` in a request.
+
+        Args:
+            seconds: Most seconds to wait, while reading continues; None waits for all.
+        """
         self._max_chars = tokens * CHARS_PER_TOKEN
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.create_task(self._extend(), name=f"turns {self._record.uuid[:8]}")
+        done, _ = await asyncio.wait({self._reading}, timeout=seconds)
+        for task in done:
+            task.result()
+
+    async def _extend(self) -> None:
         held = sum(map(_least_chars, self.turns))
         while self.turns and self.turns[0].turn_index > 1 and held < self._max_chars and len(self.turns) < MOST_TURNS:
             # As many as fill the rest if they are as long as those read so far.
             missing = (self._max_chars - held) * len(self.turns) // max(held, 1)
-            count = min(max(missing, PAGE_TURNS), MOST_TURNS - len(self.turns))
+            count = min(max(missing, PAGE_TURNS), READ_TURNS, MOST_TURNS - len(self.turns))
             first = self.turns[0].turn_index
             earlier = await self._between(max(1, first - count), first)
             if not earlier:
                 return
             self.turns = [*earlier, *self.turns]
             held += sum(map(_least_chars, earlier))
+
+    def close(self) -> None:
+        """Stop reading."""
+        if self._reading is not None:
+            self._reading.cancel()
 
     async def _between(self, start: int, end: int) -> list[Turn]:
         try:

@@ -49,6 +49,12 @@ async def send(engine: EngineContext, request: requests.SendMessage) -> requests
     return requests.SendAccepted(turn_index=index, queued=index == 0)
 
 
+@handles(requests.NoteTyping)
+async def note_typing(engine: EngineContext, _: requests.NoteTyping) -> Empty:
+    engine.agent.services.memory.pace.typed()
+    return Empty()
+
+
 @handles(requests.Unqueue)
 async def unqueue(engine: EngineContext, request: requests.Unqueue) -> bool:
     return engine.conversation(request.conversation_id).unqueue(request.message_id)

@@ -9,18 +9,22 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from ragforge_tui.graph import Store
+from ragforge_tui.graph.store.messages import INDEXED_CHARS
 from ragforge_tui.graph.store.recall import KeyRow, RecallRow
 from ragforge_tui.graph.store.vectors import KINDS, Unembedded
-from ragforge_tui.llm.embeddings import Embedder, Vectors
+from ragforge_tui.llm.embeddings import Embedder, LocalEmbedder, Vectors, local_batches
 from ragforge_tui.memory.recall.index import ConversationIndex
 from ragforge_tui.memory.recall.keys import KEYS_VERSION, TurnKeys, keys_of, lex_key, sitting_text
 from ragforge_tui.shared.errors import GraphError, ModelError
+from ragforge_tui.shared.pace import Pace
 from ragforge_tui.shared.records import Turn
+from ragforge_tui.shared.sanitize import storable
 from ragforge_tui.shared.truncation import cut_middle
 
 log = logging.getLogger(__name__)
@@ -29,12 +33,19 @@ PAGE = 200
 TURNS_PAGE = 50
 """Whole turns, with all their results, read at once."""
 EMBED_BATCH = 64
+"""Vectors stored at once: what an interruption costs."""
+MISSING_PAGE = 512
+"""Nodes without a vector that are read at once; a text that several of them have is embedded once."""
+PIECE = 10
+"""Turns of which words are indexed, keys made or tokens counted before a turn or a key may go first: some 20 ms."""
 EMBED_CHARS = 2_000
 """Most characters of a text that are embedded, head and tail: longer texts cover too many subjects for one vector."""
 SITTING_EVERY = 10
 """Turns after which the current sitting is stored, in addition to its end."""
 SCOPED = ("Message", "Summary", "Conversation")
 
+T = TypeVar("T")
+R = TypeVar("R")
 Made = Callable[[Unembedded, npt.NDArray[np.float32]], None]
 
 
@@ -68,6 +79,12 @@ class VectorModel:
             )
             log.warning("%s", self.reason)
 
+    def pieces(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the positions of texts in groups to embed at once, between which more urgent work may run."""
+        if isinstance(self.embedder, LocalEmbedder):
+            return local_batches([cut_middle(text, EMBED_CHARS, "\n") for text in texts])
+        return [list(range(len(texts)))]
+
     async def embed(self, texts: Sequence[str]) -> Vectors | None:
         """Return the vectors of texts; None if there is no usable model or it fails, which is logged."""
         if self.embedder is None or self.reason:
@@ -87,11 +104,17 @@ class IndexSync:
 
     Args:
         index: The index to fill.
+        pace: When this work may use the processor.
     """
 
-    def __init__(self, index: ConversationIndex, model: VectorModel, conversation_id: str) -> None:
+    def __init__(
+        self, index: ConversationIndex, model: VectorModel, conversation_id: str, pace: Pace | None = None
+    ) -> None:
         self._index = index
         self._model = model
+        self._pace = pace or Pace()
+        self.stored_turns = 0
+        """Turns of the conversation in the graph, as far as is known."""
         self._id = conversation_id
         self._uuids: dict[str, int] = {}
         self._shared: set[int] = set()
@@ -106,21 +129,22 @@ class IndexSync:
     # --- filling the index -----------------------------------------------------------------------------------------
 
     async def load(self, store: Store, *, start: int = 1, end: int | None = None) -> None:
-        """Read the turns of [start, end) into the index: stored keys first, then whole turns that have none.
+        """Read the turns of [start, end) into the index, newest first; whole turns where keys are missing.
 
         The index answers with the turns read so far; it does not need the keys that `store_missing` stores.
         """
         if end is None:
             end = (await store.turns.range(self._id))[1] + 1
-        without_keys: list[int] = []
-        for first in range(start, end, PAGE):
+        self.stored_turns = max(self.stored_turns, end - 1)
+        for after in range(end, start, -PAGE):
+            await self._pace.clear()
             rows = await store.recall.rows(
-                self._id, start=first, end=min(first + PAGE, end), model=self._model.name or "-"
+                self._id, start=max(start, after - PAGE), end=after, model=self._model.name or "-"
             )
-            without_keys += [row.turn_index for row in rows if row.version < KEYS_VERSION]
-            await asyncio.to_thread(self._put_rows, rows)
-        if without_keys:
-            await self._read_whole(store, without_keys, last=end - 1)
+            # A row without keys has no text yet.
+            await self._in_pieces(self._put_row, [row for row in reversed(rows) if row.version])
+            if without_keys := [row.turn_index for row in rows if row.version < KEYS_VERSION]:
+                await self._read_whole(store, without_keys, last=end - 1)
 
     async def store_missing(self, store: Store) -> None:
         """Store the keys and sittings of turns that were read without keys, and count the tokens of all turns."""
@@ -129,20 +153,25 @@ class IndexSync:
             await self._store_keys(store, {near for turn in made for near in (turn - 1, turn, turn + 1)})
             await self.store_sittings(store, finished_only=False)
             self._keyless -= made
-        await asyncio.to_thread(self._count)
+        # Counted before a query needs it.
+        await self._in_pieces(self._index.tokens, range(self._index.last, 0, -1))
 
-    def _put_rows(self, rows: Iterable[RecallRow]) -> None:
-        for row in rows:
-            if not row.version:
-                continue  # Its text is not stored with keys yet: the whole turn is read.
-            vector = None if row.vector is None else np.frombuffer(row.vector, np.float32)
-            self._index.put(row.turn_index, text=row.text, timestamp=row.timestamp, ended=row.ended, embedding=vector)
-            self._note(row.uuid, row.turn_index, row.conversation_id)
+    async def _in_pieces(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        """Return the result of `work` for each item, in a thread; turns and keys go first every few items."""
 
-    def _count(self) -> None:
-        """Count the tokens of all turns, so that no query has to wait for it."""
-        for turn in range(1, self._index.last + 1):
-            self._index.tokens(turn)
+        def several(some: Sequence[T]) -> list[R]:
+            return [work(item) for item in some]
+
+        results: list[R] = []
+        for first in range(0, len(items), PIECE):
+            await self._pace.clear()
+            results += await asyncio.to_thread(several, items[first : first + PIECE])
+        return results
+
+    def _put_row(self, row: RecallRow) -> None:
+        vector = None if row.vector is None else np.frombuffer(row.vector, np.float32)
+        self._index.put(row.turn_index, text=row.text, timestamp=row.timestamp, ended=row.ended, embedding=vector)
+        self._note(row.uuid, row.turn_index, row.conversation_id)
 
     def _note(self, uuid: str, turn_index: int, conversation_id: str) -> None:
         self._uuids[uuid] = turn_index
@@ -154,14 +183,19 @@ class IndexSync:
     async def _read_whole(self, store: Store, turns: Sequence[int], *, last: int) -> None:
         """Read turns that a crash, an import or an older version left without keys; unfinished ones come later."""
         missing = set(turns)
-        for first in range(min(missing), max(missing) + 1, TURNS_PAGE):
-            page = range(first, first + TURNS_PAGE)
+        for after in range(max(missing) + 1, min(missing), -TURNS_PAGE):
+            page = range(max(after - TURNS_PAGE, 1), after)
             if missing.isdisjoint(page):
                 continue
-            for turn in await store.turns.between(self._id, start=first, end=first + TURNS_PAGE):
-                if turn.turn_index in missing and is_finished(turn, last=turn.turn_index == last):
-                    await asyncio.to_thread(self.put, turn)
-                    self._keyless.add(turn.turn_index)
+            await self._pace.clear()
+            read = await store.turns.between(self._id, start=page.start, end=page.stop)
+            finished = [
+                turn
+                for turn in reversed(read)
+                if turn.turn_index in missing and is_finished(turn, last=turn.turn_index == last)
+            ]
+            await self._in_pieces(self.put, finished)
+            self._keyless.update(turn.turn_index for turn in finished)
 
     # --- a turn ----------------------------------------------------------------------------------------------------
 
@@ -193,7 +227,7 @@ class IndexSync:
     async def _store_keys(self, store: Store, turns: Iterable[int]) -> None:
         mine = sorted(turn for turn in turns if turn in self._index and turn not in self._shared)
         for start in range(0, len(mine), PAGE):
-            await store.recall.store_keys([self._key_row(turn) for turn in mine[start : start + PAGE]])
+            await store.recall.store_keys(await self._in_pieces(self._key_row, mine[start : start + PAGE]))
 
     def _key_row(self, turn: int) -> KeyRow:
         index = self._index
@@ -240,9 +274,22 @@ class IndexSync:
     # --- vectors ---------------------------------------------------------------------------------------------------
 
     async def embed_missing(self, store: Store) -> None:
-        """Make the missing vectors of this conversation's turns and summaries, and of its own summary."""
+        """Make the missing vectors of this conversation's turns, newest first, of its summaries and its own summary."""
+        nodes = self._unembedded() if self._model.name else []
+        for first in range(0, len(nodes), MISSING_PAGE):
+            page = nodes[first : first + MISSING_PAGE]
+            if not await _embed(store, self._model, "Message", page, self._pace, self._set_vector):
+                return
         for label in SCOPED:
-            await embed_missing(store, self._model, label, conversation_id=self._id, made=self._set_vector)
+            await embed_missing(
+                store, self._model, label, conversation_id=self._id, made=self._set_vector, pace=self._pace
+            )
+
+    def _unembedded(self) -> list[Unembedded]:
+        """Return the indexed turns without a vector, newest first, with their texts as they are stored."""
+        uuids = {turn: uuid for uuid, turn in self._uuids.items() if turn not in self._shared}
+        found = ((uuids[turn], self._index.turn_text(turn)) for turn in self._index.without_vector() if turn in uuids)
+        return [Unembedded(uuid, storable(text[:INDEXED_CHARS])) for uuid, text in found if text.strip()][::-1]
 
     def _set_vector(self, node: Unembedded, vector: npt.NDArray[np.float32]) -> None:
         turn = self._uuids.get(node.uuid)
@@ -251,28 +298,78 @@ class IndexSync:
 
 
 async def embed_missing(
-    store: Store, model: VectorModel, label: str, *, conversation_id: str = "", made: Made | None = None
+    store: Store,
+    model: VectorModel,
+    label: str,
+    *,
+    conversation_id: str = "",
+    made: Made | None = None,
+    pace: Pace | None = None,
 ) -> int:
-    """Make the missing vectors of one kind of node, in batches, and return how many were made.
+    """Make the missing vectors of one kind of node and return how many were made.
 
     Ends early if the model fails or is no longer the graph's: the rest is found again by query.
     """
     total = 0
     seen: set[str] = set()
     while model.name:
-        nodes = await store.vectors.missing(label, model.name, limit=EMBED_BATCH, conversation_id=conversation_id)
-        vectors = await model.embed([node.text for node in nodes]) if nodes else None
-        if vectors is None or seen.issuperset(node.uuid for node in nodes):
+        nodes = await store.vectors.missing(label, model.name, limit=MISSING_PAGE, conversation_id=conversation_id)
+        if seen.issuperset(node.uuid for node in nodes):
             break
         seen.update(node.uuid for node in nodes)
-        rows = list(zip(nodes, vectors, strict=True))
-        if not await store.vectors.store(label, model.name, rows):
+        if not await _embed(store, model, label, nodes, pace or Pace(), made):
             break
+        total += len(nodes)
+    return total
+
+
+async def _embed(
+    store: Store, model: VectorModel, label: str, nodes: Sequence[Unembedded], pace: Pace, made: Made | None
+) -> bool:
+    """Make and store the vectors of nodes, batch by batch; return False if the model failed or is not the graph's."""
+    same: dict[str, list[Unembedded]] = {}
+    for node in nodes:
+        same.setdefault(node.text, []).append(node)
+    texts = list(same)
+    for first in range(0, len(texts), EMBED_BATCH):
+        batch = texts[first : first + EMBED_BATCH]
+        vectors = await _vectors(model, batch, pace)
+        if vectors is None:
+            return False
+        rows = [(node, vector) for text, vector in zip(batch, vectors, strict=True) for node in same[text]]
+        if not await store.vectors.store(label, model.name, rows):
+            return False
         for node, vector in rows:
             if made is not None:
                 made(node, vector)
-        total += len(rows)
-    return total
+    return True
+
+
+async def _vectors(model: VectorModel, texts: Sequence[str], pace: Pace) -> Vectors | None:
+    """Return the vectors of texts, made piece by piece on as many cores as are free; None if the model failed."""
+    assert model.embedder is not None
+    vectors = np.zeros((len(texts), model.embedder.dimension), np.float32)
+    pieces = model.pieces(texts)
+    failed = False
+
+    async def work(worker: int) -> None:
+        nonlocal failed
+        while not failed:
+            await pace.clear()
+            # The first worker finishes what the others leave.
+            if not pieces or worker >= pace.workers:
+                return
+            piece = pieces.pop()
+            found = await model.embed([texts[n] for n in piece])
+            if found is None:
+                failed = True
+            else:
+                vectors[piece] = found
+
+    async with asyncio.TaskGroup() as group:
+        for worker in range(min(pace.workers, len(pieces))):
+            group.create_task(work(worker))
+    return None if failed else vectors
 
 
 def is_finished(turn: Turn, *, last: bool) -> bool:
@@ -281,7 +378,9 @@ def is_finished(turn: Turn, *, last: bool) -> bool:
     return all(message.state != "streaming" for message in turn.messages) and (answered or not last)
 
 
-async def catch_up(store: Store, embedder: Embedder | None, *, leave: Collection[str] = ()) -> None:
+async def catch_up(
+    store: Store, embedder: Embedder | None, *, leave: Collection[str] = (), pace: Pace | None = None
+) -> None:
     """Make the keys and vectors of any conversation that an import, a crash or an unavailable model left missing.
 
     Args:
@@ -291,11 +390,11 @@ async def catch_up(store: Store, embedder: Embedder | None, *, leave: Collection
     await model.claim(store)
     for uuid in await store.recall.conversations_without_keys(KEYS_VERSION):
         if uuid not in leave:
-            sync = IndexSync(ConversationIndex(), model, uuid)
+            sync = IndexSync(ConversationIndex(), model, uuid, pace)
             await sync.load(store)
             await sync.store_missing(store)
     for label in KINDS:
-        await embed_missing(store, model, label)
+        await embed_missing(store, model, label, pace=pace)
 
 
 async def reembed(store: Store, embedder: Embedder, progress: Callable[[int, int], None]) -> int:

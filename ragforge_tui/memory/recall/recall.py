@@ -31,6 +31,7 @@ from ragforge_tui.memory.recall.summaries import RatedSummary, findings_of, summ
 from ragforge_tui.memory.recall.terms import asked_words, content_words
 from ragforge_tui.settings.schema import MemorySettings
 from ragforge_tui.shared.errors import GraphError, RagforgeError
+from ragforge_tui.shared.pace import Pace
 from ragforge_tui.shared.records import SimilarConversation, Summary, Turn
 
 log = logging.getLogger(__name__)
@@ -43,7 +44,7 @@ EMBED_SECONDS = 1.5
 """Seconds a query waits for its vector, unless it has less time; after that words decide alone."""
 EMBED_SHARE = 0.5
 """Share of a query's time limit spent waiting for its vector; the rest is for other conversations."""
-CONTEXT_SECONDS = 0.2
+CONTEXT_SECONDS = 0.15
 """Most seconds a request's context waits for its vector and for other conversations: both together go unnoticed."""
 FEWEST_CHARS_PER_TOKEN = 3
 """A safe bound to show, without counting, that this conversation does not need all tokens."""
@@ -56,6 +57,7 @@ class Recall:
         store: Returns the store, waiting while the graph starts.
         embedder: None to search by words only.
         private: Whether the conversation is private; other private ones are never searched either way.
+        pace: When background work may use the processor.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class Recall:
         conversation_id: str,
         workspace: str,
         private: bool = False,
+        pace: Pace | None = None,
     ) -> None:
         self.index = ConversationIndex()
         self._store = store
@@ -75,7 +78,7 @@ class Recall:
         self._id = conversation_id
         self._workspace = workspace
         self.private = private
-        self._sync = IndexSync(self.index, self._model, conversation_id)
+        self._sync = IndexSync(self.index, self._model, conversation_id, pace)
         self._frequencies = WordFrequencies()
         self._summaries: list[Summary] = []
         self._sync_lock = asyncio.Lock()
@@ -150,9 +153,24 @@ class Recall:
             await asyncio.to_thread(self.index.set_summaries, summaries, vectors)
 
     def progress(self) -> tuple[int, int]:
-        """Return how many turns have a vector, and how many there are; equal without a model to make vectors."""
+        """Return how many turns have a vector, and how many are loaded; equal without a model to make vectors."""
         turns = self.index.turns
         return turns - (len(self.index.without_vector()) if self._model.name else 0), turns
+
+    def percent(self) -> int:
+        """Return the share of the conversation's turns that can be searched by all there is, in percent."""
+        return 100 * self.progress()[0] // max(self._sync.stored_turns, 1)
+
+    def left(self) -> str:
+        """Return what of the conversation cannot be searched yet, as a sentence; empty if all of it can."""
+        made, loaded = self.progress()
+        stored = self._sync.stored_turns
+        parts = []
+        if loaded < stored:
+            parts.append(f"{stored - loaded:,} of {stored:,} turns are not loaded yet")
+        if made < loaded:
+            parts.append(f"vectors of {loaded - made:,} of {loaded:,} turns are still being made: found by words")
+        return _sentence(parts)
 
     # --- asking ----------------------------------------------------------------------------------------------------
 
@@ -192,6 +210,9 @@ class Recall:
         if not self._asked(query):
             return Recalled(reason=self.reason)
         question = await self._question(query, EMBED_SECONDS if seconds is None else seconds * EMBED_SHARE)
+        missing = [self.left()] if own else []
+        if question.vector is None and self._model.name:
+            missing.append("The message had no vector in time: found by words.")
         (fetched, foreign, late), mine = await asyncio.gather(
             self._from_others(question, until, turns=others, summaries=summaries and others),
             asyncio.to_thread(self._own, question, exclude) if own else _nothing(),
@@ -199,7 +220,6 @@ class Recall:
 
         def work() -> Recalled:
             recalled = self._packed(question, mine, fetched, tokens, most)
-            recalled.missing = [late] if late else []
             if summaries:
                 rated = [*(self._own_summaries(question) if own else []), *foreign]
                 rarities = self._rarities(question)
@@ -213,6 +233,7 @@ class Recall:
                     sent=exclude,
                     exclude=exclude_summaries,
                 )
+            recalled.missing = [sentence for sentence in (*missing, late) if sentence]
             return recalled
 
         return await asyncio.to_thread(work)
@@ -399,6 +420,11 @@ class Recall:
 
 async def _nothing() -> list[Any]:
     return []
+
+
+def _sentence(parts: Sequence[str]) -> str:
+    text = "; ".join(parts)
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
 def _key(candidate: Candidate) -> tuple[str, int]:

@@ -100,6 +100,10 @@ class CancelTurn(Request[Empty]):
     conversation_id: str
 
 
+class NoteTyping(Request[Empty]):
+    """Hold work in the background back for a moment: the user types."""
+
+
 class Unqueue(Request[bool]):
     """Drop a message queued behind the current turn; false if it is no longer queued."""
 

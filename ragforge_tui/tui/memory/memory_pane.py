@@ -61,8 +61,9 @@ class Foot(Widget):
 
     def render(self) -> Content:
         """Return one line."""
-        due = self._pane.session.state.due
-        text = one_line(due_text(due, self._pane.memory.working))
+        state = self._pane.session.state
+        due = state.due
+        text = one_line(due_text(due, self._pane.memory.working, state.memory.left if state.memory else ""))
         style = "$warning" if due is not None and due.behind else "dim"
         return Content.styled(clip(text, self.content_size.width), style)
 

@@ -271,8 +271,12 @@ def chars_text(chars: int) -> str:
     return f"{chars / 1000:.1f}k".replace(".0k", "k") if chars >= 1000 else str(chars)
 
 
-def due_text(due: MemoryDue | None, working: Iterable[tuple[int, int, int]] = ()) -> str:
-    """Return the state of the summarizer in one line; empty while unknown."""
+def due_text(due: MemoryDue | None, working: Iterable[tuple[int, int, int]] = (), left: str = "") -> str:
+    """Return the state of the memory in one line; empty while unknown.
+
+    Args:
+        left: What cannot be searched yet.
+    """
     running = [f"L{level} {range_text(first, last)}" for level, first, last in working]
     if running:
         return f"summarising {', '.join(running)} …"
@@ -280,6 +284,8 @@ def due_text(due: MemoryDue | None, working: Iterable[tuple[int, int, int]] = ()
         return ""
     if due.behind:
         return f"behind: {due.behind}"
+    if left:
+        return left
     if not due.enabled:
         return "summaries are switched off"
     if due.next_turns <= 0 or due.next_chars <= 0:

@@ -25,6 +25,7 @@ from ragforge_tui.shared.requests.turns import (
     ConversationView,
     CreateConversation,
     FetchTurns,
+    NoteTyping,
     OpenConversation,
     SendMessage,
     Unqueue,
@@ -44,6 +45,7 @@ R = TypeVar("R")
 CLOSE_SECONDS = 10.0
 STEADY_SECONDS = 30.0
 """An engine that lived this long starts a new count of crashes."""
+TYPING_SECONDS = 0.5
 MAX_CRASHES = 3
 NEWEST = "\x00newest"
 """In place of an id: the newest conversation of the workspace."""
@@ -78,6 +80,7 @@ class EngineSession:
         self._node = node
         self._listener = listener
         self._clock = clock
+        self._typed = -TYPING_SECONDS
         self._start_again = asyncio.Event()
         self._send_lock = asyncio.Lock()
         self._open_lock = asyncio.Lock()
@@ -246,6 +249,9 @@ class EngineSession:
             case events.SummaryCreated() | events.SummaryFailed():
                 state.apply(event)
                 self._refresh_due(event.conversation_id)
+            case events.MemoryProgress():
+                state.apply(event)
+                self._listener.due_changed()
             case events.Notice():
                 if event.conversation_id in ("", state.conversation_id):
                     self.notice(event.text, event.level)
@@ -280,6 +286,12 @@ class EngineSession:
         page = await self.ask(FetchTurns(conversation_id=conversation_id, start=index, end=index + 1))
         if page.turns and conversation_id == self.state.conversation_id:
             self._listener.turn_read(page.turns[0])
+
+    def note_typing(self) -> None:
+        """Tell the engine that the user types, while it works on the memory; at most twice a second."""
+        if self.state.memory is not None and self._clock() - self._typed >= TYPING_SECONDS:
+            self._typed = self._clock()
+            self.spawn(self.ask(NoteTyping()), group="typing")
 
     def _refresh_due(self, conversation_id: str) -> None:
         """Ask what the summarizer is waiting for, if that conversation is open and its graph answers."""

@@ -174,6 +174,8 @@ class ChatState(msgspec.Struct):
     model: events.ModelChanged | None = None
     graph: events.GraphChanged | None = None
     code: events.CodeIndexChanged | None = None
+    memory: events.MemoryProgress | None = None
+    """How far the open conversation's memory is, while it cannot search all turns."""
     running: dict[str, int] = {}
     followed: int | None = None
     mode: Mode = "ask"
@@ -257,6 +259,9 @@ class ChatState(msgspec.Struct):
                     self.conversation = event.conversation
             case events.CodeIndexChanged():
                 self.code = event
+            case events.MemoryProgress():
+                if here:
+                    self.memory = event if event.left else None
             case events.TurnReset():
                 self.stale = self.stale or here
             case _:
@@ -284,6 +289,7 @@ class ChatState(msgspec.Struct):
             self.mode = "ask"
         self.summarising.clear()
         self.due = None
+        self.memory = None
         self.followed = None
         self.stale = False
         self._clear_turn()

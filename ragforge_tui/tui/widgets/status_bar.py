@@ -72,6 +72,8 @@ def status_parts(state: ChatState, elapsed: int | None, hints: Iterable[str]) ->
         parts.append(Part(f"summarising {levels}", "dim", 50))
     parts += _code(state)
     parts += _due(state)
+    if state.memory is not None:
+        parts.append(Part(f"memory {state.memory.percent} %", "dim", 15))
     if graph is not None and graph.journaled:
         parts.append(Part(f"{graph.journaled} in journal", "$warning", 90))
     parts += _gauge(state)

@@ -3,22 +3,45 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 
 import msgspec
 import numpy as np
 import pytest
 
-from ragforge_tui.graph import Store
+from ragforge_tui.graph import GraphTarget, Store
 from ragforge_tui.llm import count_tokens
 from ragforge_tui.memory.recall import catch_up, reembed
+from ragforge_tui.memory.recall.index_sync import EMBED_BATCH
 from ragforge_tui.memory.recall.keys import KEYS_VERSION
+from ragforge_tui.settings.schema import Paths
 from ragforge_tui.shared.errors import ModelError
+from ragforge_tui.shared.pace import Pace
 from ragforge_tui.shared.records import Finding
 from tests.support.fake_embedder import FakeEmbedder
 from tests.support.recall_conversations import MORNING, TALK, first_messages, hold, ready, recall_of, said, talked
 from tests.support.records import conversation, message, one_turn, rows_of
 from tests.support.sizes import DIMENSION
 from tests.support.stored_memory import summary
+
+
+class Steps(Pace):
+    """A pace that stops background work after so many pieces."""
+
+    def __init__(self, pieces: int) -> None:
+        super().__init__(workers=1)
+        self._left = pieces
+        self.used_up = asyncio.Event()
+        self._go_on = asyncio.Event()
+
+    async def clear(self) -> None:
+        self._left -= 1
+        if self._left < 0:
+            self.used_up.set()
+            await self._go_on.wait()
+
+    def go_on(self) -> None:
+        self._go_on.set()
 
 
 async def test_an_import_gets_keys_sittings_and_vectors(store: Store) -> None:
@@ -75,6 +98,71 @@ async def test_an_import_is_found_by_its_words_before_it_has_vectors(store: Stor
     await recall.embed()
     assert recall.progress() == (200, 200)
     assert len(embedder.texts) == 200
+
+
+async def test_the_newest_turns_are_read_first_and_what_is_left_is_told(store: Store) -> None:
+    talk = [(f"Question {n} about weather?", f"Answer {n}.") for n in range(260)]
+    talk[1], talk[250] = TALK[0], TALK[4]
+    c, pace = await talked(store, talk), Steps(10)
+    recall = recall_of(store, c, FakeEmbedder(), pace=pace)
+    loading = asyncio.create_task(recall.load())
+    async with asyncio.timeout(60):
+        await pace.used_up.wait()
+    loaded = recall.index.turns
+    assert 0 < loaded < 260
+    assert recall.index.last == 260
+    assert all(turn in recall.index for turn in range(261 - loaded, 261))
+    found = await recall.recall("Who teaches the violin?", max_tokens=60)
+    assert 251 in said(found)
+    assert f"{260 - loaded} of 260 turns are not loaded yet" in found.missing
+    pace.go_on()
+    await loading
+    found = await recall.recall("Which harbour did we choose?", max_tokens=60)
+    assert 2 in said(found)
+    assert found.missing == "Vectors of 260 of 260 turns are still being made: found by words."
+    await recall.store_missing()
+    await recall.embed()
+    assert (await recall.recall("Which harbour did we choose?", max_tokens=60)).missing == ""
+
+
+async def test_vectors_are_made_newest_first_and_equal_texts_once(store: Store) -> None:
+    talk = [("Go on.", "Yes."), ("Who teaches violin?", "Ida."), ("Go on.", "Yes."), ("And the boat?", "A sloop.")]
+    c, embedder = await talked(store, talk), FakeEmbedder()
+    recall = recall_of(store, c, embedder)
+    await ready(recall)
+    assert embedder.texts == ["> And the boat?\nA sloop.", "> Go on.\nYes.", "> Who teaches violin?\nIda."]
+    assert recall.progress() == (4, 4)
+    assert {row["model"] for row in await first_messages(store, c)} == {"fake"}
+
+
+async def test_vectors_made_before_a_kill_are_kept_and_the_others_are_made_again(
+    store: Store, graph_target: GraphTarget, graph_paths: Paths
+) -> None:
+    talk = [(f"Question {n} about weather?", f"Answer {n}.") for n in range(150)]
+    c = await talked(store, talk)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "tests.support.making_vectors",
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.write(msgspec.json.encode((graph_target, graph_paths, c.uuid)) + b"\n")
+        async with asyncio.timeout(120):
+            assert await process.stdout.readline() == b"stuck\n"
+    finally:
+        process.kill()
+        await process.wait()
+    embedder = FakeEmbedder()
+    recall = recall_of(store, c, embedder)
+    await ready(recall)
+    assert recall.progress() == (150, 150)
+    # Batches of 64 are stored; the killed one is lost.
+    assert len(embedder.texts) == 150 - 2 * EMBED_BATCH
+    assert {row["model"] for row in await first_messages(store, c)} == {"fake"}
 
 
 async def test_what_the_graph_does_not_give_in_time_is_left_out(store: Store) -> None:

@@ -1,0 +1,111 @@
+"""What a message costs while the memory of an import is still being made: ``python -m benchmarks.backlog``.
+
+Imports a made-up conversation, opens it as the chat does, with the local embedding model, and sends messages from then
+on. Timed is from the message to the request; a message that a turn of the conversation answers should recall that turn.
+Printed are what was recalled, the processor time until all keys and vectors are made (of this process: the graph's
+server has its own), and the time until it was so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks import synthetic
+from benchmarks.context import loaded_in
+from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.conversation.conversation import Conversation
+from ragforge_tui.graph import stop_server
+from ragforge_tui.llm.functions import FunctionModel
+from ragforge_tui.settings.schema import Loaded
+
+WORDS_ASKED = 6
+PAUSE = 0.5
+"""Seconds between two messages."""
+
+
+class Requests:
+    """A model that answers at once and notes when it was asked."""
+
+    def __init__(self) -> None:
+        self.at = 0.0
+
+    def answer(self, messages: list[dict[str, object]]) -> str:
+        """Note the time."""
+        self.at = time.perf_counter()
+        return "Noted."
+
+
+async def main(backend: str, turns: int, messages: int) -> None:
+    """Import, send, wait for the vectors, print the last line."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        loaded = loaded_in(Path(folder), backend)
+        try:
+            figures = await measure(loaded, turns, messages)
+        finally:
+            if backend == "embedded":
+                await asyncio.to_thread(stop_server, loaded.paths)
+    values = " ".join(f"{name}={value:.1f}" for name, value in figures.items())
+    print(f"backlog graph={backend} turns={turns} {values} load={os.getloadavg()[0]:.1f}")
+
+
+async def measure(loaded: Loaded, turns: int, messages: int) -> dict[str, float]:
+    """Milliseconds of each message, share of them with something recalled, seconds of processor until all is made."""
+    requests = Requests()
+    export = synthetic.conversation(turns, synthetic.Text(), loaded.workspace)
+    async with ConversationAgent(loaded, model=FunctionModel(requests.answer)) as agent:
+        store = await agent.store()
+        uuid = (await store.transfer.import_(export)).conversation.uuid
+        try:
+            since, processor = time.perf_counter(), time.process_time()
+            conversation = await agent.load_conversation(uuid)
+            conversation.prepare()
+            times, found, loaded_turns = [], 0, []
+            for number in range(messages):
+                # Of the older half, which no request holds anyway.
+                source = export.turns[(number * 37 + turns // 4) % (turns // 2)].messages[1].content.split()
+                took, recalled = await sent(conversation, requests, " ".join(source[: 4 * WORDS_ASKED : 4]))
+                times.append(took)
+                loaded_turns.append(conversation.memory.recall.index.turns)
+                found += recalled
+                print(f"{number:>4}{took:>10.0f} ms{loaded_turns[-1]:>8} turns loaded, recalled {recalled}")
+                await asyncio.sleep(PAUSE)
+            await conversation.memory.settle()
+            made, _ = conversation.memory.recall.progress()
+            figures = {
+                "p50_ms": statistics.median(times),
+                "p95_ms": statistics.quantiles(times, n=20)[-1],
+                "first_ms": times[0],
+                "recalled_percent": 100 * found / messages,
+                "vectors": float(made),
+                "processor_s": time.process_time() - processor,
+                "ready_s": time.perf_counter() - since,
+            }
+        finally:
+            await agent.delete_conversation(uuid, immediately=True)
+    return figures
+
+
+async def sent(conversation: Conversation, requests: Requests, text: str) -> tuple[float, bool]:
+    """Return the milliseconds from a message to its request, and whether it recalled anything."""
+    since = time.perf_counter()
+    answer = await conversation.send_message(text)
+    context = answer.context_used
+    recalled = context is not None and any(section.name == "recalled" for section in context.sections)
+    return (requests.at - since) * 1000, recalled
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="What a message costs while the memory of an import is being made.")
+    parser.add_argument("--graph", choices=("embedded", "neo4j"), default="embedded")
+    parser.add_argument("--turns", type=int, default=5_000)
+    parser.add_argument("--messages", type=int, default=20)
+    arguments = parser.parse_args()
+    if arguments.graph == "neo4j" and not os.environ.get("NEO4J_URI"):
+        parser.error("--graph neo4j needs NEO4J_URI")
+    asyncio.run(main(arguments.graph, arguments.turns, arguments.messages))
