@@ -174,6 +174,9 @@ async def asked(store: Store, workspace: str, embedder: LocalEmbedder | None) ->
     # Each answer that comes too late is counted.
     logging.disable(logging.WARNING)
     found = CodeLookup(Path(workspace), opened, embedder, RecallSettings(), is_ready=lambda: True)
+    if embedder is not None:
+        # As the engine does when it starts.
+        await embedder.embed(["warm"])
     started = time.perf_counter()
     if embedder is not None:
         await store.code.search.vectors.load(workspace)
