@@ -114,12 +114,12 @@ async def test_the_newest_turns_are_read_first_and_what_is_left_is_told(store: S
     assert all(turn in recall.index for turn in range(261 - loaded, 261))
     found = await recall.recall("Who teaches the violin?", max_tokens=60)
     assert 251 in said(found)
-    assert f"{260 - loaded} of 260 turns are not loaded yet" in found.missing
+    assert f"{260 - loaded} of 260 turns are not loaded yet" in found.missing[0]
     pace.go_on()
     await loading
     found = await recall.recall("Which harbour did we choose?", max_tokens=60)
     assert 2 in said(found)
-    assert found.missing == "Vectors of 260 of 260 turns are still being made: found by words."
+    assert found.missing == ["Vectors of 260 of 260 turns are still being made: found by words."]
     await recall.store_missing()
     await recall.embed()
     assert (await recall.recall("Which harbour did we choose?", max_tokens=60)).missing == ""
