@@ -66,7 +66,6 @@ class Watcher:
             raise OSError(f"the workspace cannot be watched: {error}") from error
 
     async def close(self) -> None:
-        """Stop watching."""
         self._stop.set()
 
     def _paths(self, found: set[tuple[Change, str]]) -> Collection[str] | None:
