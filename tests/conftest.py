@@ -28,6 +28,8 @@ from tests.support.sizes import CONTENTS, DIMENSION, HEAP_MB, LINGER, paths_unde
 UPDATE = "--update-pictures"
 BACKENDS = ["embedded", pytest.param("neo4j", marks=pytest.mark.neo4j)]
 EMBEDDED = GraphTarget(embedded=True, chosen_by="default")
+ONE_BACKEND = pytest.mark.parametrize("graph_target", ["embedded"], indirect=True)
+"""For tests in which no dialect is involved: what they store is tested on both backends in `tests/graph`."""
 FOREIGN_VARIABLES = ("RAGFORGE_", "NEO4J_", "OPENAI_", "ANTHROPIC_", "GEMINI_", "MISTRAL_", "GROQ_", "OPENROUTER_")
 KEPT_VARIABLES = ("RAGFORGE_TEST_", "RAGFORGE_REQUIRE_")
 

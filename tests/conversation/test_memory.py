@@ -22,6 +22,7 @@ from ragforge_tui.shared.events import Notice, SummaryCreated, SummaryStarted
 from ragforge_tui.shared.records import EXTRACTIVE, ContextRecord, Message, now
 from ragforge_tui.shared.requests.memory import FetchDue, FetchSent
 from ragforge_tui.shared.requests.turns import OpenConversation
+from tests.conftest import ONE_BACKEND
 from tests.support.agents import with_memory
 from tests.support.fake_embedder import FakeEmbedder
 from tests.support.openai_server import OpenAIServer
@@ -261,6 +262,7 @@ async def test_extracts_are_written_again_by_a_model_that_is_free(loaded: Loaded
         assert {s.made_by for s in stored} == {"openai/scripted"}
 
 
+@ONE_BACKEND
 async def test_a_model_that_failed_is_left_alone_for_a_while(
     loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -287,6 +289,7 @@ async def test_a_model_that_failed_is_left_alone_for_a_while(
         assert ({s.made_by for s in await store.summaries.of(uuid)}, plain()) == ({EXTRACTIVE}, 0)
 
 
+@ONE_BACKEND
 async def test_a_title_made_without_the_model_is_made_again_by_it(loaded: Loaded, server: OpenAIServer) -> None:
     off = with_memory(loaded, summarization=SummarizationSettings(enabled=False))
     async with ConversationAgent(off) as agent:
@@ -348,6 +351,7 @@ async def test_summaries_that_were_due_are_made_when_the_conversation_is_opened_
         await engine.close()
 
 
+@ONE_BACKEND
 async def test_the_title_is_the_models_unless_the_user_gave_one(loaded: Loaded, server: OpenAIServer) -> None:
     async with ConversationAgent(loaded) as agent:
         server.script([{"text": "Hi."}, {"when": "plain", "text": '"Greeting the harbour"'}])
@@ -409,6 +413,7 @@ async def test_without_auto_save_text_is_stored_when_it_is_whole(loaded: Loaded,
         assert (done.state, done.content) == ("complete", "one two three four five six")
 
 
+@ONE_BACKEND
 async def test_summaries_are_written_by_the_model_that_is_set_for_them(loaded: Loaded, server: OpenAIServer) -> None:
     own = msgspec.structs.replace(FEW, model="openai/for-summaries")
     async with ConversationAgent(with_memory(loaded, summarization=own)) as agent:
@@ -425,6 +430,7 @@ async def test_summaries_are_written_by_the_model_that_is_set_for_them(loaded: L
     assert by_model == {"scripted": True, "for-summaries": False}
 
 
+@ONE_BACKEND
 async def test_a_summary_gives_way_to_a_turn_and_is_written_after_it(loaded: Loaded, server: OpenAIServer) -> None:
     """The scripted server is on this machine, as a local model is: that might answer one request after another."""
     async with ConversationAgent(with_memory(loaded, summarization=FEW)) as agent:
@@ -442,6 +448,7 @@ async def test_a_summary_gives_way_to_a_turn_and_is_written_after_it(loaded: Loa
         assert made[0].made_by == "openai/scripted"
 
 
+@ONE_BACKEND
 async def test_a_stalled_summary_delays_no_turn(loaded: Loaded, server: OpenAIServer) -> None:
     async with ConversationAgent(with_memory(loaded, summarization=FEW)) as agent:
         conversation = await agent.create_conversation(title="Mine")
@@ -451,6 +458,7 @@ async def test_a_stalled_summary_delays_no_turn(loaded: Loaded, server: OpenAISe
                 await conversation.send_message(filler(n))
 
 
+@ONE_BACKEND
 async def test_a_failing_embedding_model_is_reported_once_and_words_find(loaded: Loaded, server: OpenAIServer) -> None:
     async with ConversationAgent(with_memory(loaded, max_context_chars=SMALL)) as agent:
         embedder = FakeEmbedder()
