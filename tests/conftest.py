@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 import pytest
 
-from ragforge_tui.conversation import memory
+from ragforge_tui.conversation import ConversationAgent, memory
 from ragforge_tui.graph import Graph, GraphTarget, stop_server
 from ragforge_tui.graph.embedded.attach import ServerHold
 from ragforge_tui.memory.recall import recall
@@ -166,6 +166,9 @@ def loaded(
     # What recall finds within 300 ms says something of the machine; tests of that limit set it themselves.
     monkeypatch.setattr(memory, "LOAD_SECONDS", 30.0)
     monkeypatch.setattr(recall, "CONTEXT_SECONDS", 30.0)
+    # Neither may closing an agent leave on a busy machine what it would have stored.
+    assert ConversationAgent.close.__kwdefaults__ is not None
+    monkeypatch.setitem(ConversationAgent.close.__kwdefaults__, "settle_seconds", 60.0)
     settings = settings_for(graph_target, api_base=server.base_url)
     # A journal that one test leaves must not be written into another's graph.
     paths = msgspec.structs.replace(graph_paths, state=str(tmp_path / "state"))

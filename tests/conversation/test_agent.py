@@ -163,11 +163,11 @@ async def test_an_answer_whose_server_died_is_kept_and_the_turn_fails(loaded: Lo
 async def test_a_silent_model_is_waited_for_and_the_wait_is_reported(
     loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reply, "SILENCE_SECONDS", 0.5)
+    monkeypatch.setattr(reply, "SILENCE_SECONDS", 1.5)
     monkeypatch.setattr(reply, "CHECKPOINT_SECONDS", 0.05)
     server.script([{"text": "Loaded.", "gate": "model"}])
     waits = []
-    async with ConversationAgent(with_model(loaded, first_token_timeout=None, token_timeout=0.2)) as agent:
+    async with ConversationAgent(with_model(loaded, first_token_timeout=None, token_timeout=1.0)) as agent:
         conversation = await agent.create_conversation()
         async for event in conversation.stream("Hello?"):
             if isinstance(event, ModelWaiting):
