@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 import pytest
 
-from ragforge_tui.conversation import memory
+from ragforge_tui.conversation import ConversationAgent, memory
 from ragforge_tui.graph import Graph, GraphTarget, stop_server
 from ragforge_tui.graph.embedded.attach import ServerHold
 from ragforge_tui.graph.store import code_vectors
@@ -29,6 +29,8 @@ from tests.support.sizes import CONTENTS, DIMENSION, HEAP_MB, LINGER, paths_unde
 UPDATE = "--update-pictures"
 BACKENDS = ["embedded", pytest.param("neo4j", marks=pytest.mark.neo4j)]
 EMBEDDED = GraphTarget(embedded=True, chosen_by="default")
+ONE_BACKEND = pytest.mark.parametrize("graph_target", ["embedded"], indirect=True)
+"""For tests in which no dialect is involved: what they store is tested on both backends in `tests/graph`."""
 FOREIGN_VARIABLES = ("RAGFORGE_", "NEO4J_", "OPENAI_", "ANTHROPIC_", "GEMINI_", "MISTRAL_", "GROQ_", "OPENROUTER_")
 KEPT_VARIABLES = ("RAGFORGE_TEST_", "RAGFORGE_REQUIRE_")
 
@@ -166,6 +168,9 @@ def loaded(
     monkeypatch.setattr(memory, "LOAD_SECONDS", 30.0)
     monkeypatch.setattr(recall, "CONTEXT_SECONDS", 30.0)
     monkeypatch.setattr(code_vectors, "PATIENCE", 30.0)
+    # Neither may closing an agent leave on a busy machine what it would have stored.
+    assert ConversationAgent.close.__kwdefaults__ is not None
+    monkeypatch.setitem(ConversationAgent.close.__kwdefaults__, "settle_seconds", 60.0)
     settings = settings_for(graph_target, api_base=server.base_url)
     # A journal that one test leaves must not be written into another's graph.
     paths = msgspec.structs.replace(graph_paths, state=str(tmp_path / "state"))

@@ -9,39 +9,52 @@ from pathlib import Path
 
 from tests.support.property_tests import PIN_IT
 
-PROPERTY = """
+NAMES = ("passing", "failing")
+PROPERTIES = """
 from hypothesis import given, strategies as st
 
 @given(st.integers())
-def test_numbers(number):
-    with open("drawn.txt", "a") as file:
+def test_passing(number):
+    with open("passing.txt", "a") as file:
         file.write(f"{number} ")
-    assert PASSES or number < 1_000
+
+@given(st.integers())
+def test_failing(number):
+    with open("failing.txt", "a") as file:
+        file.write(f"{number} ")
+    assert number < 1_000
 """
 
 
-def run(folder: Path, profile: str | None, *, passes: bool) -> tuple[str, str]:
-    """Run a property test in another process; return what pytest printed and the examples that were drawn."""
-    (folder / "drawn.txt").write_text("")
-    (folder / "test_drawn.py").write_text(PROPERTY.replace("PASSES", str(passes)))
+def run(folder: Path, profile: str | None) -> tuple[str, dict[str, str]]:
+    """Run a property test that passes and one that fails in another process.
+
+    Returns:
+        What pytest printed, and the examples that each test drew, by its name.
+    """
+    for name in NAMES:
+        (folder / f"{name}.txt").write_text("")
     environment = {name: value for name, value in os.environ.items() if name not in ("RAGFORGE_HYPOTHESIS", "CI")}
     environment["PYTHONPATH"] = str(Path(__file__).resolve().parents[1])
     if profile:
         environment |= {"RAGFORGE_HYPOTHESIS": profile, "CI": "true"}
     plugins = ["-p", "tests.support.property_tests", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:asyncio"]
     command = [sys.executable, "-m", "pytest", "-q", *plugins, "test_drawn.py"]
+    (folder / "test_drawn.py").write_text(PROPERTIES)
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == (0 if passes else 1), done.stdout + done.stderr
-    return done.stdout, (folder / "drawn.txt").read_text()
+    assert done.returncode == 1 and "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
+    return done.stdout, {name: (folder / f"{name}.txt").read_text() for name in NAMES}
 
 
-def test_examples_are_the_same_each_time_unless_new_ones_are_asked_for(tmp_path: Path) -> None:
-    assert run(tmp_path, None, passes=True)[1] == run(tmp_path, None, passes=True)[1]
-    assert run(tmp_path, "random", passes=True)[1] != run(tmp_path, "random", passes=True)[1]
+def test_examples_are_the_same_each_time(tmp_path: Path) -> None:
+    (printed, first), (_, second) = run(tmp_path, None), run(tmp_path, None)
+    assert first["passing"] == second["passing"]
+    assert PIN_IT not in printed
 
 
-def test_a_new_example_that_fails_is_to_be_pinned(tmp_path: Path) -> None:
-    assert PIN_IT not in run(tmp_path, None, passes=False)[0]
-    assert PIN_IT in run(tmp_path, "random", passes=False)[0]
+def test_new_examples_are_drawn_if_asked_for_and_one_that_fails_is_to_be_pinned(tmp_path: Path) -> None:
+    (printed, first), (_, second) = run(tmp_path, "random"), run(tmp_path, "random")
+    assert first["passing"] != second["passing"]
+    assert PIN_IT in printed
     # A second attempt runs the same example again, as `.ci/run` does with what failed.
-    assert run(tmp_path, "random", passes=False)[1].startswith("1000 ")
+    assert second["failing"].startswith("1000 ")

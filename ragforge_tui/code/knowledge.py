@@ -198,7 +198,6 @@ class CodeKnowledge:
             lock.release()
 
     async def _watch(self) -> None:
-        """Run again whenever files change; never returns."""
         while True:
             watcher = Watcher(self.workspace, self._indexer.folders)
             try:

@@ -159,7 +159,6 @@ class Modules:
         return []
 
     def java(self, package: str) -> list[str]:
-        """Return the files of a Java package."""
         return sorted(self._packages.get(("java", package), ()))
 
     def rust_root(self, path: str) -> str:

@@ -156,5 +156,4 @@ def decode(data: bytes) -> ParsedFile:
 
 
 def words_of(paths: Iterable[str]) -> set[str]:
-    """Return the names in some paths."""
     return {name.removesuffix("()") for path in paths for name in path.split(".")} - {"", UNKNOWN, SELF, CLASS}

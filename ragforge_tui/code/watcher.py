@@ -69,7 +69,6 @@ class Watcher:
         return [folder for name in self.folders if (folder := self._root / name).is_dir()]
 
     async def close(self) -> None:
-        """Stop watching."""
         self._stop.set()
 
     def _paths(self, found: set[tuple[Change, str]]) -> Collection[str] | None:

@@ -81,7 +81,6 @@ class Backoff:
         return self.failures >= GIVEN_UP
 
     def succeeded(self) -> None:
-        """Reset the backoff after an answer."""
         self.failures, self._until = 0, 0.0
 
     def failed(self) -> None:

@@ -53,7 +53,6 @@ class Limit:
         return max(self.dollars or 0.0, math.ceil((self.spent + self.last) / step) * step) if step else 0.0
 
     def raise_(self) -> None:
-        """Raise the limit to `raised`."""
         self.dollars = self.raised
 
     def note(self, cost: float) -> None:

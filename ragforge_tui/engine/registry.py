@@ -50,7 +50,6 @@ class EngineContext:
         return conversation
 
     def close(self) -> None:
-        """Stop reporting changes by other processes."""
         if self.watcher is not None:
             self.watcher.stop()
 

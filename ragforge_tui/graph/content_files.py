@@ -288,7 +288,6 @@ class ContentFiles:
         return found
 
     async def remove(self, conversation_id: str) -> None:
-        """Remove a conversation's folder."""
         await asyncio.to_thread(shutil.rmtree, self._path(conversation_id).parent, ignore_errors=True)
 
     async def folders(self) -> list[str]:

@@ -116,9 +116,7 @@ class ChatModel(Protocol):
         ...
 
     @property
-    def destination(self) -> str:
-        """Destination of requests, in words."""
-        ...
+    def destination(self) -> str: ...
 
     @property
     def server(self) -> str:

@@ -141,7 +141,6 @@ class LiteLLMModel:
     async def stream(
         self, messages: Messages, *, tools: list[dict[str, Any]] | None, cache_marks: Sequence[int] = ()
     ) -> AsyncGenerator[ModelPart, None]:
-        """See `ChatModel.stream`."""
         async with aclosing(self._with_retries(messages, tools, cache_marks, None)) as parts:
             async for part in parts:
                 yield part

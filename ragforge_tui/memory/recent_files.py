@@ -102,7 +102,6 @@ class RecentFiles:
         return [file for group in _HEADINGS for file in chosen if file.group == group]
 
     def render(self, max_tokens: int) -> str:
-        """Return the text of `pack`."""
         return self.pack(max_tokens).text
 
     def pack(self, max_tokens: int) -> PackedFiles:

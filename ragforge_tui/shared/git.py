@@ -146,7 +146,6 @@ def _filters_disabled(folder: Path, timeout: float) -> list[str] | None:
 
 
 def git_is_installed() -> bool:
-    """Return whether there is a git program."""
     return _program() is not None
 
 

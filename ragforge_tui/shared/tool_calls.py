@@ -89,7 +89,6 @@ def describe_tools(tools: Iterable[ToolInfo]) -> None:
 
 
 def described_tools() -> list[ToolInfo]:
-    """Return the descriptions of all known tools."""
     return list(_tools.values())
 
 
@@ -133,7 +132,6 @@ def commits_of(call: ToolCall) -> list[Commit]:
 
 
 def commit_line(commit: Commit) -> str:
-    """Return a commit as one line."""
     return f"commit {commit.hash[:7]} {plain_text(commit.subject)}"
 
 

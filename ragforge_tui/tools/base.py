@@ -139,9 +139,7 @@ class CodeSource(Protocol):
         """Return the text of a scope as it is in the file now."""
         ...
 
-    async def view(self, scope: Scope) -> ScopeView:
-        """Return all about a scope."""
-        ...
+    async def view(self, scope: Scope) -> ScopeView: ...
 
     async def dependents(self, scope: Scope, *, depth: int = 1) -> list[ScopeLink]:
         """Return the scopes that refer to a scope, through others up to a depth."""
@@ -232,7 +230,6 @@ class Tool:
         return Plan(run=lambda: self.run(arguments))
 
     async def run(self, arguments: Any) -> ToolOutcome:
-        """Run a call that needed no check."""
         raise NotImplementedError
 
     async def close(self) -> None:

@@ -7,8 +7,9 @@ stored with its result, as ``scopes``, so that the turn can be linked to it.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Awaitable, Iterable, Sequence
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -64,7 +65,7 @@ class BrainSearchArguments(ToolArguments):
 
 
 class CodeTool(Tool):
-    """Base of the code tools: access to the index, and the scope that a name means."""
+    """Base of the code tools: access to the index."""
 
     @classmethod
     def is_available(cls, context: ToolContext) -> bool:
@@ -79,13 +80,17 @@ class CodeTool(Tool):
         assert self.context.code is not None
         return self.context.code
 
-    async def the_scope(self, name: str) -> Scope | ToolOutcome:
-        """Return the scope of a name, or the list of all that have it.
+
+class ScopeTool(CodeTool):
+    """Base of the tools about one scope. A name of several scopes is answered with their list."""
+
+    async def run(self, arguments: Any) -> ToolOutcome:
+        """Run the call on the scope of its name.
 
         Raises:
-            ToolError: There is none.
+            ToolError: No scope has the name.
         """
-        given = name.strip()
+        given = arguments.name.strip()
         matches = await reported(self._code.named(given)) if given else []
         if not matches:
             raise ToolError(
@@ -94,7 +99,7 @@ class CodeTool(Tool):
                 kind="not_found",
             )
         if len(matches) == 1:
-            return matches[0]
+            return await self.run_on(matches[0], arguments)
         listed = [scope_line(scope) for scope in matches[:MOST_MATCHES]]
         more = [f"[{len(matches) - MOST_MATCHES} more.]"] if len(matches) > MOST_MATCHES else []
         text = enclosed("\n".join([*listed, *more]), _TAG, _NOTE)
@@ -102,6 +107,10 @@ class CodeTool(Tool):
             text=f"{len(matches)} scopes have this name; repeat the call with path:name of one.\n{text}",
             data={"matches": len(matches)},
         )
+
+    @abstractmethod
+    async def run_on(self, scope: Scope, arguments: Any) -> ToolOutcome:
+        """Run the call on a scope."""
 
 
 class SearchFunctions(CodeTool):
@@ -125,9 +134,7 @@ class SearchFunctions(CodeTool):
     arguments = SearchFunctionsArguments
 
     async def run(self, arguments: SearchFunctionsArguments) -> ToolOutcome:
-        query = arguments.query.strip()
-        if not query:
-            raise ToolError("The query is empty.", todo="Give a name, or words for what it does.")
+        query = given_query(arguments.query, "Give a name, or words for what it does.")
         found = await reported(
             self._code.search(query, path=arguments.path.strip(), kind=arguments.kind or "", limit=arguments.limit)
         )
@@ -140,7 +147,7 @@ class SearchFunctions(CodeTool):
         )
 
 
-class GetFunctionCode(CodeTool):
+class GetFunctionCode(ScopeTool):
     """Tool that returns the current text of one scope."""
 
     info = ToolInfo(
@@ -153,10 +160,7 @@ class GetFunctionCode(CodeTool):
     description = "Read the current code of a function, class or section by name."
     arguments = GetFunctionCodeArguments
 
-    async def run(self, arguments: GetFunctionCodeArguments) -> ToolOutcome:
-        scope = await self.the_scope(arguments.name)
-        if isinstance(scope, ToolOutcome):
-            return scope
+    async def run_on(self, scope: Scope, arguments: GetFunctionCodeArguments) -> ToolOutcome:
         code = await reported(self._code.code(scope))
         text = visible_lines(code.text)
         if arguments.line_numbers and code.first_line:
@@ -167,7 +171,7 @@ class GetFunctionCode(CodeTool):
         return about(scope, outcome, access="read")
 
 
-class GetFunctionDetails(CodeTool):
+class GetFunctionDetails(ScopeTool):
     """Tool that returns all about one scope but its text."""
 
     info = ToolInfo(
@@ -176,10 +180,7 @@ class GetFunctionDetails(CodeTool):
     description = "Signature, documentation, members, callers and earlier conversations of a function or class."
     arguments = GetFunctionDetailsArguments
 
-    async def run(self, arguments: GetFunctionDetailsArguments) -> ToolOutcome:
-        scope = await self.the_scope(arguments.name)
-        if isinstance(scope, ToolOutcome):
-            return scope
+    async def run_on(self, scope: Scope, arguments: GetFunctionDetailsArguments) -> ToolOutcome:
         view = await reported(self._code.view(scope))
         lines = [scope_line(scope, doc=False)]
         lines += [scope.doc] if scope.doc else []
@@ -192,7 +193,7 @@ class GetFunctionDetails(CodeTool):
         return about(scope, outcome, access="search")
 
 
-class GetDependents(CodeTool):
+class GetDependents(ScopeTool):
     """Tool that returns the scopes that refer to one."""
 
     info = ToolInfo(
@@ -205,16 +206,13 @@ class GetDependents(CodeTool):
     description = "List what calls, imports or inherits from a function or class, with file and line."
     arguments = ReferencesArguments
 
-    async def run(self, arguments: ReferencesArguments) -> ToolOutcome:
-        scope = await self.the_scope(arguments.name)
-        if isinstance(scope, ToolOutcome):
-            return scope
+    async def run_on(self, scope: Scope, arguments: ReferencesArguments) -> ToolOutcome:
         links = await reported(self._code.dependents(scope, depth=arguments.depth))
         lines = [link_line(link, link.scope.file) for link in links]
         return _linked(scope, links, lines or ["Nothing in the workspace refers to it as far as the index can tell."])
 
 
-class GetDependencies(CodeTool):
+class GetDependencies(ScopeTool):
     """Tool that returns the scopes that one refers to."""
 
     info = ToolInfo(
@@ -227,10 +225,7 @@ class GetDependencies(CodeTool):
     description = "List what a function or class calls, imports or inherits from; names outside the workspace too."
     arguments = ReferencesArguments
 
-    async def run(self, arguments: ReferencesArguments) -> ToolOutcome:
-        scope = await self.the_scope(arguments.name)
-        if isinstance(scope, ToolOutcome):
-            return scope
+    async def run_on(self, scope: Scope, arguments: ReferencesArguments) -> ToolOutcome:
         links, unresolved = await reported(self._code.dependencies(scope, depth=arguments.depth))
         lines = [link_line(link, scope.file if link.depth == 1 else "") for link in links]
         lines = lines or ["It refers to nothing in the workspace as far as the index can tell."]
@@ -259,9 +254,7 @@ class BrainSearch(CodeTool):
     arguments = BrainSearchArguments
 
     async def run(self, arguments: BrainSearchArguments) -> ToolOutcome:
-        query = arguments.query.strip()
-        if not query:
-            raise ToolError("The query is empty.", todo="Give names or words.")
+        query = given_query(arguments.query, "Give names or words.")
         found = await reported(self._code.brain_search(query, limit=arguments.limit))
         if not found:
             return ToolOutcome(text="Nothing was found. Try other words or fewer.", data={"matches": 0})
@@ -271,6 +264,17 @@ class BrainSearch(CodeTool):
             data={"matches": len(found)},
             files=accessed((hit.file for hit in found if hit.file), "search"),
         )
+
+
+def given_query(text: str, todo: str) -> str:
+    """Return a query without the spaces around it.
+
+    Raises:
+        ToolError: It is empty; `todo` tells the model what to give.
+    """
+    if not (query := text.strip()):
+        raise ToolError("The query is empty.", todo=todo)
+    return query
 
 
 def hit_label(hit: BrainHit) -> str:
@@ -324,7 +328,6 @@ def about(scope: Scope, outcome: ToolOutcome, *, access: str) -> ToolOutcome:
 
 
 def accessed(paths: Iterable[str], access: str) -> list[FileAccess]:
-    """Return the accesses of files, each once."""
     return [msgspec.convert({"path": path, "access": access}, FileAccess) for path in dict.fromkeys(paths)]
 
 

@@ -98,7 +98,6 @@ class ChatApp(TypeAheadApp):
         return line_filters(self, super().get_line_filters())
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        """Return variables for renderers, apart from colors."""
         return theme_variables(self)
 
     def compose(self) -> ComposeResult:

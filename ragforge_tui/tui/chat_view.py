@@ -232,7 +232,6 @@ class ChatView:
         return self.transcript.document.holds(turn_index)
 
     def turn_read(self, turn: Turn) -> None:
-        """Show a turn from its records."""
         if self.shows_turn(turn.turn_index):
             self.transcript.replace_turn(turn)
         else:

@@ -7,10 +7,12 @@ from pathlib import Path
 import yaml
 
 from tests.cli.conftest import Cli
+from tests.conftest import ONE_BACKEND
 
 SOURCE = 'class Session:\n    """A connection."""\n\n    def send_message(self, text):\n        """Send a message."""\n'
 
 
+@ONE_BACKEND
 def test_code_is_found_and_the_talk_about_it(cli: Cli) -> None:
     (cli.workspace / "session.py").write_text(SOURCE)
     asked = cli.ok("ask", "--json", "Why does `Session.send_message` fail?").events[-1]
@@ -36,6 +38,7 @@ def test_code_is_found_and_the_talk_about_it(cli: Cli) -> None:
     assert "no code named" in unknown.err
 
 
+@ONE_BACKEND
 def test_code_that_is_not_indexed_is_said_to_be(cli: Cli, tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     settings = yaml.safe_load(config.read_text())

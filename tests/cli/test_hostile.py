@@ -8,11 +8,13 @@ from pathlib import Path
 from uuid import NAMESPACE_OID, uuid5
 
 from tests.cli.conftest import Cli
+from tests.conftest import ONE_BACKEND
 from tests.support.hostile import HOSTILE, MARKUP
 
 HARM = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
+@ONE_BACKEND
 def test_every_command_that_shows_it(cli: Cli, tmp_path: Path) -> None:
     said = f"lantern {HOSTILE.replace(chr(0), '')}"
     before = str(cli.ok("ask", "--json", said).events[-1]["conversation_id"])

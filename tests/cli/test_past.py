@@ -14,13 +14,12 @@ from ragforge_tui.graph import GraphTarget, Store
 from ragforge_tui.settings.schema import Paths
 from ragforge_tui.shared.records import now
 from tests.cli.conftest import Cli
-from tests.conftest import open_graph
+from tests.conftest import ONE_BACKEND, open_graph
 from tests.support.openai_server import OpenAIServer, Step
 from tests.support.stored_memory import talk
 from tests.support.turns import imported
 
 LEASES = [("How long should a lease last?", "We decided that leases last 30 seconds. They are renewed every ten.")]
-ONE_BACKEND = pytest.mark.parametrize("graph_target", ["embedded"], indirect=True)
 
 
 def fill(cli: Cli, target: GraphTarget, paths: Paths, count: int, **fields: Any) -> list[str]:
@@ -62,6 +61,7 @@ def asked(model: OpenAIServer) -> int:
     return sum("main_topic" in body["messages"][0]["content"] for body in bodies)
 
 
+@ONE_BACKEND
 def test_insights_are_made_once(cli: Cli, graph_target: GraphTarget, graph_paths: Paths, model: OpenAIServer) -> None:
     [_, newer] = fill(cli, graph_target, graph_paths, 2)
     fill(cli, graph_target, graph_paths, 1, private=True)
@@ -145,6 +145,7 @@ def test_a_question_to_the_past(cli: Cli, graph_target: GraphTarget, graph_paths
     assert "No model is configured" in cli.ok("recall", "leases", "--answer").err
 
 
+@ONE_BACKEND
 def test_the_work_of_some_days(cli: Cli, graph_target: GraphTarget, graph_paths: Paths) -> None:
     [uuid] = fill(cli, graph_target, graph_paths, 1)
 

@@ -11,7 +11,7 @@ import pytest
 from ragforge_tui.graph import GraphTarget, Store
 from ragforge_tui.settings.schema import Paths
 from tests.cli.conftest import Cli
-from tests.conftest import open_graph
+from tests.conftest import ONE_BACKEND, open_graph
 from tests.support.model_script import Call, Step
 from tests.support.openai_server import OpenAIServer
 from tests.support.stored_memory import remembered
@@ -59,6 +59,7 @@ def test_sessions_newest_first_and_filtered(cli: Cli) -> None:
     assert table[1].startswith(first[:8])
 
 
+@ONE_BACKEND
 def test_show_by_prefix(cli: Cli) -> None:
     uuid = ask(cli, "Where do lanterns hang?")
     shown = cli.ok("show", uuid[:6], "--json").json
@@ -70,6 +71,7 @@ def test_show_by_prefix(cli: Cli) -> None:
     assert "Where do lanterns hang?" in cli.ok("show", uuid).out
 
 
+@ONE_BACKEND
 def test_show_has_tool_calls_with_results(cli: Cli, model: OpenAIServer) -> None:
     (cli.workspace / "notes.md").write_text("lanterns hang high\n")
     read = Call(name="read_file", arguments={"path": "notes.md", "reason": "to see"})
@@ -107,6 +109,7 @@ def test_export_and_import_lose_nothing(cli: Cli) -> None:
     assert ids(cli) == [uuid]
 
 
+@ONE_BACKEND
 def test_import_shows_what_is_new_and_adds_only_when_asked(cli: Cli) -> None:
     uuid = ask(cli, "Where do lanterns hang?")
     first = cli.ok("export", uuid).json
@@ -129,6 +132,7 @@ def test_import_shows_what_is_new_and_adds_only_when_asked(cli: Cli) -> None:
     assert (added["uuid"], added["created"], added["added"]["messages"]) == (uuid, False, 0)
 
 
+@ONE_BACKEND
 def test_an_import_with_a_path_for_an_id_leaves_nothing(cli: Cli) -> None:
     uuid = ask(cli, "Where do lanterns hang?")
     bad = cli.ok("export", uuid).out.replace(uuid, "x/../../../../victim/package")
@@ -169,6 +173,7 @@ def test_the_tree_of_summaries_is_shown_and_travels(cli: Cli, graph_target: Grap
         assert TOKEN_COUNT.sub(b"", again) == TOKEN_COUNT.sub(b"", first)
 
 
+@ONE_BACKEND
 def test_export_to_a_folder_and_a_file(cli: Cli) -> None:
     uuid = ask(cli, "Where do lanterns hang?")
     assert cli.ok("export", uuid, "-o", ".").out == ""
@@ -182,6 +187,7 @@ def test_export_to_a_folder_and_a_file(cli: Cli) -> None:
     assert cli.run("export", uuid, "-o", "no/such/folder.json").code == 1
 
 
+@ONE_BACKEND
 def test_archive_delete_and_restore(cli: Cli) -> None:
     uuid = ask(cli, "Where do lanterns hang?")
     cli.ok("archive", uuid[:8])
@@ -199,6 +205,7 @@ def test_archive_delete_and_restore(cli: Cli) -> None:
     assert cli.run("restore", uuid).code == 1
 
 
+@ONE_BACKEND
 def test_not_found_and_bad_input(cli: Cli) -> None:
     for command in (["show"], ["export"], ["archive"], ["delete"], ["restore"]):
         ran = cli.run(*command, "ffffffff")

@@ -7,10 +7,11 @@ import asyncio
 from ragforge_tui.graph import GraphTarget, Store
 from ragforge_tui.settings.schema import Paths
 from tests.cli.conftest import Cli
-from tests.conftest import open_graph
+from tests.conftest import ONE_BACKEND, open_graph
 from tests.support.stored_memory import remembered
 
 
+@ONE_BACKEND
 def test_topics_are_listed_merged_and_taken_apart(cli: Cli, graph_target: GraphTarget, graph_paths: Paths) -> None:
     async def fill() -> None:
         graph = await open_graph(graph_target, graph_paths)

@@ -20,6 +20,7 @@ from ragforge_tui.code.worker_client import WorkerClient, WorkerGoneError
 from ragforge_tui.graph import Graph, Store
 from ragforge_tui.graph.schema.migrate import record_embedding
 from ragforge_tui.llm.embeddings import LocalEmbedder
+from tests.conftest import ONE_BACKEND
 from tests.support.sizes import DIMENSION
 
 MAIN = """import helper
@@ -186,6 +187,7 @@ async def test_renamed_and_deleted_files(make: Make, folder: Path) -> None:
     assert (await index.paths(), await index.names()) == (["main.py"], ["main"])
 
 
+@ONE_BACKEND
 async def test_what_is_left_out_and_why(make: Make, folder: Path, tmp_path: Path) -> None:
     (folder / ".gitignore").write_text("ignored.py\n")
     for name in ("ignored.py", "patterned.py"):
@@ -279,6 +281,7 @@ async def test_a_change_before_an_interruption_still_reaches_its_dependents(
     assert "greet" in await index.unresolved("main")
 
 
+@ONE_BACKEND
 async def test_a_killed_parser_is_started_again(make: Make, folder: Path) -> None:
     index = make()
     await index.indexer.run()
@@ -289,6 +292,7 @@ async def test_a_killed_parser_is_started_again(make: Make, folder: Path) -> Non
     assert (await index.callers("greet"), await index.callers("whisper")) == (["main"], ["greet"])
 
 
+@ONE_BACKEND
 async def test_a_parser_whose_end_was_not_noticed_yet_is_started_again(
     make: Make, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -309,6 +313,7 @@ async def test_a_parser_whose_end_was_not_noticed_yet_is_started_again(
     assert await index.names() == ["greet", "main", "whisper"]
 
 
+@ONE_BACKEND
 async def test_a_file_that_ends_the_parser_is_left_out(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     index = make()
     inner = index.worker.ask
@@ -362,6 +367,7 @@ async def test_the_local_model_runs_in_the_process_that_parses() -> None:
     assert made.reshape(expected.shape) == pytest.approx(expected, abs=1e-6)
 
 
+@ONE_BACKEND
 async def test_too_many_files_are_told(make: Make, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index = make(max_files=1)
     await index.indexer.run()
@@ -378,6 +384,7 @@ def test_a_folder_that_is_no_project_has_a_lower_limit(folder: Path, monkeypatch
     assert len(found.files) == 1 and "git init" in found.problem
 
 
+@ONE_BACKEND
 async def test_a_home_folder_is_never_indexed(make: Make, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "home" in files.refusal(Path("/"), folder)
     assert "home" in files.refusal(folder.parent, folder)

@@ -22,6 +22,7 @@ from ragforge_tui.graph.schema.migrate import record_embedding
 from ragforge_tui.settings.schema import CodeSettings, Loaded, Paths
 from ragforge_tui.shared.code_records import CodeTotals
 from ragforge_tui.shared.events import CodeIndexChanged
+from tests.conftest import ONE_BACKEND
 from tests.support.fake_embedder import FakeEmbedder
 from tests.support.sizes import DIMENSION
 
@@ -140,6 +141,7 @@ async def test_changes_are_noticed_while_vectors_are_made(make: Make, store: Sto
         await record_embedding(store.graph, "", DIMENSION)
 
 
+@ONE_BACKEND
 async def test_a_folder_that_cannot_be_watched_is_read_now_and_then(
     make: Make, store: Store, folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -193,6 +195,7 @@ async def test_a_question_only_refreshes_an_index_that_exists(make: Make, store:
     assert set(await store.code.files(str(folder))) == {"main.py", "new.py"}
 
 
+@ONE_BACKEND
 async def test_turned_off_nothing_runs(make: Make, store: Store, folder: Path) -> None:
     code = make(enabled=False)
     code.start(keep=True)
@@ -201,6 +204,7 @@ async def test_turned_off_nothing_runs(make: Make, store: Store, folder: Path) -
     assert await store.code.files(str(folder)) == {}
 
 
+@ONE_BACKEND
 @pytest.mark.parametrize("enabled", [True, False])
 async def test_an_agent_indexes_its_workspace_unless_told_not_to(loaded: Loaded, enabled: bool) -> None:
     agent_settings = msgspec.structs.replace(loaded.settings.agent, code=CodeSettings(enabled=enabled, watch=False))
@@ -220,7 +224,7 @@ from ragforge_tui.code import indexer
 from ragforge_tui.code.knowledge import CodeKnowledge
 from ragforge_tui.graph import GraphTarget, Store
 from ragforge_tui.settings.schema import CodeSettings, Paths
-from tests.conftest import open_graph
+from tests.conftest import ONE_BACKEND, open_graph
 
 async def main(target, paths, folder, locks):
     graph = await open_graph(msgspec.json.decode(target, type=GraphTarget), msgspec.json.decode(paths, type=Paths))

@@ -26,6 +26,7 @@ from ragforge_tui.shared.events import (
     TurnStarted,
 )
 from ragforge_tui.shared.records import ConversationFilter
+from tests.conftest import ONE_BACKEND
 from tests.support.agents import contents, with_model
 from tests.support.openai_server import OpenAIServer
 
@@ -56,6 +57,7 @@ async def test_a_message_is_answered_and_kept(loaded: Loaded, server: OpenAIServ
         assert [hit.conversation_id for hit in hits] == [conversation.record.uuid]
 
 
+@ONE_BACKEND
 async def test_the_system_part_is_stable_and_the_past_is_sent(loaded: Loaded, server: OpenAIServer) -> None:
     server.script([{"text": "one"}, {"text": "two"}])
     async with ConversationAgent(loaded) as agent:
@@ -104,6 +106,7 @@ async def test_tools_run_and_their_results_reach_the_model(loaded: Loaded, serve
     assert "hello" in last[-4]["content"]
 
 
+@ONE_BACKEND
 @pytest.mark.parametrize(
     ("step", "text", "said"),
     [
@@ -131,6 +134,7 @@ async def test_an_answer_that_falls_short_reports_it(
         assert interrupted_turn([turn]) == 1, "a resume offers a retry"
 
 
+@ONE_BACKEND
 async def test_calls_cut_off_by_the_limit_are_reported_and_the_turn_continues(
     loaded: Loaded, server: OpenAIServer
 ) -> None:
@@ -143,6 +147,7 @@ async def test_calls_cut_off_by_the_limit_are_reported_and_the_turn_continues(
     assert isinstance(events[-1], TurnCompleted) and events[-1].text == "Shorter, then."
 
 
+@ONE_BACKEND
 async def test_an_answer_whose_server_died_is_kept_and_the_turn_fails(loaded: Loaded, server: OpenAIServer) -> None:
     server.script([{"text": "Half of an answer", "bare": True, "cut": True}])
     async with ConversationAgent(loaded) as agent:
@@ -154,14 +159,15 @@ async def test_an_answer_whose_server_died_is_kept_and_the_turn_fails(loaded: Lo
         assert (turn.messages[1].state, turn.messages[1].content) == ("failed", "Half of an answer")
 
 
+@ONE_BACKEND
 async def test_a_silent_model_is_waited_for_and_the_wait_is_reported(
     loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reply, "SILENCE_SECONDS", 0.5)
+    monkeypatch.setattr(reply, "SILENCE_SECONDS", 1.5)
     monkeypatch.setattr(reply, "CHECKPOINT_SECONDS", 0.05)
     server.script([{"text": "Loaded.", "gate": "model"}])
     waits = []
-    async with ConversationAgent(with_model(loaded, first_token_timeout=None, token_timeout=0.2)) as agent:
+    async with ConversationAgent(with_model(loaded, first_token_timeout=None, token_timeout=1.0)) as agent:
         conversation = await agent.create_conversation()
         async for event in conversation.stream("Hello?"):
             if isinstance(event, ModelWaiting):
@@ -172,6 +178,7 @@ async def test_a_silent_model_is_waited_for_and_the_wait_is_reported(
     assert len(server.chats()) == 1
 
 
+@ONE_BACKEND
 async def test_a_time_out_changed_in_a_running_chat_holds_from_the_next_request_on(
     loaded: Loaded, server: OpenAIServer
 ) -> None:
@@ -184,6 +191,7 @@ async def test_a_time_out_changed_in_a_running_chat_holds_from_the_next_request_
         assert isinstance(end, TurnFailed) and "within 0.4 s" in end.error.what
 
 
+@ONE_BACKEND
 async def test_a_refused_call_is_reported_and_the_turn_continues(loaded: Loaded, server: OpenAIServer) -> None:
     server.script(
         [
@@ -203,6 +211,7 @@ async def test_a_refused_call_is_reported_and_the_turn_continues(loaded: Loaded,
     assert not (Path(loaded.workspace) / "made").exists()
 
 
+@ONE_BACKEND
 async def test_a_session_grant_is_asked_once(loaded: Loaded, server: OpenAIServer) -> None:
     write = {"name": "write_file", "arguments": {"path": "a.txt", "content": "1"}}
     other = {"name": "write_file", "arguments": {"path": "b.txt", "content": "2"}}
@@ -219,6 +228,7 @@ async def test_a_session_grant_is_asked_once(loaded: Loaded, server: OpenAIServe
     assert (Path(loaded.workspace) / "b.txt").read_text(encoding="utf-8") == "2"
 
 
+@ONE_BACKEND
 async def test_a_connection_cut_in_mid_answer_is_reported_as_that(loaded: Loaded, server: OpenAIServer) -> None:
     server.script([{"text": "Half of an answer", "cut": True}])
     async with ConversationAgent(loaded) as agent:
@@ -231,6 +241,7 @@ async def test_a_connection_cut_in_mid_answer_is_reported_as_that(loaded: Loaded
         assert (stored.content, stored.state) == ("Half of an answer", "failed") and "4 words" in stored.error
 
 
+@ONE_BACKEND
 async def test_idle_repetition_is_refused_at_the_third_time(loaded: Loaded, server: OpenAIServer) -> None:
     call = {"tool_calls": [{"name": "list_directory", "arguments": {"path": "."}}]}
     server.script([call, call, call, {"text": "enough"}])
@@ -241,6 +252,7 @@ async def test_idle_repetition_is_refused_at_the_third_time(loaded: Loaded, serv
         assert answer.content == "enough"
 
 
+@ONE_BACKEND
 async def test_the_iteration_limit_ends_in_an_answer(loaded: Loaded, server: OpenAIServer) -> None:
     calls = [{"tool_calls": [{"name": "glob_files", "arguments": {"pattern": f"*{n}"}}]} for n in range(2)]
     server.script([*calls, {"text": "what I know"}])
@@ -269,6 +281,7 @@ async def test_cancelling_keeps_what_came(loaded: Loaded, server: OpenAIServer) 
         assert "interrupted here" in server.chats()[-1]["messages"][-2]["content"]
 
 
+@ONE_BACKEND
 async def test_cancelling_a_command_ends_it_and_leaves_no_dangling_call(loaded: Loaded, server: OpenAIServer) -> None:
     server.script([{"tool_calls": [{"name": "run_command", "arguments": {"command": "sleep 60"}}]}, {"text": "ok"}])
     async with ConversationAgent(loaded, approve_all=True) as agent:

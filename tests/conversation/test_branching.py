@@ -17,6 +17,7 @@ from ragforge_tui.shared.requests.turns import (
     OpenConversation,
     SendMessage,
 )
+from tests.conftest import ONE_BACKEND
 from tests.support.openai_server import OpenAIServer
 
 
@@ -82,6 +83,7 @@ async def test_a_branch_of_nothing_begins_again(loaded: Loaded, server: OpenAISe
             await agent.branch_conversation(parent.record.uuid, 2)
 
 
+@ONE_BACKEND
 async def test_a_turn_running_cannot_be_branched_from_but_those_before_can(
     loaded: Loaded, server: OpenAIServer
 ) -> None:

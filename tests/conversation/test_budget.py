@@ -11,6 +11,7 @@ from ragforge_tui.conversation.budget import CostDeclined, CostStopped, Limit, S
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.events import ApprovalDecision, CostLimitReached, Event, Notice, TurnCancelled, TurnFailed
 from ragforge_tui.shared.records import Usage
+from tests.conftest import ONE_BACKEND
 from tests.support.agents import with_model
 from tests.support.openai_server import OpenAIServer
 
@@ -94,6 +95,7 @@ async def test_an_unknown_price_is_reported_once() -> None:
     assert len(person.events) == 1
 
 
+@ONE_BACKEND
 async def test_a_turn_no_one_watches_stops_with_what_came_stored(loaded: Loaded, server: OpenAIServer) -> None:
     server.script([{"text": "I look.", "tool_calls": [READ]}, {"text": "never sent"}])
     loaded = with_model(loaded, name="openai/gpt-4o", max_cost=1e-9)
@@ -112,6 +114,7 @@ async def test_a_turn_no_one_watches_stops_with_what_came_stored(loaded: Loaded,
     assert len(server.chats()) == 1
 
 
+@ONE_BACKEND
 async def test_a_no_stops_the_turn_as_escape_does(loaded: Loaded, server: OpenAIServer) -> None:
     server.script([{"text": "I look.", "tool_calls": [READ]}, {"text": "never sent"}])
     loaded = with_model(loaded, name="openai/gpt-4o", max_session_cost=1e-9)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from ragforge_tui.conversation import Conversation, ConversationAgent
 from ragforge_tui.engine.handlers import EngineContext, answer
 from ragforge_tui.llm.forms import NO_ANSWER
@@ -17,12 +15,13 @@ from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import ToolCallFinished, ToolCallStarted
 from ragforge_tui.shared.persona_records import PersonaBrief
 from ragforge_tui.shared.requests.personas import ImprovePersona
+from tests.conftest import ONE_BACKEND
 from tests.support.agents import with_memory, with_model
 from tests.support.chat_templates import Messages
 from tests.support.openai_server import OpenAIServer
 
 # No statement is made here that tests/graph does not run on both backends.
-pytestmark = pytest.mark.parametrize("graph_target", ["embedded"], indirect=True)
+pytestmark = ONE_BACKEND
 
 READ = {"name": "read_file", "arguments": {"path": "greeting.py"}}
 LIST = {"name": "list_directory", "arguments": {"path": "."}}

@@ -18,6 +18,7 @@ from ragforge_tui.shared.records import ContextSection
 from ragforge_tui.shared.requests.code import FetchScope, FindScopes, IndexCode, ListTouchedCode, SearchCode
 from ragforge_tui.shared.requests.memory import FetchSent
 from ragforge_tui.shared.requests.turns import OpenConversation
+from tests.conftest import ONE_BACKEND
 from tests.support.agents import with_code
 from tests.support.fake_embedder import FakeEmbedder
 from tests.support.openai_server import OpenAIServer
@@ -107,6 +108,7 @@ async def test_where_was_it_discussed_and_who_calls_it(indexed: Loaded, server: 
         }
 
 
+@ONE_BACKEND
 async def test_the_request_holds_the_code_that_the_message_names(indexed: Loaded, server: OpenAIServer) -> None:
     async with ConversationAgent(indexed) as agent:
         await agent.index_code()
@@ -172,6 +174,7 @@ async def test_what_was_sent_is_shown_as_it_was_after_the_file_changed(indexed: 
         await engine.close()
 
 
+@ONE_BACKEND
 async def test_code_that_a_result_shows_is_not_sent_twice(indexed: Loaded, server: OpenAIServer) -> None:
     async with ConversationAgent(indexed) as agent:
         await agent.index_code()
@@ -223,6 +226,7 @@ async def test_turns_from_before_the_index_are_linked_later(loaded: Loaded, serv
         assert [(one.title, one.turn_index) for one in about] == [("Before", 1)]
 
 
+@ONE_BACKEND
 async def test_the_code_is_told_from_the_file_as_it_is_now(indexed: Loaded, server: OpenAIServer) -> None:
     engine = InProcessEngine(indexed)
     try:
@@ -258,6 +262,7 @@ async def test_scopes_are_found_by_name_place_and_words(indexed: Loaded, server:
         await engine.close()
 
 
+@ONE_BACKEND
 async def test_without_an_index_there_are_no_tools_and_requests_say_why(loaded: Loaded, server: OpenAIServer) -> None:
     engine = InProcessEngine(loaded)
     try:

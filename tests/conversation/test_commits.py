@@ -15,6 +15,7 @@ from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.shared.requests.work import BlameEntry
 from ragforge_tui.shared.tool_calls import commits_of
+from tests.conftest import ONE_BACKEND
 from tests.support.openai_server import OpenAIServer
 from tests.support.records import rows_of
 from tests.support.repositories import git, repository
@@ -115,7 +116,7 @@ async def test_commits_travel_with_their_conversation(loaded: Loaded, graph: Gra
     assert await store.commits.turn_of(commit.commit.hash, "/elsewhere") is None
 
 
-@pytest.mark.parametrize("graph_target", ["embedded"], indirect=True)
+@ONE_BACKEND
 async def test_a_trailer_names_the_turn_where_the_graph_has_no_commit(
     loaded: Loaded, graph: Graph, server: OpenAIServer
 ) -> None:
@@ -138,7 +139,7 @@ async def test_a_trailer_names_the_turn_where_the_graph_has_no_commit(
         assert (await entry(Store(graph), folder, "c.txt", 1)).turn is None
 
 
-@pytest.mark.parametrize("graph_target", ["embedded"], indirect=True)
+@ONE_BACKEND
 async def test_what_cannot_be_answered_is_said(
     loaded: Loaded, graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,6 +35,7 @@ from ragforge_tui.shared.git import RepositoryState
 from ragforge_tui.shared.records import ContextRecord, Message, Turn, now
 from ragforge_tui.shared.requests.memory import FetchSent
 from ragforge_tui.tools.registry import TOOLS, Toolbox
+from tests.conftest import ONE_BACKEND
 from tests.support.openai_server import OpenAIServer
 
 TAKEN = datetime(2026, 5, 6, 7, 8, tzinfo=UTC)
@@ -82,6 +83,7 @@ def test_instructions_and_tools_are_small(tmp_path: Path) -> None:
         assert next(iter(schema["function"]["parameters"]["properties"])) == "reason", "written before the decision"
 
 
+@ONE_BACKEND
 async def test_the_snapshot_then_only_what_changed(loaded: Loaded, server: OpenAIServer) -> None:
     folder = repository(loaded)
     server.script([{"text": "One."}, {"tool_calls": [READ, EDIT]}, {"text": "Two."}, {"text": "3"}, {"text": "4"}])
@@ -131,6 +133,7 @@ async def test_the_snapshot_then_only_what_changed(loaded: Loaded, server: OpenA
     assert "branch: side" in resumed[-5]["content"], "and has the notes of the one before"
 
 
+@ONE_BACKEND
 async def test_the_users_own_instructions_replace_the_programs(loaded: Loaded, server: OpenAIServer) -> None:
     agent_settings = msgspec.structs.replace(loaded.settings.agent, instructions="Speak like a pirate.")
     settings = msgspec.structs.replace(loaded.settings, agent=agent_settings)
@@ -145,6 +148,7 @@ async def test_the_users_own_instructions_replace_the_programs(loaded: Loaded, s
     assert (item.title, item.text) == ("agent.instructions", "Speak like a pirate.")
 
 
+@ONE_BACKEND
 async def test_a_slow_repository_delays_no_turn(
     loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ from ragforge_tui.export import from_json
 from ragforge_tui.settings.schema import ExportSettings, Loaded
 from ragforge_tui.shared.events import MessageFinished, TurnCompleted
 from ragforge_tui.shared.requests.memory import MergeTopics, UnmergeTopic
+from tests.conftest import ONE_BACKEND
 from tests.support.agents import with_memory
 from tests.support.openai_server import OpenAIServer
 from tests.support.records import conversation
@@ -40,6 +41,7 @@ async def test_files_follow_the_conversation_and_go_with_it(
     assert list(folder.iterdir()) == []
 
 
+@ONE_BACKEND
 @pytest.mark.parametrize("every_message", [True, False])
 async def test_the_file_is_complete_when_the_turn_ends(
     loaded: Loaded, server: OpenAIServer, tmp_path: Path, every_message: bool, monkeypatch: pytest.MonkeyPatch
@@ -74,6 +76,7 @@ async def test_the_file_is_complete_when_the_turn_ends(
         assert (written.conversation.summary, written.conversation.title) == (record, conversation.record.title)
 
 
+@ONE_BACKEND
 async def test_an_outage_leaves_no_gap_in_the_file(loaded: Loaded, server: OpenAIServer, tmp_path: Path) -> None:
     folder = tmp_path / "exports"
     exporting = with_memory(loaded, export=ExportSettings(enabled=True, path=str(folder)))

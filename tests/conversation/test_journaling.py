@@ -67,7 +67,7 @@ async def test_turns_go_to_the_journal_and_from_there_into_the_graph(away: Away,
         assert call.result is not None
         # The words of the answer are looked through soon after, in the background.
         store = await back.store()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while not (hits := await store.search.turns("again")):
                 await asyncio.sleep(0.05)
         assert [hit.turn_index for hit in hits] == [2]

@@ -22,7 +22,8 @@ from ragforge_tui.shared.events import Notice, SummaryCreated, SummaryStarted
 from ragforge_tui.shared.records import EXTRACTIVE, ContextRecord, Message, now
 from ragforge_tui.shared.requests.memory import FetchDue, FetchSent
 from ragforge_tui.shared.requests.turns import OpenConversation
-from tests.support.agents import with_memory
+from tests.conftest import ONE_BACKEND
+from tests.support.agents import with_memory, with_model
 from tests.support.fake_embedder import FakeEmbedder
 from tests.support.openai_server import OpenAIServer
 from tests.support.sizes import DIMENSION
@@ -202,9 +203,9 @@ async def test_a_retried_turn_still_shows_what_an_earlier_request_held(loaded: L
         await engine.close()
 
 
-@pytest.mark.parametrize("stuck_after", [0, 64])
+@pytest.mark.parametrize(("stuck_after", "turns"), [(0, 300), (64, 1_000)])
 async def test_an_import_is_recalled_by_its_words_while_its_vectors_are_made(
-    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch, stuck_after: int
+    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch, stuck_after: int, turns: int
 ) -> None:
     """Bounded by construction: the model of vectors never answers again, not for the question either."""
     monkeypatch.setattr(recall, "CONTEXT_SECONDS", 0.1)
@@ -215,7 +216,7 @@ async def test_an_import_is_recalled_by_its_words_while_its_vectors_are_made(
         agent.services.memory.embedder = embedder
         store = await agent.store()
         await record_embedding(store.graph, "", DIMENSION)
-        talked = [(f"What of tide {n}?", f"Tide {n} is low.") for n in range(1_500)]
+        talked = [(f"What of tide {n}?", f"Tide {n} is low.") for n in range(turns)]
         talked[2] = (SECRET, "Noted.")
         uuid = await imported(store, talked, workspace=str(agent.workspace))
         conversation = await agent.load_conversation(uuid)
@@ -227,11 +228,11 @@ async def test_an_import_is_recalled_by_its_words_while_its_vectors_are_made(
                 assert SECRET in block(server)
                 # The turns that end meanwhile are remembered too, and how far it is can be seen.
                 async with asyncio.timeout(120):
-                    while conversation.memory.recall.progress() != (stuck_after, 1_502):
+                    while conversation.memory.recall.progress() != (stuck_after, turns + 2):
                         await asyncio.sleep(0.01)
                 emitted = [events.get_nowait() for _ in range(events.qsize())]
             assert conversation.memory.behind == (
-                f"{stuck_after} of 1,502 turns can be searched by meaning so far; all can be searched by words."
+                f"{stuck_after} of {turns + 2:,} turns can be searched by meaning so far; all can be searched by words."
             )
             said = [event.text for event in emitted if isinstance(event, Notice)]
             assert [text for text in said if "for search by meaning" in text]
@@ -261,6 +262,7 @@ async def test_extracts_are_written_again_by_a_model_that_is_free(loaded: Loaded
         assert {s.made_by for s in stored} == {"openai/scripted"}
 
 
+@ONE_BACKEND
 async def test_a_model_that_failed_is_left_alone_for_a_while(
     loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -287,6 +289,7 @@ async def test_a_model_that_failed_is_left_alone_for_a_while(
         assert ({s.made_by for s in await store.summaries.of(uuid)}, plain()) == ({EXTRACTIVE}, 0)
 
 
+@ONE_BACKEND
 async def test_a_title_made_without_the_model_is_made_again_by_it(loaded: Loaded, server: OpenAIServer) -> None:
     off = with_memory(loaded, summarization=SummarizationSettings(enabled=False))
     async with ConversationAgent(off) as agent:
@@ -348,6 +351,7 @@ async def test_summaries_that_were_due_are_made_when_the_conversation_is_opened_
         await engine.close()
 
 
+@ONE_BACKEND
 async def test_the_title_is_the_models_unless_the_user_gave_one(loaded: Loaded, server: OpenAIServer) -> None:
     async with ConversationAgent(loaded) as agent:
         server.script([{"text": "Hi."}, {"when": "plain", "text": '"Greeting the harbour"'}])
@@ -396,7 +400,7 @@ async def test_without_auto_save_text_is_stored_when_it_is_whole(loaded: Loaded,
             turns = await store.turns.between(conversation.record.uuid, start=1, end=2)
             return next((m for turn in turns for m in turn.messages if m.role == "assistant"), None)
 
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while (first := await stored()) is None:
                 await asyncio.sleep(0.05)
             while (later := await stored()) is None or later.lease_until == first.lease_until:
@@ -409,6 +413,7 @@ async def test_without_auto_save_text_is_stored_when_it_is_whole(loaded: Loaded,
         assert (done.state, done.content) == ("complete", "one two three four five six")
 
 
+@ONE_BACKEND
 async def test_summaries_are_written_by_the_model_that_is_set_for_them(loaded: Loaded, server: OpenAIServer) -> None:
     own = msgspec.structs.replace(FEW, model="openai/for-summaries")
     async with ConversationAgent(with_memory(loaded, summarization=own)) as agent:
@@ -425,6 +430,7 @@ async def test_summaries_are_written_by_the_model_that_is_set_for_them(loaded: L
     assert by_model == {"scripted": True, "for-summaries": False}
 
 
+@ONE_BACKEND
 async def test_a_summary_gives_way_to_a_turn_and_is_written_after_it(loaded: Loaded, server: OpenAIServer) -> None:
     """The scripted server is on this machine, as a local model is: that might answer one request after another."""
     async with ConversationAgent(with_memory(loaded, summarization=FEW)) as agent:
@@ -432,25 +438,29 @@ async def test_a_summary_gives_way_to_a_turn_and_is_written_after_it(loaded: Loa
         server.script([{"when": "plain", "stall": True}, SUMMARY, *[{"text": f"Pier {n}."} for n in range(5)]])
         for n in range(4):
             await conversation.send_message(filler(n))
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(60):
             while len(server.requests) < 5:
                 await asyncio.sleep(0.02)
         assert (await conversation.send_message(filler(5))).content == "Pier 4."
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(60):
             await conversation.memory.settle()
         made = await (await agent.store()).summaries.of(conversation.record.uuid)
         assert made[0].made_by == "openai/scripted"
 
 
+@ONE_BACKEND
 async def test_a_stalled_summary_delays_no_turn(loaded: Loaded, server: OpenAIServer) -> None:
-    async with ConversationAgent(with_memory(loaded, summarization=FEW)) as agent:
+    patient = with_model(with_memory(loaded, summarization=FEW), first_token_timeout=600.0)
+    async with ConversationAgent(patient) as agent:
         conversation = await agent.create_conversation(title="Mine")
         server.script([{"when": "plain", "stall": True}, *[{"text": f"Answer {n}."} for n in range(6)]])
         for n in range(6):
-            async with asyncio.timeout(15):
+            async with asyncio.timeout(60):
                 await conversation.send_message(filler(n))
+        await agent.close(settle_seconds=0.0)
 
 
+@ONE_BACKEND
 async def test_a_failing_embedding_model_is_reported_once_and_words_find(loaded: Loaded, server: OpenAIServer) -> None:
     async with ConversationAgent(with_memory(loaded, max_context_chars=SMALL)) as agent:
         embedder = FakeEmbedder()

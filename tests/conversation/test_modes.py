@@ -15,7 +15,7 @@ from ragforge_tui.shared.events import ApprovalRequested, ApprovalResolved, Tool
 from ragforge_tui.shared.records import call_end
 from ragforge_tui.shared.requests.work import Mode
 from ragforge_tui.tools.registry import PreparedCall, RestrictedTools
-from tests.conftest import EMBEDDED
+from tests.conftest import EMBEDDED, ONE_BACKEND
 from tests.support.openai_server import OpenAIServer
 
 
@@ -30,6 +30,7 @@ RUN = {"name": "run_command", "arguments": {"command": "touch made"}}
 READ = {"name": "read_file", "arguments": {"path": "greeting.py"}}
 
 
+@ONE_BACKEND
 async def test_planning_allows_nothing_that_changes_and_keeps_the_prompt_cache(
     loaded: Loaded, server: OpenAIServer
 ) -> None:
@@ -52,6 +53,7 @@ async def test_planning_allows_nothing_that_changes_and_keeps_the_prompt_cache(
     assert not (Path(loaded.workspace) / "made").exists()
 
 
+@ONE_BACKEND
 async def test_accepted_edits_run_unasked_but_commands_and_secrets_ask(loaded: Loaded, server: OpenAIServer) -> None:
     secret = {"name": "create_file", "arguments": {"path": ".env", "content": "A=1\n"}}
     server.script([{"tool_calls": [CREATE, RUN, secret]}, {"text": "Done."}])
@@ -67,6 +69,7 @@ async def test_accepted_edits_run_unasked_but_commands_and_secrets_ask(loaded: L
     assert not (Path(loaded.workspace) / ".env").exists()
 
 
+@ONE_BACKEND
 @pytest.mark.parametrize(
     ("before", "after", "told"), [("ask", "plan", "Planning mode is on"), ("plan", "ask", "ended")]
 )
@@ -85,6 +88,7 @@ async def test_a_change_holds_from_the_next_call_on(
     assert told in last["messages"][-1]["content"]
 
 
+@ONE_BACKEND
 async def test_a_call_that_is_being_checked_when_planning_begins_is_refused(
     loaded: Loaded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,6 +109,7 @@ async def test_a_call_that_is_being_checked_when_planning_begins_is_refused(
             await tools.prepare("create_file", '{"path": "new.txt", "content": "x"}')
 
 
+@ONE_BACKEND
 async def test_a_yes_that_comes_after_planning_began_runs_nothing(loaded: Loaded, server: OpenAIServer) -> None:
     server.script([{"tool_calls": [CREATE]}, {"text": "The plan."}])
     async with ConversationAgent(loaded, interactive=True) as agent:
@@ -122,6 +127,7 @@ async def test_a_yes_that_comes_after_planning_began_runs_nothing(loaded: Loaded
     assert "not allowed while planning" in told[-1]
 
 
+@ONE_BACKEND
 async def test_accepting_edits_lets_the_write_through_that_waits(loaded: Loaded, server: OpenAIServer) -> None:
     server.script([{"tool_calls": [CREATE, RUN]}, {"text": "Done."}])
     asked: list[str] = []

@@ -23,6 +23,7 @@ from ragforge_tui.shared.requests.past import (
     RecallPast,
     Standup,
 )
+from tests.conftest import ONE_BACKEND
 from tests.support.agents import with_model
 from tests.support.openai_server import OpenAIServer, Step
 from tests.support.stored_memory import talk
@@ -32,7 +33,6 @@ LEASES = [
     ("How long should a lease last?", "We decided that leases last 30 seconds. They are renewed every ten."),
     ("And the clock?", "It is the monotonic one, so that a changed time zone does no harm."),
 ]
-ONE_BACKEND = pytest.mark.parametrize("graph_target", ["embedded"], indirect=True)
 
 
 def step(topic: str = "Leases", **fields: Any) -> Step:

@@ -165,7 +165,7 @@ async def test_tools_are_narrowed_and_what_is_not_offered_is_refused(
 
 
 async def asked(events: asyncio.Queue[Event]) -> TrustRequested:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not isinstance(event := await events.get(), TrustRequested):
             pass
         return event

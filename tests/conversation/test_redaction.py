@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.export import to_json, to_markdown
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.redaction import MASK
+from tests.conftest import ONE_BACKEND
 from tests.conversation.test_journaling import without_graph
 from tests.support.key_shapes import GITHUB_KEY, filled
 from tests.support.openai_server import OpenAIServer
 
 # No statement is made here that tests/graph does not run on both backends.
-pytestmark = pytest.mark.parametrize("graph_target", ["embedded"], indirect=True)
+pytestmark = ONE_BACKEND
 
 PASSWORD = filled("postgres://app:<24>@db/x")
 

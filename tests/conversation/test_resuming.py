@@ -11,6 +11,7 @@ from ragforge_tui.graph import Graph, Store
 from ragforge_tui.settings.schema import Loaded, SummarizationSettings
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.requests.turns import FetchTurns, OpenConversation
+from tests.conftest import ONE_BACKEND
 from tests.support.agents import contents, with_memory
 from tests.support.openai_server import OpenAIServer
 from tests.support.records import conversation, one_turn
@@ -100,6 +101,7 @@ async def test_two_retries_at_once_are_one(graph: Graph, loaded: Loaded, server:
         assert len(server.requests) == 1
 
 
+@ONE_BACKEND
 async def test_a_retry_waits_for_the_memory_like_a_message(graph: Graph, loaded: Loaded, server: OpenAIServer) -> None:
     uuid = await stored(graph)
     server.script([{"text": "anew"}])
@@ -110,6 +112,7 @@ async def test_a_retry_waits_for_the_memory_like_a_message(graph: Graph, loaded:
         assert resumed.memory.recall.progress()[1] >= TURNS
 
 
+@ONE_BACKEND
 async def test_a_message_sent_while_a_retry_fails_is_answered(loaded: Loaded, server: OpenAIServer) -> None:
     server.script([{"text": "here"}])
     async with ConversationAgent(loaded) as agent:

@@ -14,6 +14,7 @@ from ragforge_tui.llm.tokens import count_tokens
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.export_records import ConversationExport
 from ragforge_tui.shared.records import Message
+from tests.conftest import ONE_BACKEND
 from tests.support.openai_server import OpenAIServer
 from tests.support.records import conversation, message
 from tests.support.turns import turn_of
@@ -42,6 +43,7 @@ async def test_every_message_has_the_count_of_its_tokens(loaded: Loaded, server:
     assert messages[2].token_count == count_tokens(SAID)
 
 
+@ONE_BACKEND
 async def test_a_slow_count_does_not_delay_the_message(
     loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,7 @@ from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.requests.work import FileDiff
 from ragforge_tui.shared.tool_calls import writing_tools
 from ragforge_tui.tools.undo.plan import fitted
+from tests.conftest import ONE_BACKEND
 from tests.support.openai_server import OpenAIServer
 
 READ = {"name": "read_file", "arguments": {"path": "greeting.py"}}
@@ -19,6 +20,7 @@ EDIT = {"name": "edit_file", "arguments": {"path": "greeting.py", "old_string": 
 CREATE = {"name": "create_file", "arguments": {"path": "docs/new.md", "content": "# New\n"}}
 
 
+@ONE_BACKEND
 async def test_diff_undo_and_redo(loaded: Loaded, server: OpenAIServer) -> None:
     server.script(
         [{"tool_calls": [READ, EDIT]}, {"text": "one"}, {"tool_calls": [CREATE]}, {"text": "two"}, {"text": "I see."}]
@@ -74,6 +76,7 @@ async def test_diff_undo_and_redo(loaded: Loaded, server: OpenAIServer) -> None:
         assert turn.messages[1].tool_calls[0].success
 
 
+@ONE_BACKEND
 async def test_what_somebody_else_changed_is_named_and_left(loaded: Loaded, server: OpenAIServer) -> None:
     server.script([{"tool_calls": [READ, EDIT, CREATE]}, {"text": "done"}])
     greeting = Path(loaded.workspace) / "greeting.py"

@@ -18,10 +18,11 @@ from ragforge_tui.memory.context.turn_formats import render_turn
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import ApprovalRequested, Event, ToolCallStarted, TurnCancelled, TurnCompleted, TurnEnd
+from tests.conftest import ONE_BACKEND
 from tests.support.openai_server import OpenAIServer
 
 # No statement is made here that tests/graph does not run on both backends.
-pytestmark = pytest.mark.parametrize("graph_target", ["embedded"], indirect=True)
+pytestmark = ONE_BACKEND
 
 KEY = "sk-" + "a1B2" * 8
 

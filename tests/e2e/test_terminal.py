@@ -54,6 +54,7 @@ async def server() -> AsyncIterator[OpenAIServer]:
                 },
                 {"text": "It says good day now."},
                 {"text": LONG, "duration": 6.0},
+                {"text": LONG, "duration": 6.0},
             ]
         )
         yield running
@@ -99,15 +100,15 @@ async def run_cli(arguments: list[str], cwd: Path, env: dict[str, str]) -> Any:
     return json.loads(out)
 
 
-async def second_answer_stored(graph: Graph, workspace: Path, length: int, *, ended: bool = False) -> None:
-    """Wait until this many characters of the second turn's reply are stored, and until nobody writes it any more."""
+async def answer_stored(graph: Graph, workspace: Path, turn: int, length: int, *, ended: bool = False) -> None:
+    """Wait until this many characters of a turn's reply are stored, and until nobody writes it any more."""
     store = Store(graph)
     conversation = await store.conversations.latest(str(workspace))
     assert conversation is not None
     async with asyncio.timeout(PATIENCE):
         while True:
-            for turn in await store.turns.between(conversation.uuid, start=2, end=3):
-                last = turn.messages[-1]
+            for found in await store.turns.between(conversation.uuid, start=turn, end=turn + 1):
+                last = found.messages[-1]
                 if (
                     last.role == "assistant"
                     and len(last.content) >= length
@@ -118,10 +119,10 @@ async def second_answer_stored(graph: Graph, workspace: Path, length: int, *, en
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("killed", ["screen", "engine"])
 async def test_a_change_is_approved_the_terminal_dies_and_the_session_resumes(
-    repository: Path, environment: dict[str, str], graph: Graph, killed: str
+    repository: Path, environment: dict[str, str], graph: Graph
 ) -> None:
+    """First the screen dies and the engine finishes the answer; in the resumed session both die."""
     terminal = Terminal([], cwd=repository, env=environment)
     try:
         await terminal.wait_for("Ask")
@@ -135,34 +136,42 @@ async def test_a_change_is_approved_the_terminal_dies_and_the_session_resumes(
         await terminal.wait_for("It says good day now.")
         assert "good day" in (repository / "greeting.py").read_text(encoding="utf-8")
         terminal.type("Tell me more.\r")
-        await second_answer_stored(graph, repository, 1)
-        engine = terminal.engine()
-        if killed == "engine":
-            engine.kill()
+        await answer_stored(graph, repository, 2, 1)
         terminal.kill()
     finally:
         terminal.close()
-    await second_answer_stored(graph, repository, len(LONG) if killed == "screen" else 1, ended=True)
+    await answer_stored(graph, repository, 2, len(LONG), ended=True)
     listed = await run_cli(["sessions"], repository, environment)
     (session,) = [each for each in listed if each["workspace"].endswith(str(repository))]
     prefix = session["uuid"][:8]
     shown = await run_cli(["show", prefix], repository, environment)
-    last = shown["messages"][-1]
-    assert (last["turn_index"], last["role"]) == (2, "assistant")
-    if killed == "screen":
-        assert (last["state"], last["content"]) == ("complete", LONG)
-    else:
-        assert last["state"] == "interrupted"
-        assert last["content"]
-        assert LONG.startswith(last["content"])
     assert [message["turn_index"] for message in shown["messages"]] == [1, 1, 1, 2, 2]
     assert [call["success"] for call in shown["messages"][1]["tool_calls"]] == [True, True]
+    last = shown["messages"][-1]
+    assert (last["role"], last["state"], last["content"]) == ("assistant", "complete", LONG)
     resumed = Terminal(["--resume", prefix], cwd=repository, env=environment)
     try:
         await resumed.wait_for("It says good day now.")
         await resumed.wait_for("one word after another")
-        resumed.type("/quit\r")
-        await asyncio.to_thread(resumed.process.wait, PATIENCE)
-        assert resumed.process.returncode == 0
+        resumed.type("And more.\r")
+        await answer_stored(graph, repository, 3, 1)
+        resumed.engine().kill()
+        resumed.kill()
     finally:
         resumed.close()
+    await answer_stored(graph, repository, 3, 1, ended=True)
+    shown = await run_cli(["show", prefix], repository, environment)
+    assert [message["turn_index"] for message in shown["messages"]] == [1, 1, 1, 2, 2, 3, 3]
+    last = shown["messages"][-1]
+    assert (last["role"], last["state"]) == ("assistant", "interrupted")
+    assert last["content"]
+    assert LONG.startswith(last["content"])
+    again = Terminal(["--resume", prefix], cwd=repository, env=environment)
+    try:
+        await again.wait_for("It says good day now.")
+        await again.wait_for("one word after another")
+        again.type("/quit\r")
+        await asyncio.to_thread(again.process.wait, PATIENCE)
+        assert again.process.returncode == 0
+    finally:
+        again.close()

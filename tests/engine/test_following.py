@@ -7,12 +7,14 @@ import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
+from weakref import WeakKeyDictionary, WeakSet
 
 import pytest
 
 from ragforge_tui.conversation import ConversationAgent
-from ragforge_tui.engine import connect_in_process
+from ragforge_tui.engine import connect_in_process, following
 from ragforge_tui.engine.following import ConversationWatcher
+from ragforge_tui.engine.in_process import InProcessEngine
 from ragforge_tui.graph import Graph, Store
 from ragforge_tui.graph.store.turns import Turns
 from ragforge_tui.settings.schema import Loaded
@@ -35,16 +37,35 @@ from ragforge_tui.shared.requests.sessions import (
     UpdateConversation,
 )
 from ragforge_tui.shared.requests.turns import CreateConversation, FetchTurns, OpenConversation, RetryTurn, SendMessage
-from ragforge_tui.shared.wire import Engine
 from tests.support.openai_server import OpenAIServer
 
 PATIENCE = 60.0
+POLL_SECONDS = 0.1
+SILENT_SECONDS = 5 * POLL_SECONDS
+"""Time in which what must not be reported would have been: several polls."""
+_looks: WeakKeyDictionary[ConversationAgent, int] = WeakKeyDictionary()
+_looking_away: WeakSet[ConversationAgent] = WeakSet()
+
+
+@pytest.fixture(autouse=True)
+def counted_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Poll often, and count the polls that came to their end."""
+    poll = following._Watch._poll
+
+    async def counted(self: following._Watch, store: Store) -> None:
+        if self._agent in _looking_away:
+            return
+        await poll(self, store)
+        _looks[self._agent] = _looks.get(self._agent, 0) + 1
+
+    monkeypatch.setattr(following._Watch, "_poll", counted)
+    monkeypatch.setattr(following, "POLL_SECONDS", POLL_SECONDS)
 
 
 class Terminal:
     """An engine and everything it said."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: InProcessEngine) -> None:
         self.engine = engine
         self.said: list[Event] = []
 
@@ -54,6 +75,12 @@ class Terminal:
 
     async def send(self, conversation_id: str, text: str) -> None:
         await self.engine.request(SendMessage(conversation_id=conversation_id, message_id=uuid.uuid4().hex, text=text))
+
+    async def looked(self) -> None:
+        """Wait for a poll that begins after this call."""
+        agent = self.engine.agent
+        before = _looks.get(agent, 0)
+        await self.until(lambda: _looks.get(agent, 0) >= before + 2)
 
     async def until(self, holds: Callable[[], object]) -> None:
         async with asyncio.timeout(PATIENCE):
@@ -143,7 +170,7 @@ async def test_a_turn_begun_here_and_asked_for_again_elsewhere_is_followed(
         await one.send(uuid_, "first")
         await one.until(one.ended)
         await two.engine.request(OpenConversation(ref=uuid_))
-        await asyncio.sleep(1.5)
+        await one.looked()
         assert not one.elsewhere(), "what was said here is not told"
         await two.engine.request(RetryTurn(conversation_id=uuid_))
         await one.until(lambda: one.elsewhere() and not one.elsewhere()[-1].active)
@@ -153,7 +180,7 @@ async def test_a_turn_begun_here_and_asked_for_again_elsewhere_is_followed(
         told = len(one.elsewhere())
         await one.send(uuid_, "second")
         await one.until(lambda: one.ended() == 2)
-        await asyncio.sleep(1.5)
+        await one.looked()
         assert len(one.elsewhere()) == told, "an answer that was told is not told again"
 
 
@@ -164,7 +191,7 @@ async def test_a_retry_and_the_turn_after_it_are_both_reported(loaded: Loaded, s
         await one.send(uuid_, "first")
         await one.until(one.ended)
         await two.engine.request(OpenConversation(ref=uuid_))
-        await asyncio.sleep(1.5)
+        await one.looked()
         await two.engine.request(RetryTurn(conversation_id=uuid_))
         await two.until(two.ended)
         await two.send(uuid_, "and then")
@@ -178,7 +205,7 @@ async def test_what_becomes_of_the_conversation_elsewhere_is_reported(loaded: Lo
         uuid_ = (await one.engine.request(CreateConversation())).conversation.uuid
         await one.send(uuid_, "first")
         await one.until(one.ended)
-        await asyncio.sleep(1.5)
+        await one.looked()
 
         def said(words: str) -> bool:
             return any(isinstance(event, Notice) and words in event.text for event in one.said)
@@ -203,9 +230,9 @@ async def test_a_conversation_that_is_deleted_here_was_not_deleted_in_another_te
         uuid_ = (await one.engine.request(CreateConversation())).conversation.uuid
         await one.send(uuid_, "first")
         await one.until(one.ended)
-        await asyncio.sleep(1.5)
+        await one.looked()
         await one.engine.request(DeleteConversation(conversation_id=uuid_, immediately=immediately))
-        await asyncio.sleep(1.5)
+        await asyncio.sleep(SILENT_SECONDS)
         assert not [event.text for event in one.said if isinstance(event, Notice) and "terminal" in event.text]
 
 
@@ -219,7 +246,7 @@ async def test_nothing_is_asked_once_no_conversation_is_looked_at(loaded: Loaded
         await two.engine.request(LeaveConversation())
         await one.send(uuid_, "second")
         await one.until(lambda: one.ended() == 2)
-        await asyncio.sleep(1.5)
+        await asyncio.sleep(SILENT_SECONDS)
         assert not two.elsewhere()
 
 
@@ -232,6 +259,7 @@ async def test_a_turn_whose_reading_failed_is_reported_at_the_next_look(
         await one.send(uuid_, "first")
         await one.until(one.ended)
         await two.engine.request(OpenConversation(ref=uuid_))
+        _looking_away.update([one.engine.agent, two.engine.agent])
         await one.send(uuid_, "second")
         await one.until(lambda: one.ended() == 2)
         failing, read = [1], Turns.between
@@ -243,6 +271,7 @@ async def test_a_turn_whose_reading_failed_is_reported_at_the_next_look(
             return await read(self, *args, **places)
 
         monkeypatch.setattr(Turns, "between", turns)
+        _looking_away.remove(two.engine.agent)
         await two.until(two.elsewhere)
         assert not failing
         assert [(event.turn_index, event.active) for event in two.elsewhere()] == [(2, False)]

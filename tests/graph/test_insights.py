@@ -13,6 +13,7 @@ from ragforge_tui.graph import Graph, Store
 from ragforge_tui.graph.store.insights import insight_uuid
 from ragforge_tui.shared.errors import GraphError, NotFoundError
 from ragforge_tui.shared.records import EXTRACTIVE, ConversationFilter, Finding, Insight, fingerprint, now
+from tests.conftest import ONE_BACKEND
 from tests.support.records import conversation, rows_of
 from tests.support.stored_memory import talk
 from tests.support.turns import exchanges, imported
@@ -97,7 +98,7 @@ async def test_one_that_is_here_stays(store: Store) -> None:
 @pytest.mark.parametrize(
     "wrong", [{"up_to_turn": 3}, {"up_to_turn": 0}, {"conversation_id": "00000000-0000-4000-8000-000000000000"}]
 )
-@pytest.mark.parametrize("graph_target", ["embedded"], indirect=True)
+@ONE_BACKEND
 async def test_a_foreign_one_is_refused(store: Store, wrong: dict[str, Any]) -> None:
     uuid = await imported(store, exchanges(2))
     export = await store.transfer.export(uuid)

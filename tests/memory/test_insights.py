@@ -21,12 +21,11 @@ from ragforge_tui.memory.summaries.draft import UnusableAnswerError
 from ragforge_tui.settings.schema import SummarizationSettings
 from ragforge_tui.shared.errors import ModelError
 from ragforge_tui.shared.records import EXTRACTIVE, Conversation, Finding, Insight, ToolResult, Turn, fingerprint, now
+from tests.conftest import ONE_BACKEND
 from tests.support.records import call_of, conversation
 from tests.support.stored_memory import summary
 from tests.support.summaries import WritingModel
 from tests.support.turns import exchanges, imported, turn_of
-
-ONE_BACKEND = pytest.mark.parametrize("graph_target", ["embedded"], indirect=True)
 
 
 def answer(**changes: Any) -> str:

@@ -27,6 +27,7 @@ from ragforge_tui.shared.events import (
     TopicsChanged,
 )
 from ragforge_tui.shared.records import Summary
+from tests.conftest import ONE_BACKEND
 from tests.memory.test_plan import covered, grown, shape
 from tests.support.openai_server import OpenAIServer, Step
 from tests.support.records import rows_of
@@ -113,7 +114,7 @@ MALFORMED = [
 
 
 @pytest.mark.parametrize("bad", MALFORMED)
-@pytest.mark.parametrize("graph_target", ["embedded"], indirect=True)
+@ONE_BACKEND
 async def test_a_bad_answer_is_asked_for_again_once(graph: Graph, bad: str) -> None:
     store = Store(graph)
     uuid = await imported(store, exchanges(5))
@@ -235,7 +236,7 @@ async def test_extracts_are_written_again_by_a_model_a_few_at_a_time(graph: Grap
     assert refused == set()
 
 
-@pytest.mark.parametrize("graph_target", ["embedded"], indirect=True)
+@ONE_BACKEND
 async def test_an_extract_the_model_cannot_better_is_asked_for_once(graph: Graph) -> None:
     store = Store(graph)
     uuid = await imported(store, exchanges(5))
@@ -256,7 +257,7 @@ async def test_an_extract_the_model_cannot_better_is_asked_for_once(graph: Graph
     assert await nobody.upgrade(uuid, most=3, refused=set()) == []
 
 
-@pytest.mark.parametrize("graph_target", ["embedded"], indirect=True)
+@ONE_BACKEND
 async def test_a_models_text_on_the_conversation_outlives_its_failure(graph: Graph) -> None:
     store = Store(graph)
     uuid = await imported(store, exchanges(5))

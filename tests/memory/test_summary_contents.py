@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from ragforge_tui.graph import Graph, Store
 from ragforge_tui.memory.summaries import Summarizer
 from ragforge_tui.memory.summaries.plan import frontier
 from ragforge_tui.settings.schema import SummarizationSettings
 from ragforge_tui.shared.events import ConversationChanged, Event, SummaryCreated, SummaryFailed
 from ragforge_tui.shared.records import FileAccess, ToolResult, now
+from tests.conftest import ONE_BACKEND
 from tests.memory.test_plan import covered
 from tests.support.records import call_of, conversation, message, one_turn, rows_of
 from tests.support.summaries import WritingModel, answer
@@ -24,7 +23,7 @@ def quiet(event: Event) -> None:
     """Nobody listens."""
 
 
-@pytest.mark.parametrize("graph_target", ["embedded"], indirect=True)
+@ONE_BACKEND
 async def test_what_tools_did_is_reported_and_its_files_are_mentioned(graph: Graph) -> None:
     store = Store(graph)
     uuid = (await store.conversations.create(conversation(workspace="/w"))).uuid
@@ -60,7 +59,7 @@ async def test_what_tools_did_is_reported_and_its_files_are_mentioned(graph: Gra
     assert await rows_of(graph, "MATCH (:Summary)-[:MENTIONS_FILE]->(f:File {path: 'src/a.py'}) RETURN f.path") == 1
 
 
-@pytest.mark.parametrize("graph_target", ["embedded"], indirect=True)
+@ONE_BACKEND
 async def test_a_higher_level_shows_which_topics_are_the_same(graph: Graph) -> None:
     store = Store(graph)
     uuid = await imported(store, exchanges(14), workspace="/w")
@@ -87,7 +86,7 @@ async def test_a_higher_level_shows_which_topics_are_the_same(graph: Graph) -> N
     assert near == [("Topic 7", 0.5)]
 
 
-@pytest.mark.parametrize("graph_target", ["embedded"], indirect=True)
+@ONE_BACKEND
 async def test_a_branch_does_not_pay_again(graph: Graph) -> None:
     store = Store(graph)
     parent = await imported(store, exchanges(14))
@@ -105,7 +104,7 @@ async def test_a_branch_does_not_pay_again(graph: Graph) -> None:
     assert covered(frontier(tree)) == list(range(1, 19))
 
 
-@pytest.mark.parametrize("graph_target", ["embedded"], indirect=True)
+@ONE_BACKEND
 async def test_a_private_conversation_keeps_its_topics_to_itself(graph: Graph) -> None:
     store = Store(graph)
     public = await imported(store, exchanges(5), workspace="/w")
@@ -120,7 +119,7 @@ async def test_a_private_conversation_keeps_its_topics_to_itself(graph: Graph) -
     assert {t.name for t in await store.topics.search(conversation_id=private)} == {"Takeover", "Retries"}
 
 
-@pytest.mark.parametrize("graph_target", ["embedded"], indirect=True)
+@ONE_BACKEND
 async def test_the_conversation_is_summarised_on_demand(graph: Graph) -> None:
     store = Store(graph)
     uuid = (await store.conversations.create(conversation())).uuid
@@ -137,7 +136,7 @@ async def test_the_conversation_is_summarised_on_demand(graph: Graph) -> None:
     assert (await store.conversations.get(uuid)).summary == text
 
 
-@pytest.mark.parametrize("graph_target", ["embedded"], indirect=True)
+@ONE_BACKEND
 async def test_a_tree_that_does_not_fit_its_watermarks_is_given_up(graph: Graph) -> None:
     store = Store(graph)
     uuid = await imported(store, exchanges(9))
@@ -152,7 +151,7 @@ async def test_a_tree_that_does_not_fit_its_watermarks_is_given_up(graph: Graph)
     assert any(isinstance(event, SummaryFailed) for event in events)
 
 
-@pytest.mark.parametrize("graph_target", ["embedded"], indirect=True)
+@ONE_BACKEND
 async def test_who_comes_second_shows_what_is_there(graph: Graph) -> None:
     store = Store(graph)
     uuid = await imported(store, exchanges(6))

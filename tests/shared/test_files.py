@@ -54,10 +54,10 @@ def test_a_second_holder_waits(tmp_path: Path, name: str) -> None:
     with locked(tmp_path / name):
         waiting = threading.Thread(target=second)
         waiting.start()
-        assert entered.wait(5)
+        assert entered.wait(60)
         waiting.join(0.1)
         order.append("first")
-    waiting.join(5)
+    waiting.join(60)
     assert order == ["first", "second"]
 
 

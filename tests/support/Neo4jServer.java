@@ -1,4 +1,5 @@
 import java.nio.file.Path;
+import java.time.Duration;
 import org.neo4j.configuration.GraphDatabaseSettings;
 import org.neo4j.configuration.connectors.BoltConnector;
 import org.neo4j.configuration.helpers.SocketAddress;
@@ -16,6 +17,9 @@ public class Neo4jServer {
                 .setConfig(GraphDatabaseSettings.auth_enabled, true)
                 .setConfig(GraphDatabaseSettings.pagecache_memory, 64L * 1024 * 1024)
                 .setConfig(GraphDatabaseSettings.preallocate_logical_logs, false)
+                // Data that comes and goes with each test would have every statement planned again.
+                .setConfig(GraphDatabaseSettings.query_statistics_divergence_threshold, 1.0)
+                .setConfig(GraphDatabaseSettings.cypher_min_replan_interval, Duration.ofHours(1))
                 .build();
         Runtime.getRuntime().addShutdownHook(new Thread(service::shutdown));
         System.out.println("ready");

@@ -29,7 +29,7 @@ from tests.support.sizes import CONTENTS, DIMENSION, HEAP_MB, LINGER
 def settings_for(target: GraphTarget, *, api_base: str = "", model: str = "openai/scripted") -> Settings:
     """Settings that reach a test's graph and model; without vectors, whose model takes seconds to load, and code."""
     return Settings(
-        model=ModelSettings(name=model, api_base=api_base, api_key="test", first_token_timeout=20.0, retries=1),
+        model=ModelSettings(name=model, api_base=api_base, api_key="test", first_token_timeout=60.0, retries=1),
         graph=GraphSettings(
             uri=target.uri,
             username=target.username,

@@ -5,6 +5,7 @@ Used by `openai_server`, which takes them in order.
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 from typing import Any, Literal
@@ -106,7 +107,13 @@ def request_tokens(body: dict[str, Any]) -> int:
         parts = content if isinstance(content, list) else [{"text": content}]
         texts += [part.get("text", "") for part in parts]
         texts += [call["function"]["name"] + call["function"]["arguments"] for call in message.get("tool_calls") or []]
-    return sum(count_tokens(text) for text in texts) + 4 * len(body["messages"])
+    return sum(map(_tokens_in, texts)) + 4 * len(body["messages"])
+
+
+@functools.cache
+def _tokens_in(text: str) -> int:
+    """Return the tokens of a text, counted once: each request of a turn repeats those of the one before."""
+    return count_tokens(text)
 
 
 def pieces(text: str, size: int) -> list[str]:

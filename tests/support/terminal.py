@@ -101,7 +101,7 @@ class Terminal:
         if self.process.poll() is None:
             self.process.terminate()
             try:
-                self.process.wait(15)
+                self.process.wait(60)
             except subprocess.TimeoutExpired:
                 self.kill()
         os.close(self._master)

@@ -264,7 +264,7 @@ async def test_a_list_of_files_is_renewed_next_to_the_keys(folder: Path, monkeyp
     assert await match_files(folder, "", [], 0) == []
     (folder / "second.txt").write_text("")
     (folder / "first.txt").unlink()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while await match_files(folder, "txt", [], 5) != ["second.txt"]:
             await asyncio.sleep(0.01)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ragforge_tui.shared.records import ContextItem, ContextRecord, ContextSection
-from ragforge_tui.shared.requests.memory import FetchSent, FetchTree, SentRequest
+from ragforge_tui.shared.requests.memory import FetchSent, SentRequest
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
 from ragforge_tui.tui.memory.context_screen import (
     CHANGED,
@@ -17,6 +17,7 @@ from ragforge_tui.tui.memory.context_screen import (
     source_of,
     warnings,
 )
+from ragforge_tui.tui.memory.memory_pane import MemoryPane
 from tests.support.calls_scene import calls_engine
 from tests.support.fake_engine import CLOCK, FakeEngine
 from tests.tui.conftest import Chat, ChatRunner
@@ -187,8 +188,9 @@ async def test_it_opens_from_the_memory_pane(run_chat: ChatRunner, engine: FakeE
         await chat.until(lambda: chat.app.session.state.conversation)
         await chat.press("f3")
         await chat.until(lambda: (pane := chat.app.sidebar.pane("memory")) is not None and pane.has_focus_within)
-        await chat.until(lambda: engine.asked(FetchTree))
-        await chat.pilot.pause(0.2)
+        pane = chat.app.sidebar.pane("memory")
+        assert isinstance(pane, MemoryPane)
+        await chat.until(lambda: pane.tree_rows.chosen)
         await chat.press("c")
         await chat.until(lambda: isinstance(chat.app.screen, ContextScreen))
         await chat.until(lambda: [r.turn_index for r in engine.asked(FetchSent)] == [5])

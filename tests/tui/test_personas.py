@@ -31,8 +31,7 @@ HOSTILE = (
 
 async def on(chat: Chat, kind: type[Screen[Any]]) -> Any:
     """The screen, once it is on top and drawn."""
-    await chat.until(lambda: isinstance(chat.app.screen, kind), kind.__name__)
-    await chat.pilot.pause(0.05)
+    await chat.until(lambda: isinstance(chat.app.screen, kind) and drawn(chat).strip(), kind.__name__)
     return chat.app.screen
 
 
@@ -84,8 +83,8 @@ class TestChoosing:
         engine.store(owner, *turns)
         async with run_chat(engine, continue_last=True) as chat:
             await chat.until(lambda: chat.loaded)
-            await chat.pilot.pause(0.1)
-            assert kinds(chat) == ["user", "head", "text", "user", "head", "text", "user", "switch", "head", "text"]
+            shown = ["user", "head", "text", "user", "head", "text", "user", "switch", "head", "text"]
+            await chat.until(lambda: kinds(chat) == shown)
             document = chat.app.transcript.document
             document.clear()
             document.load(turns[2:])
@@ -150,8 +149,7 @@ class TestChoosing:
             await chat.ready()
             chat.engine.emit(TrustRequested(root="/w#g", files=["g"], text="<x>[red]hi", persona="Guide"))
             await chat.until(lambda: chat.app.questions.has_focus)
-            await chat.pilot.pause(0.05)
-            assert "Let the persona Guide speak?" in drawn(chat)
+            await chat.until(lambda: "Let the persona Guide speak?" in drawn(chat))
             assert "<x>[red]hi" in drawn(chat)
             await chat.press("y")
             await chat.until(lambda: chat.engine.asked(AnswerTrust))

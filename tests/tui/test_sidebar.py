@@ -366,10 +366,12 @@ async def test_foreign_text_stays_text(run_chat: ChatRunner) -> None:
         for step in ("", "enter", "escape", "f5", "enter"):
             if step:
                 await chat.press(step)
-                await chat.pilot.pause(0.2)
-            drawn = "".join(strip.text for strip in chat.app.screen._compositor.render_strips())
-            assert "[bold]x[/bold]" in drawn, "markup is shown as it was written"
-            assert not any(letter in drawn for letter in "\x1b\x07\u202e")
+
+            def drawn() -> str:
+                return "".join(strip.text for strip in chat.app.screen._compositor.render_strips())
+
+            await chat.until(lambda drawn=drawn: "[bold]x[/bold]" in drawn(), "markup is shown as it was written")
+            assert not any(letter in drawn() for letter in "\x1b\x07\u202e")
         await chat.press("i")
         await chat.until(lambda: "@" in chat.app.prompt.text)
         assert "\x1b" not in chat.app.prompt.text

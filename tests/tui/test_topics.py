@@ -8,6 +8,7 @@ from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.shared.events import TopicsChanged
 from ragforge_tui.shared.requests.memory import FetchTopicPlaces, ListTopics, MergeTopics, UnmergeTopic
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
+from ragforge_tui.tui.memory.memory_pane import MemoryPane
 from ragforge_tui.tui.memory.topics_screen import TopicsScreen
 from tests.support.calls_scene import calls_engine
 from tests.support.fake_engine import FakeEngine, conversation
@@ -137,5 +138,9 @@ async def test_it_opens_from_the_memory_pane(run_chat: ChatRunner, engine: FakeE
         await chat.until(lambda: chat.app.session.state.conversation)
         await chat.press("f3")
         await chat.until(lambda: (pane := chat.app.sidebar.pane("memory")) is not None and pane.has_focus_within)
-        await chat.press("t", "m")
+        pane = chat.app.sidebar.pane("memory")
+        assert isinstance(pane, MemoryPane)
+        await chat.press("t")
+        await chat.until(lambda: pane.topic_rows.has_focus)
+        await chat.press("m")
         await chat.until(lambda: isinstance(chat.app.screen, TopicsScreen))

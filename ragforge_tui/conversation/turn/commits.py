@@ -61,7 +61,6 @@ class LaterCommits:
         self._tips: frozenset[str] | None = None
 
     async def turn_ended(self) -> None:
-        """Remember the commits there are."""
         self._tips = await asyncio.to_thread(branch_tips, self._workspace, timeout=BETWEEN_SECONDS)
 
     async def store_new(self, store: Store) -> None:

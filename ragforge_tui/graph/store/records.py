@@ -26,7 +26,6 @@ RESULT_FIELDS = ToolResult.__struct_fields__
 
 
 def derived(*parts: object) -> str:
-    """Return the uuid derived from these parts."""
     return str(uuid.uuid5(NAMESPACE, "\x1f".join(str(part) for part in parts)))
 
 

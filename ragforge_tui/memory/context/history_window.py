@@ -74,7 +74,6 @@ class Past(msgspec.Struct, frozen=True):
 
     @property
     def whole(self) -> bool:
-        """True if all turns are sent unshortened."""
         return self.complete and all(sent.form in (WHOLE, REASONED) for sent in self.turns)
 
     @property

@@ -87,7 +87,6 @@ TITLE_CHARS = 60
 
 
 def heading_tokens(name: str) -> int:
-    """Return the tokens of a section's heading."""
     return tokens_in(f"## {TITLES[name]}\n\n")
 
 
@@ -392,7 +391,6 @@ def request_parts(record: ContextRecord, past: list[ChatMessage], block: str | N
 
 
 def block_sections(record: ContextRecord) -> list[ContextSection]:
-    """Return the sections of the memory block."""
     return [section for section in record.sections if section.name not in (*BEFORE_PAST, PAST_SECTION, NOTE_SECTION)]
 
 

@@ -153,7 +153,6 @@ class ConversationIndex:
 
     @property
     def language(self) -> str:
-        """Language of most turns."""
         return self._main_language()
 
     def __contains__(self, turn_index: object) -> bool:
@@ -190,7 +189,6 @@ class ConversationIndex:
             return [int(row) for row in rows]
 
     def without_vector(self) -> list[int]:
-        """Return the turns without a vector."""
         with self._lock:
             return [int(row) for row in np.flatnonzero(self._present & ~self._vectors.known)]
 
@@ -430,7 +428,6 @@ class Postings:
         return frequencies
 
     def rows_of(self, term: str) -> Iterable[int]:
-        """Return the rows that contain a term."""
         return self._rows.get(term, ())
 
     def _remove(self, row: int) -> None:

@@ -120,7 +120,6 @@ class ScopeScreen(Dialog[ScopeTalk | None]):
         self.rows.action_open()
 
     def action_copy(self) -> None:
-        """Copy the code, without line numbers."""
         if self.view is not None:
             self.app.copy_to_clipboard(plain_text(self.view.code.text))
             self._keys.show_note("The code was sent to the clipboard.", seconds=NOTE_SECONDS)

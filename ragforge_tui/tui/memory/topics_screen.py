@@ -8,21 +8,16 @@ from __future__ import annotations
 from typing import ClassVar, Protocol
 
 import msgspec
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
-from textual.widgets import Input, Static
 
 from ragforge_tui.shared.events import Event, TopicsChanged
 from ragforge_tui.shared.records import Topic
 from ragforge_tui.shared.requests.memory import FetchTopicPlaces, ListTopics, MergeTopics, TopicPlace, UnmergeTopic
-from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.wire import R, Request
 from ragforge_tui.tui.dialogs.detail import Section
 from ragforge_tui.tui.memory.topic_list import TopicList, TopicRows, topic_sections
-from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
-from ragforge_tui.tui.widgets.list_screen import Dialog
-from ragforge_tui.tui.widgets.virtual_list import TreeList, VirtualList
+from ragforge_tui.tui.widgets.key_bar import KeyHint
+from ragforge_tui.tui.widgets.list_screen import TreeScreen
 
 MOST_TOPICS = 1000
 NOTE_SECONDS = 4.0
@@ -43,7 +38,7 @@ class Step(msgspec.Struct, frozen=True):
     names: str
 
 
-class TopicsScreen(Dialog[TopicPlace | None]):
+class TopicsScreen(TreeScreen[TopicPlace | None]):
     """Returns the turns that the user wants to see, None if it was closed.
 
     Args:
@@ -51,39 +46,22 @@ class TopicsScreen(Dialog[TopicPlace | None]):
         query: Initial search words.
     """
 
-    CSS = """
-    TopicsScreen > Vertical { width: 100; }
-    TopicsScreen Input { margin-bottom: 1; }
-    TopicsScreen TopicRows { background: $surface; }
-    """
+    CSS = "TopicsScreen > Vertical { width: 100; }"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", show=False),
         Binding("q", "dismiss(None)", show=False),
-        Binding("slash", "narrow", show=False),
-        Binding("r", "read", show=False),
-        Binding("g", "go", show=False),
         Binding("m", "merge", show=False),
         Binding("x", "unmerge", show=False),
         Binding("u", "undo", show=False),
     ]
 
     def __init__(self, ask: Ask, *, conversation_id: str, workspace: str | None, query: str = "") -> None:
-        super().__init__()
+        self.rows = TopicRows(empty="loading …")
+        super().__init__("Topics", self.rows, query=query, note_seconds=NOTE_SECONDS)
         self._ask = ask
         self._conversation_id = conversation_id
         self._workspace = workspace
         self.topics = TopicList()
-        self.rows = TopicRows(empty="loading …")
-        self._words = Input(value=query, placeholder="/ filters by words", compact=True)
-        self._keys = KeyBar(self)
         self._done: list[Step] = []
-
-    def compose(self) -> ComposeResult:
-        with Vertical():
-            yield Static("Topics", classes="title", markup=False)
-            yield self._words
-            yield self.rows
-            yield self._keys
 
     def on_mount(self) -> None:
         """Fetch the topics while the screen is already visible."""
@@ -97,9 +75,6 @@ class TopicsScreen(Dialog[TopicPlace | None]):
             self.run_guarded(self._load(), group="news")  # It must not break off a merge that was just asked for.
 
     # -- drawing
-
-    def show_error(self, sentence: str) -> None:
-        self._note(sentence, "$error")
 
     async def _load(self) -> None:
         query = self._words.value.strip()
@@ -128,47 +103,21 @@ class TopicsScreen(Dialog[TopicPlace | None]):
         hints += [KeyHint("undo", "u", "undo")] if self._done else []
         self._keys.show_keys([*hints, KeyHint("narrow", "/", "words")])
 
-    def _note(self, text: str, style: str = "dim") -> None:
-        self._keys.show_note(plain_text(text), style, seconds=NOTE_SECONDS)
-
     # -- keys
 
-    def action_leave(self) -> None:
-        """Leave the search, then the mark, then the screen."""
-        if self._words.has_focus:
-            self.rows.focus()
-        elif self.rows.marked:
+    def leave(self) -> None:
+        if self.rows.marked:
             self._mark("")
         else:
-            self.dismiss(None)
+            super().leave()
 
-    def action_narrow(self) -> None:
-        self._words.focus()
-
-    def on_input_changed(self, event: Input.Changed) -> None:
-        """Filter while the user types."""
-        event.stop()
+    def filter_tree(self) -> None:
+        """Ask for the topics that match the words."""
         if self.topics.loaded:
             self.run_guarded(self._load(), group="topics")
 
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Go to the topics."""
-        event.stop()
-        self.rows.focus()
-
-    def on_virtual_list_opened(self, event: VirtualList.Opened) -> None:
-        """Open a topic, or go to its turns."""
-        event.stop()
-        if not self._toggle(event.key, None):
-            self.action_go()
-
-    def on_tree_list_folded(self, event: TreeList.Folded) -> None:
-        """Open or close a topic, or go to the topic of a line."""
-        event.stop()
-        if not self._toggle(event.key, event.wanted) and event.wanted is False:
-            self.rows.choose(event.key.partition("|")[0])
-
-    def _toggle(self, key: str, wanted: bool | None) -> bool:
+    def toggle(self, key: str, wanted: bool | None) -> bool:
+        """Open or close a topic; its places are fetched when it opens."""
         changed = self.topics.toggle(key, wanted)
         if changed:
             self._show()
@@ -216,7 +165,7 @@ class TopicsScreen(Dialog[TopicPlace | None]):
             self._done.append(Step(True, gone.uuid, root.uuid, f"{gone.name} and {kept.name}"))
             await self._load()
             self.rows.choose(root.uuid)
-            self._note(f"{gone.name} is merged into {kept.name} · u undoes it")
+            self.show_note(f"{gone.name} is merged into {kept.name} · u undoes it")
 
         self.run_guarded(work(), group="topics")
 
@@ -229,8 +178,8 @@ class TopicsScreen(Dialog[TopicPlace | None]):
         merged = [near for near in topic.related if near.relation == "merged"]
         target = self.topics.merged(key) or (merged[0] if len(merged) == 1 else None)
         if target is None:
-            self._toggle(topic.uuid, True)
-            self._note("Choose the name to split off." if merged else f"Nothing was merged into {topic.name}.")
+            self.toggle(topic.uuid, True)
+            self.show_note("Choose the name to split off." if merged else f"Nothing was merged into {topic.name}.")
             return
 
         async def work() -> None:
@@ -238,7 +187,7 @@ class TopicsScreen(Dialog[TopicPlace | None]):
             self._done.append(Step(False, target.uuid, topic.uuid, f"{target.name} and {topic.name}"))
             await self._load()
             self.rows.choose(target.uuid)
-            self._note(f"{target.name} is a separate topic again · u undoes it")
+            self.show_note(f"{target.name} is a separate topic again · u undoes it")
 
         self.run_guarded(work(), group="topics")
 
@@ -255,6 +204,6 @@ class TopicsScreen(Dialog[TopicPlace | None]):
             await self._ask(request)
             self._done.pop()
             await self._load()
-            self._note(f"Undone: {step.names} are {'separate' if step.merged else 'merged'} again")
+            self.show_note(f"Undone: {step.names} are {'separate' if step.merged else 'merged'} again")
 
         self.run_guarded(work(), group="topics")

@@ -5,16 +5,15 @@ Before a model is asked, the number of conversations and tokens is shown and con
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import ClassVar
 
 from textual import events
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
 from textual.content import Content
-from textual.widgets import Input, Static
+from textual.widget import Widget
+from textual.widgets import Static
 
 from ragforge_tui.shared.events import Event, InsightsProgress
 from ragforge_tui.shared.formatting import counted
@@ -24,9 +23,9 @@ from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.dialogs.detail import Section
 from ragforge_tui.tui.memory.topics_screen import Ask
 from ragforge_tui.tui.past.insight_list import InsightList, InsightRows, insight_sections
-from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
-from ragforge_tui.tui.widgets.list_screen import Dialog
-from ragforge_tui.tui.widgets.virtual_list import MARGIN, TreeList, VirtualList
+from ragforge_tui.tui.widgets.key_bar import KeyHint
+from ragforge_tui.tui.widgets.list_screen import TreeScreen
+from ragforge_tui.tui.widgets.virtual_list import MARGIN
 
 NOTE_SECONDS = 6.0
 
@@ -34,7 +33,7 @@ Place = tuple[str, int]
 """Conversation and turn."""
 
 
-class InsightsScreen(Dialog[Place | None]):
+class InsightsScreen(TreeScreen[Place | None]):
     """Returns the turn that the user wants to see, None if it was closed.
 
     Args:
@@ -44,16 +43,10 @@ class InsightsScreen(Dialog[Place | None]):
 
     CSS = """
     InsightsScreen > Vertical { width: 110; }
-    InsightsScreen Input { margin-bottom: 1; }
-    InsightsScreen InsightRows { background: $surface; }
     InsightsScreen #insights-question { height: auto; color: $accent; display: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", show=False),
         Binding("q", "leave", show=False),
-        Binding("slash", "narrow", show=False),
-        Binding("r", "read", show=False),
-        Binding("g", "go", show=False),
         Binding("m", "plan", show=False),
         Binding("y", "agree", show=False),
         Binding("n", "refuse", show=False),
@@ -62,26 +55,19 @@ class InsightsScreen(Dialog[Place | None]):
     def __init__(
         self, ask: Ask, choice: PastChoice, *, now: Callable[[], datetime], cancel: Callable[[], None], query: str = ""
     ) -> None:
-        super().__init__()
+        self.rows = InsightRows(empty="loading …")
+        super().__init__("Insights", self.rows, query=query, note_seconds=NOTE_SECONDS)
         self._ask = ask
         self._choice = choice
         self._now = now
         self._cancel = cancel
         self.insights = InsightList()
-        self.rows = InsightRows(empty="loading …")
-        self._words = Input(value=query, placeholder="/ filters by words", compact=True)
         self._question = Static(id="insights-question", markup=False)
-        self._keys = KeyBar(self)
         self._plan: InsightPlan | None = None
         self._making = False
 
-    def compose(self) -> ComposeResult:
-        with Vertical():
-            yield Static("Insights", classes="title", markup=False)
-            yield self._words
-            yield self.rows
-            yield self._question
-            yield self._keys
+    def below_tree(self) -> Iterable[Widget]:
+        return (self._question,)
 
     def on_mount(self) -> None:
         """Fetch the insights while the screen is already visible."""
@@ -114,7 +100,7 @@ class InsightsScreen(Dialog[Place | None]):
         if not plan.count:
             self._show(empty="no conversation yet")
             if told:
-                self._note("Every conversation has its insight.")
+                self.show_note("Every conversation has its insight.")
         elif plan.model:
             self._ask_user(plan)
             self._show(empty="no insights yet")
@@ -141,12 +127,9 @@ class InsightsScreen(Dialog[Place | None]):
             self._making = False
         await self._load()
         self._show_keys()
-        self._note(_outcome(made), "$error" if made.problem else "dim")
+        self.show_note(_outcome(made), "$error" if made.problem else "dim")
 
     # -- drawing
-
-    def show_error(self, sentence: str) -> None:
-        self._note(sentence, "$error")
 
     def _show(self, *, empty: str | None = None) -> None:
         width = max(20, self.rows.scrollable_content_region.width - MARGIN)
@@ -155,7 +138,6 @@ class InsightsScreen(Dialog[Place | None]):
         self.rows.show(lines, empty="no insight has these words" if query.strip() else empty)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Wrap the findings again."""
         if self.insights.loaded:
             self.call_after_refresh(self._show)
 
@@ -171,33 +153,17 @@ class InsightsScreen(Dialog[Place | None]):
         hints = [KeyHint("leave", "esc", "back"), KeyHint("go", "g", "go to"), KeyHint("read", "r", "read")]
         self._keys.show_keys([*hints, KeyHint("plan", "m", "make missing"), KeyHint("narrow", "/", "words")])
 
-    def _note(self, text: str, style: str = "dim") -> None:
-        self._keys.show_note(plain_text(text), style, seconds=NOTE_SECONDS)
-
     # -- keys
 
-    def action_leave(self) -> None:
-        """Leave the filter, then the screen; a run is stopped, and what it made is kept."""
-        if self._words.has_focus:
-            self.rows.focus()
-            return
+    def leave(self) -> None:
+        """Stop a run and leave; what the run made is kept."""
         if self._making:
             self._cancel()
-        self.dismiss(None)
+        super().leave()
 
-    def action_narrow(self) -> None:
-        self._words.focus()
-
-    def on_input_changed(self, event: Input.Changed) -> None:
-        """Filter while the user types."""
-        event.stop()
+    def filter_tree(self) -> None:
         if self.insights.loaded:
             self._show()
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Go to the insights."""
-        event.stop()
-        self.rows.focus()
 
     def action_plan(self) -> None:
         """Find the conversations that lack a current insight."""
@@ -205,7 +171,6 @@ class InsightsScreen(Dialog[Place | None]):
             self.run_guarded(self._find_missing(told=True), group="insights")
 
     def action_agree(self) -> None:
-        """Ask the model, as the question says."""
         if self._plan is not None and not self._making:
             self.run_guarded(self._make(), group="insights")
 
@@ -213,19 +178,7 @@ class InsightsScreen(Dialog[Place | None]):
         if self._plan is not None:
             self._ask_user(None)
 
-    def on_virtual_list_opened(self, event: VirtualList.Opened) -> None:
-        """Open an insight, or go to the turn of a finding."""
-        event.stop()
-        if not self._toggle(event.key, None):
-            self.action_go()
-
-    def on_tree_list_folded(self, event: TreeList.Folded) -> None:
-        """Open or close an insight, or go to the insight of a line."""
-        event.stop()
-        if not self._toggle(event.key, event.wanted) and event.wanted is False:
-            self.rows.choose(event.key.partition("|")[0])
-
-    def _toggle(self, key: str, wanted: bool | None) -> bool:
+    def toggle(self, key: str, wanted: bool | None) -> bool:
         changed = self.insights.toggle(key, wanted)
         if changed:
             self._show()

@@ -349,9 +349,7 @@ class SessionListener(Protocol):
     def other_turn_event(self, event: events.TurnEvent) -> None:
         """Pass an event of a turn in another process to the panes only: the transcript shows a turn of its own."""
 
-    def shows_turn(self, turn_index: int) -> bool:
-        """Return whether the transcript holds a turn."""
-        ...
+    def shows_turn(self, turn_index: int) -> bool: ...
 
     def turn_read(self, turn: Turn) -> None:
         """Show a turn from its records, in place of an earlier state of it."""

@@ -40,7 +40,6 @@ def line_filters(app: App[Any], usual: Sequence[LineFilter]) -> Sequence[LineFil
 
 
 def theme_variables(app: App[Any]) -> dict[str, str]:
-    """Return variables for renderers, apart from colors."""
     return {"plain": "yes"} if app.has_class(PLAIN) else {}
 
 

@@ -250,7 +250,6 @@ class StreamedText:
             self.lines = [*self._closed, *opened]
 
     def finish(self) -> None:
-        """Render the rest as final."""
         with self._lock:
             self._take()
             self._tail += self._line + markdown.clean_source(self._raw)

@@ -96,7 +96,6 @@ class ChoiceList(Widget):
 
     @property
     def page(self) -> int:
-        """Rows that a page key moves by."""
         return max(self.size.height - 2, 1)
 
     def move(self, step: int, *, wrap: bool = False) -> None:

@@ -1,12 +1,13 @@
-"""The modal screens' base: a framed dialog, one with a list below a search field, and a list to pick one item from.
+"""The modal screens' base: a framed dialog, ones with a list or a tree below a search field, a list to pick from.
 
-The search field keeps the focus; the arrow keys move the cursor of the list.
+Above a list, the search field keeps the focus, and the arrow keys move the cursor of the list. A tree has the focus
+itself, since its lines open and close by key; ``/`` leads to the field.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from textual import events
@@ -15,11 +16,15 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
+from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui import fuzzy
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
+from ragforge_tui.tui.widgets.key_bar import KeyBar
+from ragforge_tui.tui.widgets.virtual_list import TreeList, VirtualList
 from ragforge_tui.tui.workers import start_worker
 
 T = TypeVar("T")
@@ -200,6 +205,103 @@ class Picker(FilterScreen[str | None]):
 
     def pick(self, key: str) -> None:
         self.dismiss(key)
+
+
+class TreeScreen(Dialog[T]):
+    """A tree below a line of words that filter it, with its keys. A subclass shows the lines and opens them.
+
+    Args:
+        query: Initial words.
+        note_seconds: Time for which a note takes the place of the keys.
+    """
+
+    DEFAULT_CSS = """
+    TreeScreen Input { margin-bottom: 1; }
+    TreeScreen TreeList { background: $surface; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", show=False),
+        Binding("slash", "narrow", show=False),
+        Binding("r", "read", show=False),
+        Binding("g", "go", show=False),
+    ]
+
+    def __init__(self, title: str, tree: TreeList[Any], *, query: str, note_seconds: float) -> None:
+        super().__init__()
+        self._title = title
+        self._tree = tree
+        self._note_seconds = note_seconds
+        self._words = Input(value=query, placeholder="/ filters by words", compact=True)
+        self._keys = KeyBar(self)
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Static(self._title, classes="title", markup=False)
+            yield self._words
+            yield self._tree
+            yield from self.below_tree()
+            yield self._keys
+
+    def below_tree(self) -> Iterable[Widget]:
+        """Return what is located between the tree and its keys."""
+        return ()
+
+    def show_error(self, sentence: str) -> None:
+        self.show_note(sentence, "$error")
+
+    def show_note(self, text: str, style: str = "dim") -> None:
+        """Show a sentence in place of the keys."""
+        self._keys.show_note(plain_text(text), style, seconds=self._note_seconds)
+
+    @abstractmethod
+    def filter_tree(self) -> None:
+        """Show the lines that match the words."""
+
+    @abstractmethod
+    def toggle(self, key: str, wanted: bool | None) -> bool:
+        """Open or close a line and return whether it changed; None toggles it."""
+
+    @abstractmethod
+    def action_go(self) -> None:
+        """Go to the turn of the chosen line."""
+
+    @abstractmethod
+    def action_read(self) -> None:
+        """Show all about the chosen line."""
+
+    def action_leave(self) -> None:
+        if self._words.has_focus:
+            self._tree.focus()
+        else:
+            self.leave()
+
+    def leave(self) -> None:
+        self.dismiss(None)
+
+    def action_narrow(self) -> None:
+        self._words.focus()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Filter while the user types."""
+        event.stop()
+        self.filter_tree()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Go to the tree."""
+        event.stop()
+        self._tree.focus()
+
+    def on_virtual_list_opened(self, event: VirtualList.Opened) -> None:
+        """Open a line, or go to its turn."""
+        event.stop()
+        if not self.toggle(event.key, None):
+            self.action_go()
+
+    def on_tree_list_folded(self, event: TreeList.Folded) -> None:
+        """Open or close a line, or go to its parent."""
+        event.stop()
+        if not self.toggle(event.key, event.wanted) and event.wanted is False:
+            self._tree.choose(event.key.partition("|")[0])
 
 
 class EditLine(Horizontal):

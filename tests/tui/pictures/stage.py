@@ -14,6 +14,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, cast
 
+from rich.segment import Segment
 from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widgets import Input
@@ -48,6 +49,15 @@ class Stage:
         options.setdefault("continue_last", True)
         self.app: ChatApp = make_app(connect, folder, tui=tui, **options)
         self.pilot: Pilot[Any]
+        self._displays = 0
+        """Times the screen was drawn."""
+        display = self.app._display
+
+        def counted(screen: Screen[Any], renderable: Any) -> None:
+            self._displays += 1
+            display(screen, renderable)
+
+        self.app._display = counted  # type: ignore[method-assign]
 
     def through(self, engine: Engine) -> None:
         """Connect the chat to another engine, which speaks for the scripted one."""
@@ -89,16 +99,20 @@ class Stage:
     async def rest(self) -> None:
         """Wait until the screen stands still, colours too, and no work ends beside it."""
         before: object = None
+        displays = -1
+        strips: list[list[Segment]] = []
         same = 0
         start = monotonic()
         while monotonic() - start < PATIENCE:
             await self.pilot.pause(STILL_SECONDS)
             working = {id(worker) for worker in self.app.workers if not worker.is_finished}
-            drawn = (working, [list(strip) for strip in self.screen._compositor.render_strips()])
-            same = same + 1 if drawn == before else 0
+            if displays != self._displays:
+                displays = self._displays
+                strips = [list(strip) for strip in self.screen._compositor.render_strips()]
+            same = same + 1 if (working, strips) == before else 0
             if same == STILL_TIMES:
                 return
-            before = drawn
+            before = working, strips
         raise AssertionError("the screen never stands still")
 
     def text(self) -> str:
