@@ -28,7 +28,7 @@ from ragforge_tui.shared.errors import ModelError, NotFoundError, RagforgeError
 
 log = logging.getLogger(__name__)
 
-Vector = npt.NDArray[np.float32]
+Vectors = npt.NDArray[np.float32]
 
 CONTEXT_SECONDS = 0.15
 """Most seconds a request waits for its code."""
@@ -112,21 +112,20 @@ class CodeLookup:
         """Return hits in code, files, turns, summaries and topics, best first."""
         return await self._brain.search(query, limit=limit)
 
-    async def _embed(self, text: str) -> Vector | None:
+    async def _embed(self, texts: Sequence[str]) -> Vectors | None:
         if self._embedder is None:
             return None
         try:
-            vector: Vector = (await self._embedder.embed([text]))[0]
+            return await self._embedder.embed(texts)
         except ModelError as error:
             log.info("only words are searched: %s", error)
             return None
-        return vector
 
-    async def _embed_soon(self, text: str) -> Vector | None:
-        """Return the vector of a message if it is there in time; words alone find what it names."""
+    async def _embed_soon(self, texts: Sequence[str]) -> Vectors | None:
+        """Return the vectors of a message and its words if they are there in time; words alone find what it names."""
         try:
             async with asyncio.timeout(CONTEXT_SECONDS * EMBED_SHARE):
-                return await self._embed(text)
+                return await self._embed(texts)
         except TimeoutError:
             return None
 

@@ -23,6 +23,7 @@ from ragforge_tui.graph.schema import (
     m005_commits,
     m006_insights,
     m007_contents,
+    m008_code_words,
 )
 from ragforge_tui.shared.errors import ForeignGraphError, GraphError
 
@@ -67,6 +68,7 @@ MIGRATIONS = (
     Migration(5, "commits", m005_commits.apply),
     Migration(6, "insights", m006_insights.apply),
     Migration(7, "contents", m007_contents.apply),
+    Migration(8, "code words", m008_code_words.apply),
 )
 VERSION = MIGRATIONS[-1].version
 
