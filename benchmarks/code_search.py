@@ -33,6 +33,7 @@ from benchmarks.recall import open_store
 from ragforge_tui.code.brain import Brain
 from ragforge_tui.code.files import FileLimits
 from ragforge_tui.code.indexer import Indexer, embedded_text
+from ragforge_tui.code.query_words import query_words
 from ragforge_tui.code.search import search
 from ragforge_tui.code.worker_client import WorkerClient
 from ragforge_tui.graph import Store
@@ -268,15 +269,16 @@ async def ask(
     misses: bool,
 ) -> None:
     """Ask one question in every way."""
-    vector = (await _embedded(embedder, [question.text]))[0]
+    # Vectors of the question and its words are made before, so that the times are those of the search.
+    vector = (await _embedded(embedder, [question.text, *query_words(question.text)]))[0]
     groups = (question.kind, question.repo)
 
     def place(found: Sequence[tuple[str, str]]) -> int:
         right = (number for number, hit in enumerate(found[:DEPTH], 1) if question.answered_by(*hit))
         return next(right, 0)
 
-    async def known(_: str) -> Vectors | None:
-        return vector if embedder is not None else None
+    async def known(texts: Sequence[str]) -> Vectors | None:
+        return None if embedder is None else await embedder.embed(texts)
 
     if not question.only:
         start = time.perf_counter()
@@ -325,7 +327,7 @@ async def ask_about_talk(
             half = ("tune", "unseen")[number % 2]
             if half not in halves:
                 continue
-            await _embedded(embedder, [question.text])
+            await _embedded(embedder, [question.text, *query_words(question.text)])
             start = time.perf_counter()
             hits = await brain.search(question.text, limit=DEPTH)
             times["brain_talk"].append((time.perf_counter() - start) * 1000)

@@ -122,8 +122,14 @@ class Brain:
         return vector
 
     async def _scopes(self, store: Store, asked: _Asked) -> list[ScopeHit]:
-        async def known(_: str) -> Vector | None:
-            return asked.vector
+        async def known(texts: Sequence[str]) -> Vector | None:
+            if self._embedder is None or asked.vector is None:
+                return None
+            try:
+                # The first text is the question.
+                return np.concatenate([asked.vector[None], await self._embedder.embed(texts[1:])])
+            except ModelError:
+                return asked.vector[None]
 
         return await search.search(store, self._workspace, asked.query, known, limit=SCOPES)
 

@@ -18,18 +18,20 @@ from pathlib import PurePosixPath
 import numpy as np
 
 from ragforge_tui.code.files import FileLimits, Found, FoundFile
+from ragforge_tui.code.query_words import is_plain
+from ragforge_tui.code.search import is_test
 from ragforge_tui.code.worker import Embed, Link, Look, Parse, Parsed, Remember, Resolve, Resolved
 from ragforge_tui.code.worker_client import WorkerClient, WorkerGoneError
 from ragforge_tui.graph import Store
 from ragforge_tui.llm.embeddings import Embedder, LocalEmbedder, Vectors
 from ragforge_tui.shared.code_records import CodeTotals, IndexedFile, Scope
-from ragforge_tui.shared.code_words import identifier_words
+from ragforge_tui.shared.code_words import code_words, first_sentence, identifier_words
 from ragforge_tui.shared.errors import ModelError
 from ragforge_tui.shared.events import CodePhase
 
 log = logging.getLogger(__name__)
 
-VERSION = 1
+VERSION = 2
 """Of what is stored of a file: raised with each change of the parser that stored files should have."""
 BATCH_FILES = 12
 BATCH_BYTES = 120_000
@@ -40,7 +42,12 @@ EMBEDDED_AT_ONCE = 16
 """Texts embedded between two looks at whether a turn runs."""
 EMBEDDED_FILES = 5
 """Files whose missing vectors are read at once."""
+WORDS_AT_ONCE = 128
 EMBEDDED_CHARS = 300
+"""Of a section."""
+EMBEDDED_NAME_WORDS = 6
+"""Last words of a qualified name."""
+EMBEDDED_SENTENCE_CHARS = 160
 TURN_SHARE = 4
 """While a turn runs, the index pauses this many times as long as it works."""
 LONGEST_PAUSE = 5.0
@@ -82,6 +89,8 @@ class Indexer:
         self._is_busy = is_busy
         self._report = report
         self._known: dict[str, IndexedFile] | None = None
+        self._words: set[str] | None = None
+        """Words that have a vector."""
         self._remembered: set[str] = set()
         self._generation = 0
         self._idle = asyncio.Event()
@@ -142,6 +151,7 @@ class Indexer:
     def forget_known(self) -> None:
         """Read the stored files again at the next run: another process may have changed them."""
         self._known = None
+        self._words = None
 
     # --- files -----------------------------------------------------------------------------------------------------
 
@@ -333,6 +343,8 @@ class Indexer:
         assert self._known is not None
         known, vectors = self._known, store.code.search.vectors
         missing = await vectors.missing(self._workspace, embedder.name, [file.path for file in files])
+        # First, because after an interruption only scopes without vectors are looked at.
+        await self._embed_words(store, embedder, missing)
         for start in range(0, len(missing), EMBEDDED_AT_ONCE):
             await self._idle.wait()
             started = time.monotonic()
@@ -357,6 +369,20 @@ class Indexer:
         await self._meet_process()
         made = await self._worker.ask(Embed(texts), bytes)
         return np.frombuffer(made, np.float32).reshape(len(texts), embedder.dimension)
+
+    async def _embed_words(self, store: Store, embedder: Embedder, scopes: Sequence[Scope]) -> None:
+        """Make the vectors of words that no scope had before: a question may use others for the same."""
+        vectors = store.code.search.vectors
+        if self._words is None:
+            self._words = await vectors.words(self._workspace, embedder.name)
+        words = {word for scope in scopes if not is_test(scope) for word in vocabulary(scope)}
+        new = sorted(words - self._words)
+        for start in range(0, len(new), WORDS_AT_ONCE):
+            started = time.monotonic()
+            batch = new[start : start + WORDS_AT_ONCE]
+            await vectors.store_words(self._workspace, embedder.name, batch, await self._vectors(embedder, batch))
+            self._words.update(batch)
+            await self._give_way(started)
 
     async def _store_totals(self, store: Store, *, complete: bool) -> None:
         self._count()
@@ -386,11 +412,21 @@ class Indexer:
         return dict(parsed + Counter(found.left_out))
 
 
+def vocabulary(scope: Scope) -> set[str]:
+    """Return the words of a scope's name, signature and documentation that a question may mean by others."""
+    return {word for word in code_words(f"{scope.qualified_name} {scope.signature} {scope.doc}") if is_plain(word)}
+
+
 def embedded_text(scope: Scope) -> str:
-    """Return what the vector of a scope is made of: the words of its name, its declaration and documentation."""
-    name = " ".join(identifier_words(scope.qualified_name or scope.name))
-    rest = " ".join(f"{scope.signature} {scope.doc} {scope.text}".split())
-    return f"{name}: {rest}"[:EMBEDDED_CHARS]
+    """Return what the vector of a scope is made of: the words of its name, and the first sentence about it.
+
+    A section has its beginning instead. More text makes the vector of a short question less similar.
+    """
+    name = " ".join(identifier_words(scope.qualified_name or scope.name)[-EMBEDDED_NAME_WORDS:])
+    if scope.kind == "section":
+        return f"{name}: {' '.join(scope.text.split())}"[:EMBEDDED_CHARS]
+    sentence = first_sentence(scope.doc)
+    return f"{name}. {sentence[:EMBEDDED_SENTENCE_CHARS]}" if sentence else name
 
 
 def _same(known: IndexedFile | None, found: FoundFile) -> bool:

@@ -28,7 +28,7 @@ from ragforge_tui.shared.errors import ModelError, NotFoundError, RagforgeError
 
 log = logging.getLogger(__name__)
 
-Vector = npt.NDArray[np.float32]
+Vectors = npt.NDArray[np.float32]
 
 CONTEXT_SECONDS = 0.15
 """Most seconds a request waits for its code."""
@@ -113,15 +113,15 @@ class CodeLookup:
             return FoundCode()
         missing = ""
 
-        async def soon(text: str) -> Vector | None:
-            """Return the vector of the message if all vectors are there in time; words alone find what it names."""
+        async def soon(texts: Sequence[str]) -> Vectors | None:
+            """Return the vectors of a message and its words, if they and those of the code are there in time."""
             nonlocal missing
             if self._embedder is None:
                 return None
             try:
                 async with asyncio.timeout(CONTEXT_SECONDS * EMBED_SHARE):
-                    vector, _ = await asyncio.gather(self._embed(text), vectors.load(self._workspace))
-                return vector
+                    made, _ = await asyncio.gather(self._embed(texts), vectors.load(self._workspace))
+                return made
             except TimeoutError:
                 missing = "Code was searched by words only: vectors came too late."
                 return None
@@ -135,15 +135,14 @@ class CodeLookup:
         """Return hits in code, files, turns, summaries and topics, best first."""
         return await self._brain.search(query, limit=limit)
 
-    async def _embed(self, text: str) -> Vector | None:
+    async def _embed(self, texts: Sequence[str]) -> Vectors | None:
         if self._embedder is None:
             return None
         try:
-            vector: Vector = (await self._embedder.embed([text]))[0]
+            return await self._embedder.embed(texts)
         except ModelError as error:
             log.info("only words are searched: %s", error)
             return None
-        return vector
 
     # --- naming ------------------------------------------------------------------------------------------------------
 

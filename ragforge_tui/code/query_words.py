@@ -13,6 +13,8 @@ from ragforge_tui.memory.language import STOP_WORDS, language_of
 from ragforge_tui.memory.recall.terms import FALLBACK, stems
 from ragforge_tui.shared.code_words import code_words
 
+SHORTEST_PLAIN = 3
+LONGEST_PLAIN = 19
 _RUN = re.compile(r"\w+")
 _ASKING = frozenset(
     word
@@ -35,6 +37,11 @@ def query_words(query: str) -> list[str]:
     stop = STOP_WORDS[FALLBACK] | STOP_WORDS.get(language_of(query), frozenset()) | _ASKING
     words = list(dict.fromkeys(code_words(query)))
     return [word for word in words if word not in stop] or words
+
+
+def is_plain(word: str) -> bool:
+    """Return whether a word is one of prose, not a name, an abbreviation or data."""
+    return word.isalpha() and SHORTEST_PLAIN <= len(word) <= LONGEST_PLAIN
 
 
 def word_stems(text: str) -> list[str]:

@@ -9,23 +9,28 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from ragforge_tui.code.query_words import query_words, stem_set, word_stems
+from ragforge_tui.code.query_words import is_plain, query_words, stem_set, word_stems
 from ragforge_tui.graph import Store
 from ragforge_tui.shared.code_records import Scope, ScopeHit, ScopeKind
 from ragforge_tui.shared.code_words import identifier_words
 
-Embed = Callable[[str], Awaitable["npt.NDArray[np.float32] | None"]]
-"""Returns the vector of a text, None if there is no embedding model."""
+Vectors = npt.NDArray[np.float32]
+Embed = Callable[[Sequence[str]], Awaitable[Vectors | None]]
+"""Returns the vectors of texts, None if there is no embedding model."""
 
 CANDIDATES = 100
 """Scopes requested from each index."""
+SIMILAR_WORDS = 10
+"""Most words of the code that a word of a question is taken for."""
+UNLIKE = 0.5
+"""Cosine up to which two words have nothing in common; a similar one counts as much as its cosine is above."""
 LONGEST_RUN = 16
 """Words of a question that are compared as a phrase."""
 SHORTEST_PHRASE = 3
@@ -35,7 +40,7 @@ MOST_NAMES = 4
 
 WEIGHTS: Mapping[str, float] = {
     "words": 2.5,
-    "meaning": 1.0,
+    "meaning": 2.5,
     "name": 0.3,
     "named": 2.0,
     "everything": 0.5,
@@ -91,12 +96,17 @@ async def search(
         kinds: Only these; empty for all.
     """
     asked = parse(query)
-    vector = await embed(query)
+    plain = [word for word in asked.words if is_plain(word) and len(identifier_words(word)) == 1]
+    vectors = await embed([query, *plain])
+    near: list[list[tuple[str, float]]] = []
+    if vectors is not None and plain:
+        near = await store.code.search.vectors.similar_words(workspace, vectors[1:], limit=4 * SIMILAR_WORDS)
     hits, named = await asyncio.gather(
         store.code.candidates(
             workspace,
             asked.words,
-            None if vector is None else [float(value) for value in vector],
+            None if vectors is None else vectors[0].tolist(),
+            similar=similar_words(asked.words, near),
             kinds=tuple(kinds),
             limit=CANDIDATES,
         ),
@@ -109,6 +119,24 @@ async def search(
                 known.add(scope.uuid)
                 hits.append(ScopeHit(scope=scope))
     return (await asyncio.to_thread(rank, asked, hits))[:limit]
+
+
+def similar_words(words: Sequence[str], near: Sequence[Sequence[tuple[str, float]]]) -> dict[str, float]:
+    """Return words of the code that mean about the same as some of a question, with the weight of each.
+
+    Args:
+        near: For each word of the question words with their cosines, nearest first.
+    """
+    asked = {stem for word in words for stem in word_stems(word)}
+    weights: defaultdict[str, float] = defaultdict(float)
+    for found in near:
+        kept: dict[str, tuple[str, float]] = {}
+        for word, cosine in found:
+            if cosine > UNLIKE and len(kept) < SIMILAR_WORDS and asked.isdisjoint(stems := word_stems(word)):
+                kept.setdefault(stems[0], (word, cosine))
+        for word, cosine in kept.values():
+            weights[word] += cosine - UNLIKE
+    return dict(weights)
 
 
 def rank(query: Query, hits: Sequence[ScopeHit], weights: Mapping[str, float] = WEIGHTS) -> list[ScopeHit]:
@@ -125,12 +153,10 @@ def features(query: Query, hits: Sequence[ScopeHit]) -> list[dict[str, float]]:
     views = [_View(hit.scope) for hit in hits]
     rarities = _rarities(query.stems, views)
     covered = [_share(view.everything, rarities) for view in views]
-    # Vectors decide as far as no candidate has the words: a question in another language than the code's.
-    open_to_meaning = (1 - max(covered, default=0.0)) ** 2
     return [
         {
             "words": words,
-            "meaning": meaning * open_to_meaning,
+            "meaning": meaning,
             "name": _name_match(view.name, rarities),
             "named": max((_spelled(name, view.scope) for name in query.names), default=0.0),
             "everything": share,
@@ -155,12 +181,9 @@ class _View:
 
 
 def _relative(hits: Sequence[ScopeHit]) -> list[tuple[float, float]]:
-    """Return each candidate's scores of words and meaning as shares of the best; 0 if the index did not find it."""
+    """Return each candidate's score of words as a share of the best, and its cosine; 0 if the index did not find it."""
     most = max((hit.words or 0.0 for hit in hits), default=0.0) or 1.0
-    cosines = [hit.meaning for hit in hits if hit.meaning is not None]
-    low, high = min(cosines, default=0.0), max(cosines, default=0.0)
-    spread = (high - low) or 1.0
-    return [((hit.words or 0.0) / most, 0.0 if hit.meaning is None else (hit.meaning - low) / spread) for hit in hits]
+    return [((hit.words or 0.0) / most, max(hit.meaning or 0.0, 0.0)) for hit in hits]
 
 
 def _rarities(words: Sequence[str], views: Sequence[_View]) -> dict[str, float]:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 NICENESS = 15
 NOT_TEXT = "not text"
 GONE = "cannot be read"
+ABOUT_CHARS = 1_000
+"""Of a file's documentation, whose words find each of its scopes."""
 
 
 class Look(msgspec.Struct, tag=True):
@@ -169,7 +171,8 @@ class _Files:
             found.language, found.left_out = parsed.language, parsed.left_out
             found.parsed = self._parsed.encode(parsed)
             found.scopes = [masked(scope) for scope in self._parsed.scopes_of(parsed, request.workspace)]
-            found.search_texts = [search_text(scope) for scope in found.scopes]
+            about = next((scope.doc for scope in found.scopes if scope.kind == "module"), "")[:ABOUT_CHARS]
+            found.search_texts = [search_text(scope, about) for scope in found.scopes]
         return found
 
     def _remember(self, request: Remember) -> list[str]:

@@ -17,6 +17,7 @@ from ragforge_tui.shared.sanitize import storable
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _PIECE = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _FOREIGN_PIECE = re.compile(r"[^\W\d_]+|\d+")
+_SENTENCE_END = re.compile(r"[.!?](?=\s|$)")
 _LONGEST = 40
 """Characters of a word; longer ones are encoded data, not names."""
 _BODY_WORDS = 200
@@ -45,6 +46,14 @@ def code_words(text: str) -> Iterator[str]:
             yield from (piece for piece in pieces if len(piece) > 1 and piece != whole)
 
 
+def first_sentence(doc: str) -> str:
+    """Return the first sentence of a documentation, on one line, without comment marks and lines that begin with @."""
+    lines = (line.strip().lstrip("*").strip() for line in doc.splitlines())
+    text = " ".join(" ".join(line for line in lines if not line.startswith("@")).split())
+    end = _SENTENCE_END.search(text)
+    return text[: end.start()] if end else text
+
+
 def masked(scope: Scope) -> Scope:
     """Return a scope as it may be stored: its texts without secrets and without what a graph refuses."""
     texts = {name: storable(mask_secrets(getattr(scope, name))) for name in ("signature", "doc", "text")}
@@ -52,14 +61,18 @@ def masked(scope: Scope) -> Scope:
     return msgspec.structs.replace(scope, **names, **texts)
 
 
-def search_text(scope: Scope) -> str:
+def search_text(scope: Scope, about: str = "") -> str:
     """Return the text by which the full-text index finds a scope.
 
     Name and signature count more than the body, whose words are listed once each.
+
+    Args:
+        about: What the scope's file is about.
     """
     names = [scope.name, scope.qualified_name, *code_words(f"{scope.name} {scope.qualified_name}")]
     path = [scope.file, *code_words(scope.file)]
     declared = [*code_words(scope.signature), *code_words(scope.doc)]
+    declared += dict.fromkeys(word for word in code_words(about) if word not in declared)
     known = {*names, *declared}
     body: dict[str, None] = {}
     for word in code_words(scope.text):

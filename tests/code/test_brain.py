@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 import pytest
 
@@ -125,7 +127,7 @@ async def test_the_own_conversation_is_searched_without_what_the_model_sees(stor
 async def test_search_finds_scopes_by_exact_name_that_the_indexes_leave_out(store: Store) -> None:
     await fill(store, scope("to", doc="Convert."), scope("convert", doc="Convert to another unit."))
 
-    async def nothing(_: str) -> None:
+    async def nothing(_: Sequence[str]) -> None:
         return None
 
     hits = await search(store, HERE, "to", nothing)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragforge_tui.code.search import is_test, one_typo, parse, rank
+from ragforge_tui.code.search import is_test, one_typo, parse, rank, similar_words
 from ragforge_tui.shared.code_records import Scope, ScopeHit, ScopeKind
 
 
@@ -112,3 +112,13 @@ def test_one_typing_error(first: str, second: str, alike: bool) -> None:
 )
 def test_tests_are_known_by_folder_file_or_name(file: str, name: str, expected: bool) -> None:
     assert is_test(scope(name, file)) is expected
+
+
+def test_a_word_counts_as_similar_once_a_stem_and_by_its_cosine() -> None:
+    near = [
+        [("freeze", 0.9), ("freezes", 0.8), ("immutably", 0.8), ("value", 0.5)],
+        [("freeze", 0.7), ("item", 0.6)],
+    ]
+    weights = similar_words(["immutable", "object"], near)
+    assert weights == pytest.approx({"freeze": 0.6, "item": 0.1})
+    assert similar_words(["immutable"], []) == {}

@@ -315,3 +315,27 @@ async def test_vectors_of_another_model_are_not_stored(store: Store, model: str,
     missing = await store.code.search.vectors.missing(HERE, model, ["a.py"])
     assert not await store.code.search.vectors.store(HERE, "another/model", [(missing[0], axis(1))])
     assert await rows_of(graph, "MATCH (s:Scope) WHERE s.vector IS NOT NULL RETURN s.uuid AS uuid") == 0
+
+
+# --- similar words ----------------------------------------------------------------------------------------------------
+
+
+async def test_words_are_kept_with_their_vectors_by_workspace(store: Store, model: str) -> None:
+    vectors = store.code.search.vectors
+    await fill(store, scope("one"), scope("one", workspace=THERE))
+    await vectors.store_words(HERE, model, ["freeze", "soup"], np.stack([axis(1), axis(2)]))
+    await vectors.store_words(HERE, model, ["thaw"], np.stack([axis(3)]))
+    await vectors.changed(HERE)
+    assert await vectors.words(HERE, model) == {"freeze", "soup", "thaw"}
+    assert await vectors.words(THERE, model) == await vectors.words(HERE, "another/model") == set()
+    near = await vectors.similar_words(HERE, np.stack([axis(1), axis(2)]), limit=1)
+    assert [[word for word, _ in found] for found in near] == [["freeze"], ["soup"]]
+    await store.code.forget(HERE)
+    assert await vectors.words(HERE, model) == set()
+
+
+async def test_similar_words_find_and_count_less(store: Store) -> None:
+    await fill(store, scope("freeze"), scope("soup", line=9))
+    hits = await store.code.candidates(HERE, ["soup"], similar={"freeze": 0.3})
+    assert [hit.scope.name for hit in hits] == ["soup", "freeze"]
+    assert [hit.scope.name for hit in await store.code.candidates(HERE, ["soup"])] == ["soup"]

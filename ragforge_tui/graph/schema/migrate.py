@@ -24,6 +24,7 @@ from ragforge_tui.graph.schema import (
     m006_insights,
     m007_contents,
     m008_findings,
+    m009_code_words,
 )
 from ragforge_tui.shared.errors import ForeignGraphError, GraphError
 
@@ -69,6 +70,7 @@ MIGRATIONS = (
     Migration(6, "insights", m006_insights.apply),
     Migration(7, "contents", m007_contents.apply),
     Migration(8, "findings", m008_findings.apply),
+    Migration(9, "code words", m009_code_words.apply),
 )
 VERSION = MIGRATIONS[-1].version
 

@@ -191,7 +191,8 @@ class Code:
     async def forget(self, workspace: str) -> None:
         """Remove the whole index of a workspace."""
         await self.remove_files(workspace, await self.files(workspace))
-        await self._graph.run("MATCH (i:CodeIndex {workspace: $workspace}) DETACH DELETE i", workspace=workspace)
+        for label in ("CodeIndex", "CodeWords"):
+            await self._graph.run(f"MATCH (n:{label} {{workspace: $workspace}}) DETACH DELETE n", workspace=workspace)
 
     async def _remove_scopes(self, workspace: str, rows: list[dict[str, Any]]) -> None:
         stale = [
@@ -322,11 +323,12 @@ class Code:
         words: Sequence[str],
         vector: Sequence[float] | None = None,
         *,
+        similar: Mapping[str, float] | None = None,
         kinds: Sequence[str] = (),
         limit: int = 100,
     ) -> list[ScopeHit]:
         """Return the scopes that have some of the words or are near a vector, with both scores; see `CodeSearch`."""
-        return await self.search.candidates(workspace, words, vector, kinds=kinds, limit=limit)
+        return await self.search.candidates(workspace, words, vector, similar=similar, kinds=kinds, limit=limit)
 
     # --- conversations ---------------------------------------------------------------------------------------------
 

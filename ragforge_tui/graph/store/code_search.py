@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,6 +21,8 @@ SCOPE = projection("s", SCOPE_FIELDS)
 HIT_CHARS = 4_000
 """Of a candidate's text: enough to rank it and to show a part."""
 _HIT = projection("node", tuple(name for name in SCOPE_FIELDS if name != "text"))
+MAX_SIMILAR = 64
+"""Most similar words that the index is asked for."""
 _DEEPER = 4
 """Times the wanted number that the index is asked for, because it holds other workspaces too."""
 
@@ -56,6 +57,7 @@ class CodeSearch:
         words: Sequence[str],
         vector: Sequence[float] | None,
         *,
+        similar: Mapping[str, float] | None = None,
         kinds: Sequence[str] = (),
         limit: int = 100,
     ) -> list[ScopeHit]:
@@ -64,28 +66,30 @@ class CodeSearch:
         Args:
             words: Any of them, as they are to be matched; none leaves this part out.
             vector: Of the graph's embedding model; None leaves this part out.
+            similar: Further words, with the weight of each beside 1 for `words`.
             kinds: Only scopes of these kinds; empty for all.
         """
-        by_words, near = await asyncio.gather(
-            self._by_words(workspace, words, kinds, limit) if words else _nothing(),
-            self.vectors.nearest(workspace, np.asarray(vector, np.float32), limit=limit if not kinds else 5 * limit)
-            if vector is not None and len(vector)
-            else _no_vectors(),
-        )
+        by_words = await self._by_words(workspace, _weighted(words, similar or {}), kinds, limit) if words else []
         hits = {hit.scope.uuid: hit for hit in by_words}
+        near: dict[str, float] = {}
+        if vector is not None and len(vector):
+            asked = np.asarray(vector, np.float32)
+            near = await self.vectors.nearest(
+                workspace, asked, limit=limit if not kinds else 5 * limit, others=list(hits)
+            )
         unread = [uuid for uuid in near if uuid not in hits]
         if unread:
             row = await self._graph.one(_BY_UUID, ids=unread, kinds=list(kinds), chars=HIT_CHARS)
             hits |= {
                 node["uuid"]: ScopeHit(scope=scope_from(node, text)) for node, text in (row["hits"] if row else [])
             }
-        kept = [uuid for uuid in near if uuid in hits][:limit]
-        for uuid in kept:
-            hits[uuid].meaning = near[uuid]
-        return [hit for hit in hits.values() if hit.words is not None or hit.meaning is not None]
+        for uuid, hit in hits.items():
+            hit.meaning = near.get(uuid)
+        by_meaning = [uuid for uuid in near if uuid in hits][:limit]
+        return [hits[uuid] for uuid in dict.fromkeys([*(hit.scope.uuid for hit in by_words), *by_meaning])]
 
-    async def _by_words(self, workspace: str, words: Sequence[str], kinds: Sequence[str], limit: int) -> list[ScopeHit]:
-        query = f"+{SCOPE_TEXT[0]}:({quoted([storable(word) for word in words[:MAX_TERMS]])})"
+    async def _by_words(self, workspace: str, terms: str, kinds: Sequence[str], limit: int) -> list[ScopeHit]:
+        query = f"+{SCOPE_TEXT[0]}:({terms})"
         hits, seen = await self._ask(query, workspace, kinds, depth := limit * _DEEPER)
         if len(hits) < limit and seen >= depth:
             # The key of a workspace makes the index read all of its scopes, so it is used only where it is needed.
@@ -120,9 +124,8 @@ def scope_from(properties: Mapping[str, Any], text: str | None = None) -> Scope:
     return Scope(**found if text is None else {**found, "text": text})
 
 
-async def _nothing() -> list[ScopeHit]:
-    return []
-
-
-async def _no_vectors() -> dict[str, float]:
-    return {}
+def _weighted(words: Sequence[str], similar: Mapping[str, float]) -> str:
+    """Return words for the index: those of the question, then the weightiest that are similar."""
+    best = sorted(similar, key=lambda word: (-similar[word], word))[:MAX_SIMILAR]
+    boosted = (f"{quoted([storable(word)])}^{similar[word]:.2f}" for word in best)
+    return " ".join([quoted([storable(word) for word in words[:MAX_TERMS]]), *boosted])

@@ -1,4 +1,4 @@
-"""Vectors of scopes, kept as bytes on their nodes and compared in the process.
+"""Vectors of scopes and of the words of code, kept as bytes on nodes and compared in the process.
 
 The embedded graph's vector index needs half a minute for its first answer over 20 000 scopes, and knows no workspace.
 A workspace's vectors are read once, in pages, as signed bytes: a quarter of their size, and the order of the nearest
@@ -45,6 +45,7 @@ _EMBEDDED_FIELDS = (
     "digest",
 )
 _PAGE_FILES = 300
+_WORDS = "MATCH (c:CodeWords {{workspace: $workspace, model: $model}}) RETURN {} AS page"
 _SECTION_CHARS = 400
 """Of a section's text, which has neither signature nor documentation."""
 
@@ -54,14 +55,20 @@ class _Matrix(msgspec.Struct):
 
     Attributes:
         stamp: Of the index when they were read.
+        places: Row of each scope.
         norms: Lengths of the rows.
+        words: Of the names, signatures and documentation, with a row and a length each.
     """
 
     stamp: int
     model: str
     uuids: list[str]
+    places: dict[str, int]
     rows: Bytes
     norms: Floats
+    words: list[str]
+    word_rows: Bytes
+    word_norms: Floats
 
 
 class CodeVectors:
@@ -130,12 +137,42 @@ class CodeVectors:
             workspace=workspace,
         )
 
-    async def nearest(self, workspace: str, vector: Floats, *, limit: int) -> dict[str, float]:
-        """Return the scopes nearest to a vector of the graph's model with their cosines, nearest first."""
+    async def words(self, workspace: str, model: str) -> set[str]:
+        """Return the words that have a vector of a model."""
+        pages = await self._graph.rows(_WORDS.format("c.words"), workspace=workspace, model=model)
+        return {word for page in pages for word in page["page"]}
+
+    async def store_words(self, workspace: str, model: str, words: Sequence[str], vectors: Floats) -> None:
+        """Add words with their vectors. They stay when the code changes: one that no scope has finds nothing."""
+        kept = [(word, data) for word, vector in zip(words, vectors, strict=True) if (data := packed(vector))]
+        if kept:
+            await self._graph.run(
+                "CREATE (c:CodeWords {workspace: $workspace, model: $model, words: $words, vectors: $vectors})",
+                workspace=workspace,
+                model=model,
+                words=[word for word, _ in kept],
+                vectors=b"".join(data for _, data in kept),
+            )
+
+    async def similar_words(self, workspace: str, vectors: Floats, *, limit: int) -> list[list[tuple[str, float]]]:
+        """Return for each vector of the graph's model the words of the code nearest to it with their cosines."""
+        matrix = await self.load(workspace)
+        if matrix is None or not matrix.words or matrix.word_rows.shape[1] != vectors.shape[1]:
+            return []
+        return await asyncio.to_thread(_similar_words, matrix, vectors, limit)
+
+    async def nearest(
+        self, workspace: str, vector: Floats, *, limit: int, others: Sequence[str] = ()
+    ) -> dict[str, float]:
+        """Return the scopes nearest to a vector of the graph's model with their cosines, nearest first.
+
+        Args:
+            others: Scopes whose cosines are returned too, after the nearest.
+        """
         matrix = await self.load(workspace)
         if matrix is None or matrix.rows.shape[1] != len(vector):
             return {}
-        return await asyncio.to_thread(_nearest, matrix, vector, limit)
+        return await asyncio.to_thread(_nearest, matrix, vector, limit, others)
 
     async def load(self, workspace: str) -> _Matrix | None:
         """Return the vectors of a workspace, read again if they changed; None if it has none."""
@@ -184,8 +221,27 @@ class CodeVectors:
                     uuids.append(uuid)
                     data += vector
         rows = np.frombuffer(data, np.int8).reshape(len(uuids), dimension)
-        norms = await asyncio.to_thread(_norms, rows)
-        return _Matrix(stamp=stamp, model=model, uuids=uuids, rows=rows, norms=norms)
+        words: list[str] = []
+        word_data = bytearray()
+        for found in await self._graph.rows(_WORDS.format("[c.words, c.vectors]"), workspace=workspace, model=model):
+            page_words, page_data = found["page"]
+            if len(page_data) == dimension * len(page_words):
+                words += page_words
+                word_data += page_data
+        word_rows = np.frombuffer(word_data, np.int8).reshape(len(words), dimension)
+        norms, word_norms = await asyncio.to_thread(lambda: (_norms(rows), _norms(word_rows)))
+        places = {uuid: place for place, uuid in enumerate(uuids)}
+        return _Matrix(
+            stamp=stamp,
+            model=model,
+            uuids=uuids,
+            places=places,
+            rows=rows,
+            norms=norms,
+            words=words,
+            word_rows=word_rows,
+            word_norms=word_norms,
+        )
 
 
 def _noted(reading: asyncio.Task[_Matrix | None]) -> None:
@@ -208,13 +264,32 @@ def _norms(rows: Bytes) -> Floats:
     return norms
 
 
-def _nearest(matrix: _Matrix, vector: Floats, limit: int) -> dict[str, float]:
-    scores = np.zeros(len(matrix.rows), np.float32)
-    for start in range(0, len(matrix.rows), _ROWS_AT_ONCE):
-        part = matrix.rows[start : start + _ROWS_AT_ONCE].astype(np.float32)
+def _cosines(rows: Bytes, norms: Floats, vector: Floats) -> Floats:
+    scores = np.zeros(len(rows), np.float32)
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        part = rows[start : start + _ROWS_AT_ONCE].astype(np.float32)
         # Not BLAS, whose threads wait for each other on a busy machine.
         scores[start : start + _ROWS_AT_ONCE] = np.einsum("ij,j->i", part, vector)
-    scores /= matrix.norms * max(float(np.linalg.norm(vector)), 1e-12)
+    scores /= norms * max(float(np.linalg.norm(vector)), 1e-12)
+    return scores
+
+
+def _best(scores: Floats, limit: int) -> list[int]:
+    """Return the places of the highest scores, highest first."""
     count = min(limit, len(scores))
-    best = np.argpartition(-scores, count - 1)[:count] if count else np.zeros(0, np.int64)
-    return {matrix.uuids[row]: float(scores[row]) for row in sorted(best.tolist(), key=lambda row: -scores[row])}
+    best = np.argpartition(-scores, count - 1)[:count].tolist() if count else []
+    return sorted(best, key=lambda row: -scores[row])
+
+
+def _nearest(matrix: _Matrix, vector: Floats, limit: int, others: Sequence[str]) -> dict[str, float]:
+    scores = _cosines(matrix.rows, matrix.norms, vector)
+    rows = [*_best(scores, limit), *(matrix.places[uuid] for uuid in others if uuid in matrix.places)]
+    return {matrix.uuids[row]: float(scores[row]) for row in rows}
+
+
+def _similar_words(matrix: _Matrix, vectors: Floats, limit: int) -> list[list[tuple[str, float]]]:
+    found: list[list[tuple[str, float]]] = []
+    for vector in vectors:
+        cosines = _cosines(matrix.word_rows, matrix.word_norms, vector)
+        found.append([(matrix.words[row], float(cosines[row])) for row in _best(cosines, limit)])
+    return found
