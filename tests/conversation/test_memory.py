@@ -9,7 +9,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from ragforge_tui.conversation import Conversation, ConversationAgent, background_model
+from ragforge_tui.conversation import Conversation, ConversationAgent, background_model, memory
 from ragforge_tui.engine.in_process import InProcessEngine
 from ragforge_tui.graph.schema.migrate import record_embedding
 from ragforge_tui.memory.context import builder, look_up, to_stored
@@ -18,7 +18,7 @@ from ragforge_tui.memory.context.earlier import earlier_blocks
 from ragforge_tui.memory.context.sections import CLOSING, OPENING, block_sections, block_text, request_parts
 from ragforge_tui.memory.recall import recall
 from ragforge_tui.settings.schema import Loaded, PersistenceSettings, RecallSettings, SummarizationSettings
-from ragforge_tui.shared.events import Notice, SummaryCreated, SummaryStarted
+from ragforge_tui.shared.events import MemoryProgress, Notice, SummaryCreated, SummaryStarted
 from ragforge_tui.shared.records import EXTRACTIVE, ContextRecord, Message, now
 from ragforge_tui.shared.requests.memory import FetchDue, FetchSent
 from ragforge_tui.shared.requests.turns import OpenConversation
@@ -217,23 +217,29 @@ async def test_an_import_is_recalled_by_its_words_while_its_vectors_are_made(
         store = await agent.store()
         await record_embedding(store.graph, "", DIMENSION)
         talked = [(f"What of tide {n}?", f"Tide {n} is low.") for n in range(turns)]
-        talked[2] = (SECRET, "Noted.")
+        talked[turns - 150] = (SECRET, "Noted.")
         uuid = await imported(store, talked, workspace=str(agent.workspace))
         conversation = await agent.load_conversation(uuid)
         server.script([{"text": "Hello."}, {"text": "In Bluebird."}])
         try:
             with agent.subscribe() as events:
                 await conversation.send_message("Hello again.")
-                await conversation.send_message("Where is the deploy key kept?")
+                async with asyncio.timeout(120):
+                    while turns - 149 not in conversation.memory.recall.index:
+                        await asyncio.sleep(0.01)
+                answer = await conversation.send_message("Where is the deploy key kept?")
                 assert SECRET in block(server)
+                assert answer.context_used is not None
+                assert any("found by words" in sentence for sentence in answer.context_used.missing)
                 # The turns that end meanwhile are remembered too, and how far it is can be seen.
                 async with asyncio.timeout(120):
                     while conversation.memory.recall.progress() != (stuck_after, turns + 2):
                         await asyncio.sleep(0.01)
+                await asyncio.sleep(2 * memory.PROGRESS_SECONDS)
                 emitted = [events.get_nowait() for _ in range(events.qsize())]
-            assert conversation.memory.behind == (
-                f"{stuck_after} of {turns + 2:,} turns can be searched by meaning so far; all can be searched by words."
-            )
+            left = f"Vectors of {turns + 2 - stuck_after:,} of {turns + 2:,} turns are still being made: found by words."
+            assert conversation.memory.recall.left() == left
+            assert left in [event.left for event in emitted if isinstance(event, MemoryProgress)]
             said = [event.text for event in emitted if isinstance(event, Notice)]
             assert [text for text in said if "for search by meaning" in text]
         finally:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from ragforge_tui.shared.errors import RagforgeError
-from ragforge_tui.shared.events import SummaryCreated, SummaryFailed, SummaryStarted
+from ragforge_tui.shared.events import MemoryProgress, SummaryCreated, SummaryFailed, SummaryStarted
 from ragforge_tui.shared.requests.memory import FetchDue, FetchTopicPlaces, FetchTree, FetchTurnLines, MemoryDue
+from ragforge_tui.shared.requests.turns import NoteTyping
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
 from ragforge_tui.tui.memory.memory_pane import MemoryPane
+from ragforge_tui.tui.prompt.prompt import Prompt
 from ragforge_tui.tui.widgets.status_bar import StatusLine
 from tests.support.calls_scene import calls_engine
 from tests.support.fake_engine import FakeEngine, conversation, turn
@@ -199,3 +201,24 @@ async def test_a_long_conversation_fetches_what_is_seen(run_chat: ChatRunner, en
         await chat.until(lambda: listed(pane, "2000 Question 2000"))
         assert all(request.last - request.first <= 300 for request in engine.asked(FetchTurnLines))
         assert len(engine.asked(FetchTurnLines)) <= 3
+
+
+async def test_progress_of_the_memory_is_shown_and_typing_meanwhile_is_told(run_chat: ChatRunner) -> None:
+    engine = calls_engine()
+    engine.memory.due = MemoryDue(next_turns=2, next_chars=4_000)
+    async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
+        pane = await opened(chat)
+        status = chat.app.query_one(StatusLine)
+        chat.app.query_one(Prompt).focus()
+        await chat.press("a")
+        assert engine.asked(NoteTyping) == []
+        left = "Vectors of 4,200 of 5,000 turns are still being made: found by words."
+        engine.emit(MemoryProgress(conversation_id="another", left=left, percent=3))
+        engine.emit(MemoryProgress(conversation_id=UUID, left=left, percent=16))
+        await chat.until(lambda: pane._foot.render().plain.startswith("Vectors of 4,200"))
+        await chat.until(lambda: "memory 16 %" in str(status.render()))
+        await chat.press("b")
+        await chat.until(lambda: len(engine.asked(NoteTyping)) == 1)
+        engine.emit(MemoryProgress(conversation_id=UUID))
+        await chat.until(lambda: pane._foot.render().plain == "next L1 in 2 turns or 4k characters")
+        assert "memory 16 %" not in str(status.render())

@@ -167,6 +167,8 @@ def test_thousands_of_summaries_are_listed_at_once() -> None:
 def test_what_the_summariser_waits_for(due: MemoryDue | None, expected: str) -> None:
     assert due_text(due) == expected
     assert due_text(due, [(1, 6, 10)]) == "summarising L1 6–10 …"
+    behind = due is not None and due.behind
+    assert due_text(due, left="9 turns left.") == (expected if behind else "9 turns left.")
 
 
 def test_characters_in_short() -> None:

@@ -9,7 +9,7 @@ SCHEMA_LABELS = ("RagforgeSchema", "RagforgeMigration")
 """Nodes of the schema itself, which each graph has its own of."""
 OWNED = ("Message", "ToolCall", "ToolResult", "Part", "Context", "Summary", "Sitting", "Insight")
 """Nodes of one conversation, which have its id."""
-SHARED = ("Topic", "Persona", "SystemText", "Commit", "File", "Scope", "CodeIndex")
+SHARED = ("Topic", "Persona", "SystemText", "Commit", "File", "Scope", "CodeIndex", "CodeWords")
 """Nodes that several conversations, or none, refer to."""
 ALL = ("Conversation", *OWNED, *SHARED)
 FILE_SUFFIX = "_file"

@@ -280,11 +280,9 @@ def due_text(due: MemoryDue | None, working: Iterable[tuple[int, int, int]] = ()
     running = [f"L{level} {range_text(first, last)}" for level, first, last in working]
     if running:
         return f"summarising {', '.join(running)} …"
-    if due is None:
-        return ""
-    if due.behind:
+    if due is not None and due.behind:
         return f"behind: {due.behind}"
-    if left:
+    if left or due is None:
         return left
     if not due.enabled:
         return "summaries are switched off"

@@ -122,7 +122,7 @@ async def test_the_newest_turns_are_read_first_and_what_is_left_is_told(store: S
     assert found.missing == ["Vectors of 260 of 260 turns are still being made: found by words."]
     await recall.store_missing()
     await recall.embed()
-    assert (await recall.recall("Which harbour did we choose?", max_tokens=60)).missing == ""
+    assert (await recall.recall("Which harbour did we choose?", max_tokens=60)).missing == []
 
 
 async def test_vectors_are_made_newest_first_and_equal_texts_once(store: Store) -> None:

@@ -160,3 +160,28 @@ def test_the_best_are_the_first_of_all_in_order(rows: list[tuple[int, bool]], li
     among = np.array([marked for _, marked in rows])
     ranked = sorted((-scores[row], -row) for row in range(len(rows)) if among[row])
     assert scoring.best(scores, among, limit) == [-row for _, row in ranked][:limit]
+
+
+@pytest.mark.parametrize(
+    ("word", "text"),
+    [
+        ("harbour", "Which HARBOURS are deep?"),
+        ("skies", "The sky is grey."),
+        ("flies", "It can fly."),
+        ("happy", "A matter of happiness, happily."),
+        ("state", "See parserState in the code."),
+        ("parser", "See HTMLParser in the code."),
+        ("Müller", "MÜLLERS Garten"),
+    ],
+)
+def test_a_word_is_found_in_each_of_its_forms(word: str, text: str) -> None:
+    assert terms.matched({word: 0.5, "zeppelin": 0.25}, text, "en") == 0.5
+    assert terms.matched({"zeppelin": 0.25}, text, "en") == 0
+
+
+@given(st.text(), st.text())
+def test_words_are_found_as_if_every_word_were_stemmed(asked: str, text: str) -> None:
+    rarities = dict.fromkeys(terms.words(asked), 1.0)
+    present = set(terms.terms(text, "en"))
+    slowly = sum(not present.isdisjoint(terms.stems([word], "en")) for word in rarities)
+    assert terms.matched(rarities, text, "en") == slowly
