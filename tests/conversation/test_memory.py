@@ -237,7 +237,8 @@ async def test_an_import_is_recalled_by_its_words_while_its_vectors_are_made(
                         await asyncio.sleep(0.01)
                 await asyncio.sleep(2 * memory.PROGRESS_SECONDS)
                 emitted = [events.get_nowait() for _ in range(events.qsize())]
-            left = f"Vectors of {turns + 2 - stuck_after:,} of {turns + 2:,} turns are still being made: found by words."
+            to_do, all_turns = turns + 2 - stuck_after, turns + 2
+            left = f"Vectors of {to_do:,} of {all_turns:,} turns are still being made: found by words."
             assert conversation.memory.recall.left() == left
             assert left in [event.left for event in emitted if isinstance(event, MemoryProgress)]
             said = [event.text for event in emitted if isinstance(event, Notice)]

@@ -12,6 +12,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from typing import Any
+from uuid import uuid4
 
 import msgspec
 import numpy as np
@@ -147,7 +148,9 @@ class CodeVectors:
         kept = [(word, data) for word, vector in zip(words, vectors, strict=True) if (data := packed(vector))]
         if kept:
             await self._graph.run(
-                "CREATE (c:CodeWords {workspace: $workspace, model: $model, words: $words, vectors: $vectors})",
+                "CREATE (c:CodeWords {uuid: $uuid, workspace: $workspace, model: $model}) "
+                "SET c.words = $words, c.vectors = $vectors",
+                uuid=str(uuid4()),
                 workspace=workspace,
                 model=model,
                 words=[word for word, _ in kept],
