@@ -109,6 +109,7 @@ class SearchFunctions(CodeTool):
 
     info = ToolInfo(
         name="search_functions",
+        label="Search",
         help="search functions and classes by name and meaning",
         main_argument="query",
         shown=(
@@ -145,6 +146,7 @@ class GetFunctionCode(CodeTool):
 
     info = ToolInfo(
         name="get_function_code",
+        label="Read",
         help="read a function or class",
         main_argument="name",
         result="numbered",
@@ -171,7 +173,11 @@ class GetFunctionDetails(CodeTool):
     """Tool that returns all about one scope but its text."""
 
     info = ToolInfo(
-        name="get_function_details", help="describe a function or class", main_argument="name", verb="looked up {}"
+        name="get_function_details",
+        label="Look up",
+        help="describe a function or class",
+        main_argument="name",
+        verb="looked up {}",
     )
     description = "Signature, documentation, members, callers and earlier conversations of a function or class."
     arguments = GetFunctionDetailsArguments
@@ -197,6 +203,7 @@ class GetDependents(CodeTool):
 
     info = ToolInfo(
         name="get_dependents",
+        label="Callers",
         help="find the callers of a function or class",
         main_argument="name",
         counted=("caller", "callers"),
@@ -219,6 +226,7 @@ class GetDependencies(CodeTool):
 
     info = ToolInfo(
         name="get_dependencies",
+        label="Uses",
         help="find what a function or class uses",
         main_argument="name",
         counted=("reference", "references"),
@@ -244,6 +252,7 @@ class BrainSearch(CodeTool):
 
     info = ToolInfo(
         name="brain_search",
+        label="Search",
         help="search code, files, turns, summaries and topics",
         main_argument="query",
         result="prose",
