@@ -17,6 +17,7 @@ from ragforge_tui.llm import PAST_REASONING
 from ragforge_tui.shared.json_text import json_object
 from ragforge_tui.shared.records import Message, ToolCall, Turn, call_end
 from ragforge_tui.shared.sanitize import fenced
+from ragforge_tui.shared.tool_calls import is_reasoning
 from ragforge_tui.shared.truncation import cut_middle
 
 ChatMessage = dict[str, Any]
@@ -93,8 +94,7 @@ def message_text(message: ChatMessage) -> str:
 
 def has_reasoning(message: Message) -> bool:
     """Return whether the model reasoned; the reasons of calls, which stand for it otherwise, are sent with these."""
-    reasons = {call.reasoning for call in message.tool_calls}
-    return message.role == "assistant" and bool(message.reasoning) and not set(message.reasoning.split("\n")) <= reasons
+    return message.role == "assistant" and is_reasoning(message.reasoning, message.tool_calls)
 
 
 def own_message(message: Message, *, earlier: bool = False) -> list[ChatMessage]:

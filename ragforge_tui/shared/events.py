@@ -66,6 +66,17 @@ class ToolCallStarted(_TurnEvent):
     call: ToolCall
 
 
+class ToolCallOutput(_TurnEvent):
+    """A running call has printed something.
+
+    Attributes:
+        lines: Its last lines so far, each without its line end.
+    """
+
+    call_id: str
+    lines: list[str]
+
+
 class ToolCallFinished(_TurnEvent):
     """A tool call ended; `call.result` is set."""
 
@@ -355,6 +366,7 @@ TurnEvent = (
     | TextDelta
     | MessageFinished
     | ToolCallStarted
+    | ToolCallOutput
     | ToolCallFinished
     | ApprovalRequested
     | CostLimitReached

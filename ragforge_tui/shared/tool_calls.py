@@ -62,6 +62,7 @@ class ToolInfo(msgspec.Struct, frozen=True, kw_only=True):
         outcome: What a summary reports of the result.
         longest_argument: Characters of the main argument in a summary.
         weight: Importance in a summary; 3 for changes, 1 for searches on the way.
+        label: Word that stands for the tool in a list of calls; its name if empty.
     """
 
     name: str
@@ -77,6 +78,7 @@ class ToolInfo(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Literal["text", "none", "lines", "matches", "files", "changes", "exit_status"] = "text"
     longest_argument: int = 56
     weight: int = 2
+    label: str = ""
 
 
 _tools: dict[str, ToolInfo] = {}
@@ -119,6 +121,17 @@ def main_argument(call: ToolCall, names: Sequence[str] = ()) -> str:
             return " ".join(plain_text(value).split())[:200]
     turn = arguments.get("turn")
     return f"t{turn}" if isinstance(turn, int) else ""
+
+
+def given_reason(call: ToolCall) -> str:
+    """Return why the model made a call, in its own words; empty if it gave no reason."""
+    reason = json_object(call.arguments).get("reason")
+    return plain_text(reason).strip() if isinstance(reason, str) else ""
+
+
+def is_reasoning(reasoning: str, calls: Iterable[ToolCall]) -> bool:
+    """Return whether a message's reasoning is more than the reasons of its calls, which are stored in its place."""
+    return bool(reasoning) and not set(reasoning.split("\n")) <= {call.reasoning for call in calls}
 
 
 def commits_of(call: ToolCall) -> list[Commit]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -23,6 +24,9 @@ from ragforge_tui.tools.snapshots import UndoStore
 from ragforge_tui.tools.workspace import Workspace
 
 _log = logging.getLogger(__name__)
+
+report_output: ContextVar[Callable[[list[str]], None]] = ContextVar("report_output", default=lambda lines: None)
+"""Function of the running call that shows the user the last lines of its output so far. A tool may call it often."""
 
 ApprovalKind = Literal["write", "command", "secret"]
 

@@ -118,6 +118,7 @@ class SearchFunctions(CodeTool):
 
     info = ToolInfo(
         name="search_functions",
+        label="Search",
         help="search functions and classes by name and meaning",
         main_argument="query",
         shown=(
@@ -152,6 +153,7 @@ class GetFunctionCode(ScopeTool):
 
     info = ToolInfo(
         name="get_function_code",
+        label="Read",
         help="read a function or class",
         main_argument="name",
         result="numbered",
@@ -175,7 +177,11 @@ class GetFunctionDetails(ScopeTool):
     """Tool that returns all about one scope but its text."""
 
     info = ToolInfo(
-        name="get_function_details", help="describe a function or class", main_argument="name", verb="looked up {}"
+        name="get_function_details",
+        label="Look up",
+        help="describe a function or class",
+        main_argument="name",
+        verb="looked up {}",
     )
     description = "Signature, documentation, members, callers and earlier conversations of a function or class."
     arguments = GetFunctionDetailsArguments
@@ -198,6 +204,7 @@ class GetDependents(ScopeTool):
 
     info = ToolInfo(
         name="get_dependents",
+        label="Callers",
         help="find the callers of a function or class",
         main_argument="name",
         counted=("caller", "callers"),
@@ -217,6 +224,7 @@ class GetDependencies(ScopeTool):
 
     info = ToolInfo(
         name="get_dependencies",
+        label="Uses",
         help="find what a function or class uses",
         main_argument="name",
         counted=("reference", "references"),
@@ -239,6 +247,7 @@ class BrainSearch(CodeTool):
 
     info = ToolInfo(
         name="brain_search",
+        label="Search",
         help="search code, files, turns, summaries and topics",
         main_argument="query",
         result="prose",

@@ -63,6 +63,7 @@ class SearchHistory(_MemoryTool):
 
     info = ToolInfo(
         name="search_history",
+        label="Recall",
         help="search earlier turns",
         main_argument="query",
         result="prose",
@@ -92,7 +93,9 @@ class SearchHistory(_MemoryTool):
 class OpenTurn(_MemoryTool):
     """Tool that returns one earlier turn in full."""
 
-    info = ToolInfo(name="open_turn", help="read an earlier turn in full", result="prose", repeats_turns=True)
+    info = ToolInfo(
+        name="open_turn", label="Open", help="read an earlier turn in full", result="prose", repeats_turns=True
+    )
     description = (
         "Read an earlier turn in full, with its tool calls and results: a hit of search_history or one cited as [t12]. "
         "Long turns come in pages."
@@ -107,7 +110,9 @@ class OpenTurn(_MemoryTool):
 class OpenCall(_MemoryTool):
     """Tool that returns one tool call with its whole result."""
 
-    info = ToolInfo(name="open_call", help="read a tool result in full", result="prose", repeats_turns=True)
+    info = ToolInfo(
+        name="open_call", label="Open", help="read a tool result in full", result="prose", repeats_turns=True
+    )
     description = (
         "Read the whole result of a tool call of this conversation that is shown cut: the mark there names turn and "
         "call. Long results come in pages."

@@ -65,6 +65,7 @@ class UpdateTodos(Tool):
 
     info = ToolInfo(
         name="update_todos",
+        label="Plan",
         help="show its plan for a task of several steps",
         access="control",
         shown=(),
@@ -89,6 +90,7 @@ class NotifyUser(Tool):
 
     info = ToolInfo(
         name="notify_user",
+        label="Note",
         help="show you a notice while it continues",
         access="control",
         main_argument="message",

@@ -7,6 +7,7 @@ from pathlib import Path
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.export import to_json, to_markdown
 from ragforge_tui.settings.schema import Loaded
+from ragforge_tui.shared.events import ToolCallOutput, ToolCallStarted
 from ragforge_tui.shared.redaction import MASK
 from tests.conftest import ONE_BACKEND
 from tests.conversation.test_journaling import without_graph
@@ -40,6 +41,18 @@ async def test_no_secret_reaches_the_model_the_graph_or_an_export(loaded: Loaded
         assert MASK in kept
         assert GITHUB_KEY not in kept
         assert PASSWORD not in kept
+
+
+async def test_no_secret_is_in_the_output_of_a_running_command(loaded: Loaded, server: OpenAIServer) -> None:
+    command = {"name": "run_command", "arguments": {"command": f"echo start; echo {GITHUB_KEY}; sleep 0.7"}}
+    server.script([{"tool_calls": [command]}, {"text": "Done."}])
+    async with ConversationAgent(loaded, approve_all=True) as agent:
+        conversation = await agent.create_conversation()
+        events = [event async for event in conversation.stream("go")]
+    (output,) = [event for event in events if isinstance(event, ToolCallOutput)]
+    (started,) = [event for event in events if isinstance(event, ToolCallStarted)]
+    assert output.call_id == started.call.uuid
+    assert output.lines[0] == "start" and MASK in output.lines[1] and GITHUB_KEY not in output.lines[1]
 
 
 async def test_no_secret_reaches_the_journal(loaded: Loaded, server: OpenAIServer) -> None:

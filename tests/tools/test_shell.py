@@ -16,7 +16,7 @@ import pytest
 
 from ragforge_tui.settings.schema import ToolSettings
 from ragforge_tui.shared.errors import ToolError
-from ragforge_tui.tools.base import ToolOutcome
+from ragforge_tui.tools.base import ToolOutcome, report_output
 from ragforge_tui.tools.registry import Toolbox
 from ragforge_tui.tools.shell import process as process_module
 from ragforge_tui.tools.shell.process import MARK, end_leftovers, scrubbed_environment
@@ -65,6 +65,21 @@ async def test_output_and_exit_status(call: Call) -> None:
     fine = await call("run_command", command="pwd")
     assert fine.success
     assert fine.data["exit_status"] == 0
+
+
+async def test_the_last_lines_are_shown_while_it_runs(call: Call) -> None:
+    seen: list[list[str]] = []
+    report_output.set(seen.append)
+    await call("run_command", command="seq 5; printf half; sleep 0.7; echo; echo end; sleep 0.7")
+    assert seen == [["4", "5", "half"], ["5", "half", "end"]]
+
+
+def test_a_line_cut_at_its_beginning_is_not_shown() -> None:
+    output = Output(50_000)
+    output.add(b"x" * 5_000 + b"\nlast\n")
+    assert output.last_lines() == ["last"]
+    output.add(b"y" * 5_000)
+    assert output.last_lines() == []
 
 
 async def test_runs_in_the_workspace_without_input(folder: Path, call: Call) -> None:

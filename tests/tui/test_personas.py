@@ -221,7 +221,7 @@ class TestMaking:
             assert chat.engine.asked(DraftPersona)[0].brief.language == "français"
             await chat.press("i")
             await chat.until(
-                lambda: "+<luciform name='Vega' color='green'>far [b]better[/b] ✶</luciform>" in drawn(chat)
+                lambda: "1 + <luciform name='Vega' color='green'>far [b]better[/b] ✶</luciform>" in drawn(chat)
             )
             await chat.press("enter")
             assert isinstance(chat.app.screen, PersonaReview), "a proposal is answered before anything is saved"

@@ -41,7 +41,7 @@ async def test_a_session_in_words(run_chat: ChatRunner, size: tuple[int, int], t
     async with run_chat(scene_engine(), size=size, tui=tui, continue_last=True) as chat:
         await chat.until(lambda: chat.app.session.state.conversation_id)
         chat.app.transcript.scroll_home(animate=False)
-        await chat.until(lambda: any("tool read_file ok" in line for line in lines(chat)))
+        await chat.until(lambda: any("tool Read ok" in line for line in lines(chat)))
         shown = lines(chat)
         assert any(line.strip().startswith("you:") for line in shown)
         assert any(line.strip().startswith("Ragnarök:") for line in shown)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
+import msgspec
 import pytest
 from textual import events
 from textual.content import Content
@@ -12,10 +14,14 @@ from textual.widgets import Static
 from ragforge_tui.shared.events import ApprovalRequested, ApprovalResolved, TrustRequested
 from ragforge_tui.shared.records import ToolCall
 from ragforge_tui.shared.requests.work import AnswerApproval, AnswerTrust
+from ragforge_tui.tools.diff import unified_diff
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
 from ragforge_tui.tui.questions import question_panel
+from ragforge_tui.tui.transcript.block_view import BlockView
 from tests.support.fake_engine import CLOCK
+from tests.support.hostile import HOSTILE
 from tests.tui.conftest import Chat, ChatRunner
+from tests.tui.transcript.samples import lines_made
 
 DIFF = "--- a/app.py\n+++ b/app.py\n@@ -1,2 +1,2 @@\n-print('[/x]')\n+print('b')\n same"
 
@@ -50,9 +56,44 @@ def text(chat: Chat, selector: str) -> str:
     return shown.plain
 
 
+def screen_text(chat: Chat) -> str:
+    return "\n".join(strip.text for strip in chat.app.screen._compositor.render_strips())
+
+
 async def answers(chat: Chat, count: int = 1) -> list[tuple[str, str, str]]:
     await chat.until(lambda: len(chat.engine.asked(AnswerApproval)) == count)
     return [(one.approval_id, one.decision, one.feedback) for one in chat.engine.asked(AnswerApproval)]
+
+
+async def test_a_question_begins_with_the_reason(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        event = approval("k1")
+        event.call.arguments = json.dumps({"path": "app.py", "reason": f"the sign\nis wrong {HOSTILE}"})
+        chat.engine.emit(event)
+        await chat.until(lambda: chat.app.questions.has_focus)
+        why, title = text(chat, "#question-title").splitlines()
+        assert why.startswith("why: the sign is wrong [red]x[/]") and "\x1b" not in why
+        assert title == "Edit app.py?"
+
+
+async def test_a_long_diff_is_shown_whole_and_drawn_as_far_as_it_is_seen(
+    run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        diff = unified_diff(None, "".join(f"row {number}\n" for number in range(10_000)), "a.py")
+        made = lines_made(monkeypatch)
+        chat.engine.emit(msgspec.structs.replace(approval("k1"), detail=diff))
+        await chat.until(lambda: chat.app.questions.has_focus)
+        await chat.until(lambda: "1 + row 0" in screen_text(chat))
+        assert len(made) < 500
+        panel = chat.app.questions
+        assert panel.query_one(BlockView).virtual_size.height == 10_001
+        await chat.press("pagedown")
+        await chat.until(lambda: "row 0" not in screen_text(chat))
+        chat.app.view.use_theme("light")
+        await chat.until(lambda: "+ row" in screen_text(chat))
 
 
 @pytest.mark.parametrize(

@@ -32,8 +32,8 @@ async def test_diff(run_chat: ChatRunner) -> None:
         await talked(chat)
         await chat.type("/diff")
         await chat.until(lambda: isinstance(chat.app.screen, DiffScreen) and lines(chat)[0])
-        assert "src/a.py   +1 −1   somebody else changed it since" in lines(chat)[0]
-        assert "+    return 2" in "\n".join(lines(chat)), "no escape reaches the terminal"
+        assert "src/a.py  +1 −1  somebody else changed it since" in lines(chat)[0]
+        assert "2 +     return 2" in "\n".join(lines(chat)), "no escape reaches the terminal"
         await chat.press("c")
         assert chat.app.clipboard.startswith("--- a/src/a.py")
         await chat.press("escape")

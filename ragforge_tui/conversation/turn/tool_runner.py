@@ -24,13 +24,21 @@ from ragforge_tui.conversation.turn.reply import given_reason
 from ragforge_tui.llm import ToolRequest
 from ragforge_tui.memory.history import ChatMessage, valid_arguments
 from ragforge_tui.shared.errors import ToolError
-from ragforge_tui.shared.events import Event, FilesAccessed, Notice, TodosUpdated, ToolCallFinished, ToolCallStarted
+from ragforge_tui.shared.events import (
+    Event,
+    FilesAccessed,
+    Notice,
+    TodosUpdated,
+    ToolCallFinished,
+    ToolCallOutput,
+    ToolCallStarted,
+)
 from ragforge_tui.shared.records import REFUSED, REFUSED_BECAUSE, STOPPED, Message, Todo, ToolCall, ToolResult, now
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.requests.work import Mode
 from ragforge_tui.shared.sanitize import storable, storable_value
 from ragforge_tui.shared.tool_calls import ToolAccess
-from ragforge_tui.tools.base import CallStopped, ToolOutcome
+from ragforge_tui.tools.base import CallStopped, ToolOutcome, report_output
 from ragforge_tui.tools.registry import PLANNING, PreparedCall
 from ragforge_tui.tools.shell.run_command import STOPPED_TEXT
 
@@ -150,6 +158,7 @@ class ToolRunner:
                     return _refused(feedback), started
                 self._toolbox.check(call.tool_name)  # the mode may have changed while the user decided
             started = time.monotonic()  # time spent waiting for the user does not count
+            report_output.set(self._reporter(reply, call))
             async with noted_commits(self._workspace, prepared.access) as commits:
                 outcome = await prepared.run()
             if commits:
@@ -163,6 +172,16 @@ class ToolRunner:
             return ToolOutcome(text=text, success=False, error=text), started
         self._record_outcome(key, prepared, outcome)
         return outcome, started
+
+    def _reporter(self, reply: Message, call: ToolCall) -> Callable[[list[str]], None]:
+        """Return a function that shows output of a call, without secrets."""
+
+        def report(lines: list[str]) -> None:
+            text = storable(mask_secrets("\n".join(lines)))
+            where: dict[str, Any] = {"conversation_id": reply.conversation_id, "turn_index": reply.turn_index}
+            self._emit(ToolCallOutput(call_id=call.uuid, lines=text.split("\n"), **where))
+
+        return report
 
     def _is_idle_repetition(self, key: str) -> bool:
         seen = self._outcomes.get(key, [])

@@ -32,6 +32,7 @@ class ReadFile(Tool):
 
     info = ToolInfo(
         name="read_file",
+        label="Read",
         help="read a text file",
         main_argument="path",
         shown=(

@@ -115,6 +115,7 @@ class WriteFile(_WriteTool):
 
     info = ToolInfo(
         name="write_file",
+        label="Write",
         help="write a whole file",
         access="write",
         main_argument="path",
@@ -152,6 +153,7 @@ class CreateFile(_WriteTool):
 
     info = ToolInfo(
         name="create_file",
+        label="Create",
         help="create a file",
         access="write",
         main_argument="path",
@@ -179,6 +181,7 @@ class EditFile(_WriteTool):
 
     info = ToolInfo(
         name="edit_file",
+        label="Edit",
         help="replace a piece of a file",
         access="write",
         main_argument="path",

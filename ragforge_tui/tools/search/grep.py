@@ -84,6 +84,7 @@ class GrepFiles(FolderTool):
 
     info = ToolInfo(
         name="grep_files",
+        label="Search",
         help="search file contents by a regular expression",
         main_argument="pattern",
         shown=(ShownArgument(names=("pattern",)), IN_FOLDER),

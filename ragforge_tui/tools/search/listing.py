@@ -72,6 +72,7 @@ class ListDirectory(FolderTool):
 
     info = ToolInfo(
         name="list_directory",
+        label="List",
         help="list a folder",
         main_argument="path",
         counted=("entry", "entries"),
@@ -132,6 +133,7 @@ class GlobFiles(FolderTool):
 
     info = ToolInfo(
         name="glob_files",
+        label="Find",
         help="find files by a pattern such as **/*.py",
         main_argument="pattern",
         shown=(ShownArgument(names=("pattern",)), IN_FOLDER),
@@ -166,6 +168,7 @@ class SearchFiles(FolderTool):
 
     info = ToolInfo(
         name="search_files",
+        label="Find",
         help="find files by an approximate name",
         main_argument="query",
         shown=(ShownArgument(names=("query",)), IN_FOLDER),

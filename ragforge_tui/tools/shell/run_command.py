@@ -18,12 +18,24 @@ from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.shared.records import STOPPED
 from ragforge_tui.shared.sanitize import plain_text, storable, visible
 from ragforge_tui.shared.tool_calls import ToolInfo
-from ragforge_tui.tools.base import ApprovalNeed, CallStopped, Plan, Tool, ToolArguments, ToolContext, ToolOutcome
+from ragforge_tui.tools.base import (
+    ApprovalNeed,
+    CallStopped,
+    Plan,
+    Tool,
+    ToolArguments,
+    ToolContext,
+    ToolOutcome,
+    report_output,
+)
 from ragforge_tui.tools.shell.process import Commands
 
 _log = logging.getLogger(__name__)
 
 _CHUNK = 65_536
+_TAIL_BYTES = 4_000
+_SHOWN_LINES = 3
+_REPORT_SECONDS = 0.25
 STOPPED_TEXT = "Stopped by the user before it finished."
 
 
@@ -55,6 +67,13 @@ class Output:
         if len(self._tail) > 2 * self._tail_limit:
             del self._tail[: -self._tail_limit]
 
+    def last_lines(self) -> list[str]:
+        """Return the last lines that are not empty, also one that is not complete."""
+        end = (self._head[-_TAIL_BYTES:] + self._tail[-_TAIL_BYTES:])[-_TAIL_BYTES:]
+        # A line that is cut at its beginning is left out: it may begin within a secret, which is not known there.
+        lines = _plain(bytes(end)).split("\n")[self.size > len(end) :]
+        return [line for line in lines if line.strip()][-_SHOWN_LINES:]
+
     def text(self) -> tuple[str, bool]:
         """Return the output as plain text, and whether it was cut."""
         tail = bytes(self._tail[-self._tail_limit :])
@@ -83,6 +102,7 @@ class RunCommand(Tool):
 
     info = ToolInfo(
         name="run_command",
+        label="Run",
         help="run a shell command",
         access="command",
         main_argument="command",
@@ -136,6 +156,7 @@ class RunCommand(Tool):
             raise ToolError(f"The command could not be started: {error}.", kind="os_error") from error
         output = Output(self.context.settings.max_output_chars)
         reader = asyncio.create_task(_collect(running.output, output))
+        reporter = asyncio.create_task(_report(output))
         timed_out = stopped = False
         try:
             await asyncio.wait_for(running.process.wait(), timeout)
@@ -146,6 +167,7 @@ class RunCommand(Tool):
         finally:
             any_left = await _finished(self._commands.end(running.mark, last_output=reader))
             reader.cancel()
+            reporter.cancel()
         if stopped:
             raise CallStopped(_stopped(output))
         return _outcome(running.process.returncode, output, timeout if timed_out else None, any_left)
@@ -154,6 +176,16 @@ class RunCommand(Tool):
 async def _collect(pipe: asyncio.StreamReader, output: Output) -> None:
     while chunk := await pipe.read(_CHUNK):
         output.add(chunk)
+
+
+async def _report(output: Output) -> None:
+    """Show the last lines whenever there are new ones, as often as the eye can follow."""
+    shown = 0
+    while True:
+        await asyncio.sleep(_REPORT_SECONDS)
+        if output.size != shown:
+            shown = output.size
+            report_output.get()(output.last_lines())
 
 
 async def _finished(work: Coroutine[Any, Any, bool]) -> bool:

@@ -32,6 +32,7 @@ class RestoreFiles(Tool):
 
     info = ToolInfo(
         name=RESTORE,
+        label="Restore",
         access="write",
         verb="undid {}",
         shown=(ShownArgument(names=("turn",), before="as before turn "),),

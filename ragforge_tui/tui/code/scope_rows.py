@@ -10,7 +10,8 @@ from rich.cells import cell_len
 
 from ragforge_tui.shared.code_records import Scope, ScopeTalk
 from ragforge_tui.shared.code_views import ScopeCode, ScopeLink, ScopeView, scope_name, scope_place
-from ragforge_tui.tui.dialogs.detail import Section, language_of
+from ragforge_tui.tui.dialogs.detail import Section
+from ragforge_tui.tui.drawing.code import language_of
 from ragforge_tui.tui.drawing.lines import Run, clip, one_line
 from ragforge_tui.tui.drawing.palette import Palette
 from ragforge_tui.tui.widgets.virtual_list import VirtualList

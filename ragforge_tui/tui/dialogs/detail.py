@@ -8,8 +8,6 @@ from __future__ import annotations
 import json
 import re
 from datetime import datetime
-from functools import lru_cache
-from importlib import import_module
 from pathlib import Path
 from typing import Literal
 
@@ -19,9 +17,10 @@ from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.json_text import json_object
 from ragforge_tui.shared.records import ToolCall, call_end
 from ragforge_tui.shared.requests.work import FileDiff
-from ragforge_tui.shared.sanitize import plain_text, plain_value
+from ragforge_tui.shared.sanitize import plain_value
 from ragforge_tui.shared.tool_calls import tool_info
-from ragforge_tui.tui.drawing.code import diff_counts
+from ragforge_tui.tui.drawing.code import language_of
+from ragforge_tui.tui.drawing.lines import one_line
 from ragforge_tui.tui.transcript.tool_block import CallState, duration_text, failure_of, state_of
 
 SectionKind = Literal["prose", "code", "diff", "error"]
@@ -44,8 +43,10 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
     """One section of the text.
 
     Attributes:
+        title: Its heading; empty for a diff, which names its file itself.
         language: The language of code by its Pygments name; empty for none.
         numbered: Each line starts with its number and a tab, as `read_file` returns them.
+        note: Remark on the file of a diff.
     """
 
     title: str
@@ -53,6 +54,7 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
     kind: SectionKind = "code"
     language: str = ""
     numbered: bool = False
+    note: str = ""
 
 
 def call_title(call: ToolCall, turn: int, state: CallState | None = None, at: datetime | None = None) -> str:
@@ -167,28 +169,11 @@ def _content(workspace: Path, path: str) -> Section:
 
 def diff_section(one: FileDiff) -> Section:
     """Return the changes of one file among several."""
-    added, removed = diff_counts(one.diff)
-    note = f"   {plain_text(one.note)}" if one.note else ""
-    title = f"{plain_text(one.path)}   +{added} −{removed}{note}".replace("\n", " ")
-    lines = one.diff.splitlines(keepends=True)
-    text = "".join(line for line in lines if not line.startswith(("--- ", "+++ ")))
-    return Section(title=title, text=text, kind="diff")
-
-
-@lru_cache(maxsize=256)
-def _language_of_name(name: str) -> str:
-    lexers = import_module("pygments.lexers")
-    found = lexers.find_lexer_class_for_filename(name)
-    return str(found.aliases[0]) if found is not None and found.aliases else ""
-
-
-def language_of(path: str) -> str:
-    """Return the language of a file by its name; empty if unknown."""
-    name = path.replace("\\", "/").rpartition("/")[2]
-    if not name:
-        return ""
-    stem, dot, suffix = name.rpartition(".")
-    return _language_of_name(f"x.{suffix}" if dot and stem else name)
+    note = one_line(one.note)
+    if not one.diff.startswith("--- "):
+        title = f"{one_line(one.path)}   {note}".rstrip()
+        return Section(title=title, text=one.diff, kind="prose")
+    return Section(title="", text=one.diff, kind="diff", note=note)
 
 
 def is_numbered(line: str) -> re.Match[str] | None:

@@ -25,12 +25,15 @@ from ragforge_tui.shared.records import ToolCall
 from ragforge_tui.shared.requests.work import FileDiff
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.dialogs.detail import Section, call_sections, call_title, diff_section, is_numbered
-from ragforge_tui.tui.drawing.code import by_line, diff_counts, highlight
+from ragforge_tui.tui.drawing.code import by_line, highlight
+from ragforge_tui.tui.drawing.diff_lines import Diff
+from ragforge_tui.tui.drawing.diff_parser import diff_counts
 from ragforge_tui.tui.drawing.lines import Line, Run, clean, line_of, one_line, wrap
 from ragforge_tui.tui.drawing.palette import Palette
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.transcript.block_view import BlockView
 from ragforge_tui.tui.transcript.blocks import Block, HeadBlock, NoteBlock, UserBlock
+from ragforge_tui.tui.transcript.diff_block import DiffBlock
 from ragforge_tui.tui.transcript.tool_block import CallState, ToolBlock
 from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
 from ragforge_tui.tui.widgets.list_screen import Dialog
@@ -96,7 +99,7 @@ class PieceBlock(Block):
             highlighted = self.whole.lines(palette)[self._start : self._start + len(self._text)]
         else:
             bare = [_bare(line, section) for line in self._text]
-            highlighted = by_line(highlight("\n".join(bare), _language(section), palette))
+            highlighted = by_line(highlight("\n".join(bare), section.language, palette))
         drawn: list[Line] = []
         for line, runs in zip(self._text, highlighted, strict=False):
             first: list[Run] = [("│ ", palette.faint)]
@@ -112,10 +115,6 @@ class PieceBlock(Block):
         return sum(max(1, ceil(len(line) / inner)) for line in self._text)
 
 
-def _language(section: Section) -> str:
-    return "diff" if section.kind == "diff" else section.language
-
-
 def _bare(line: str, section: Section) -> str:
     number = is_numbered(line) if section.numbered else None
     return clean(line[number.end() :] if number is not None else line)
@@ -125,13 +124,16 @@ def blocks_of(sections: Sequence[Section]) -> list[Block]:
     """Return the blocks of sections, in order."""
     blocks: list[Block] = []
     for section in sections:
-        blocks.append(HeadingBlock(section.title, gap=1 if blocks else 0))
+        gap = 1 if blocks else 0
+        if section.title:
+            blocks.append(HeadingBlock(section.title, gap=gap))
+        if section.kind == "diff":
+            blocks.append(DiffBlock(Diff(section.text, section.note), gap=0 if section.title else gap))
+            continue
         text = section.text.replace("\r\n", "\n").rstrip("\n")
         lines = [part for line in text.split("\n") for part in _parts(line)]
-        small = section.kind in ("code", "diff") and len(text) <= HIGHLIGHTED_WHOLE
-        whole = (
-            HighlightedCode("\n".join(_bare(line, section) for line in lines), _language(section)) if small else None
-        )
+        small = section.kind == "code" and len(text) <= HIGHLIGHTED_WHOLE
+        whole = HighlightedCode("\n".join(_bare(line, section) for line in lines), section.language) if small else None
         start = 0
         while start < len(lines):
             end, size = start, 0
@@ -165,19 +167,16 @@ class Viewer(BlockView, can_focus=True):
         Binding("space", "page_down", show=False),
     ]
 
-    def view(self, blocks: Sequence[Block]) -> None:
-        """Show these blocks, at the same line as the blocks before."""
-        self.follow, line = False, self.scroll_y
-        self.document.clear()
-        self.document.blocks.extend(blocks)
-        self.sync()
-        if line:
-            self.scroll_to(y=line)
-
     def headings(self) -> list[int]:
         """Return the lines of the headings."""
-        blocks = (block for block in self.document.blocks if isinstance(block, HeadingBlock))
-        return [self.viewport.start(block) + block.gap for block in blocks]
+        starts: list[Block] = []
+        before: Block | None = None
+        for block in self.document.blocks:
+            own_title = isinstance(block, DiffBlock) and not isinstance(before, HeadingBlock)
+            if own_title or isinstance(block, HeadingBlock):
+                starts.append(block)
+            before = block
+        return [self.viewport.start(block) + block.gap for block in starts]
 
 
 class DetailScreen(Dialog[str | None]):
@@ -188,10 +187,12 @@ class DetailScreen(Dialog[str | None]):
         actions: Actions by key, with words for the key line: `g` to ``("turn", "go to its turn")``.
         concerns: Returns whether an event changes the text, which is loaded again then.
         title_now: Returns the title of something that is running, once a second; empty once it is over.
+        has_diff: The text has a diff, which needs all the width there is.
     """
 
     DEFAULT_CSS = """
     DetailScreen > Vertical { width: 116; }
+    DetailScreen.-diff > Vertical { width: 200; }
     DetailScreen .title { height: 1; }
     DetailScreen Viewer { margin: 1 0; background: $surface; }
     """
@@ -209,8 +210,10 @@ class DetailScreen(Dialog[str | None]):
         actions: dict[str, tuple[str, str]],
         concerns: Callable[[Event], bool] | None = None,
         title_now: Callable[[], str] | None = None,
+        has_diff: bool = False,
     ) -> None:
         super().__init__()
+        self.set_class(has_diff, "-diff")
         self._load = load
         self._concerns = concerns
         self._title_now = title_now
@@ -301,7 +304,7 @@ class DiffScreen(DetailScreen):
     ]
 
     def __init__(self, fetch: Callable[[], Awaitable[list[FileDiff]]]) -> None:
-        super().__init__("Changes by the agent …", self._load_diffs, actions={})
+        super().__init__("Changes by the agent …", self._load_diffs, actions={}, has_diff=True)
         self._fetch = fetch
         self._diffs: list[FileDiff] = []
 
@@ -373,12 +376,14 @@ def call_screen(
         block = _block_of_call(host, call_id)
         return title_of(block.call) if block is not None and block.call.result is None else ""
 
+    shown = _block_of_call(host, call_id)
     screen = DetailScreen(
         f"{name} · turn {turn}",
         load,
         actions={"g": ("turn", "go to its turn")},
         concerns=concerns,
         title_now=title_now,
+        has_diff=shown is not None and shown.has_diff,
     )
     return screen
 

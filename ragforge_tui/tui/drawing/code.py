@@ -1,24 +1,24 @@
-"""Source code and diffs as lines: few colors, from the palette, so that they follow the theme.
+"""Source code as lines: few colors, from the palette, so that they follow the theme.
 
 Pygments is imported with the first code.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
 from rich.style import Style
-from textual.content import Content
-from textual.style import Style as ContentStyle
 
 from ragforge_tui.tui.drawing.lines import Line, Run, clean, wrap
 from ragforge_tui.tui.drawing.palette import Palette
 
 _MAX_HIGHLIGHTED = 200_000
 _DIFF_NAMES = frozenset({"diff", "patch", "udiff"})
+_FILE_LINE = re.compile(r"(?:--- (?:a/|/dev/null)|\+\+\+ (?:b/|/dev/null))")
 
 
 @lru_cache(maxsize=32)
@@ -29,6 +29,22 @@ def _lexer(language: str) -> Any:
         return lexers.get_lexer_by_name(language, stripnl=False, ensurenl=False)
     except import_module("pygments.util").ClassNotFound:
         return None
+
+
+@lru_cache(maxsize=256)
+def _language_of_name(name: str) -> str:
+    lexers = import_module("pygments.lexers")
+    found = lexers.find_lexer_class_for_filename(name)
+    return str(found.aliases[0]) if found is not None and found.aliases else ""
+
+
+def language_of(path: str) -> str:
+    """Return the language of a file by its name; empty if unknown."""
+    name = path.replace("\\", "/").rpartition("/")[2]
+    if not name:
+        return ""
+    stem, dot, suffix = name.rpartition(".")
+    return _language_of_name(f"x.{suffix}" if dot and stem else name)
 
 
 def _token_style(name: str, palette: Palette) -> Style:
@@ -51,11 +67,18 @@ def _token_style(name: str, palette: Palette) -> Style:
 def highlight(code: str, language: str, palette: Palette) -> list[Run]:
     """Return runs of cleaned code; plain if the language is unknown or the code very long."""
     if language.lower() in _DIFF_NAMES:
-        return [run for line in code.split("\n") for run in (diff_run(line, palette), ("\n", palette.text))][:-1]
+        return [run for line in code.split("\n") for run in (_diff_run(line, palette), ("\n", palette.text))][:-1]
     lexer = _lexer(language.lower()) if language and len(code) <= _MAX_HIGHLIGHTED else None
     if lexer is None:
         return [(code, palette.text)]
     return _styled(lexer.get_tokens(code), palette)
+
+
+def _diff_run(line: str, palette: Palette) -> Run:
+    """Return a line of a diff that is written in an answer. Such a diff arrives line by line and may be incomplete."""
+    if _FILE_LINE.match(line) or line.startswith("@@"):
+        return line, palette.muted
+    return line, {"+": palette.added, "-": palette.removed}.get(line[:1], palette.text)
 
 
 def _styled(tokens: Iterable[tuple[object, str]], palette: Palette) -> list[Run]:
@@ -86,6 +109,12 @@ class GrowingCode:
     def add(self, lines: str) -> list[Run]:
         """Return the runs of further complete, cleaned lines."""
         return self._runs(lines, self._stack)
+
+    def following(self) -> GrowingCode:
+        """Return code that continues in the same state."""
+        code = GrowingCode(self._language, self._palette)
+        code._stack = list(self._stack)
+        return code
 
     def peek(self, line: str) -> list[Run]:
         return self._runs(line, list(self._stack))
@@ -142,25 +171,6 @@ def _follow(stack: list[str], following: tuple[str, ...] | str | int | None) -> 
                 stack.pop()
 
 
-def diff_run(line: str, palette: Palette) -> Run:
-    """Return a line of a unified diff in its color; the only place that knows these colors."""
-    if line.startswith(("+++", "---")):
-        return line, palette.muted
-    if line.startswith("+"):
-        return line, palette.added
-    if line.startswith("-"):
-        return line, palette.removed
-    if line.startswith("@@"):
-        return line, palette.hunk
-    return line, palette.text
-
-
-def diff_content(line: str, palette: Palette) -> Content:
-    """Return a line of a unified diff for a widget that takes `Content`."""
-    text, style = diff_run(line, palette)
-    return Content.styled(text, ContentStyle.from_rich_style(style))
-
-
 def code_lines(
     code: str, language: str, width: int, palette: Palette, *, prefix: Sequence[Run] | None = None
 ) -> list[Line]:
@@ -184,19 +194,3 @@ def by_line(runs: Iterable[Run]) -> list[list[Run]]:
         lines[-1].append((first, style))
         lines.extend([(part, style)] for part in rest)
     return lines
-
-
-def diff_lines(diff: str, width: int, palette: Palette, *, prefix: Sequence[Run]) -> list[Line]:
-    """Return a colored unified diff; a diff of one file has no file lines, since the tool's line names the file."""
-    lines = clean(diff).split("\n")
-    several = sum(line.startswith("+++ ") for line in lines) > 1
-    kept = "\n".join(line for line in lines if several or not line.startswith(("--- ", "+++ ")))
-    return code_lines(kept, "diff", width, palette, prefix=prefix)
-
-
-def diff_counts(diff: str) -> tuple[int, int]:
-    """Return the numbers of added and removed lines of a unified diff."""
-    lines = diff.split("\n")
-    added = sum(1 for line in lines if line.startswith("+") and not line.startswith("+++ "))
-    removed = sum(1 for line in lines if line.startswith("-") and not line.startswith("--- "))
-    return added, removed

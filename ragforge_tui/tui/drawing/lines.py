@@ -179,7 +179,7 @@ def one_line(text: str) -> str:
     return " ".join(clean(text).split())
 
 
-def _slices(runs: Sequence[Run], spans: Iterable[Span]) -> list[list[Run]]:
+def slices(runs: Sequence[Run], spans: Iterable[Span]) -> list[list[Run]]:
     """Cut runs at ascending spans of their joined text."""
     result: list[list[Run]] = []
     index = offset = 0
@@ -252,7 +252,7 @@ def wrap(
     for hard_line in _hard_lines(runs):
         text = "".join(part for part, _ in hard_line)
         spans = fold_spans(text, inner) if hard else wrap_spans(text, inner)
-        for (_, _, join), piece in zip(spans, _slices(hard_line, spans), strict=True):
+        for (_, _, join), piece in zip(spans, slices(hard_line, spans), strict=True):
             if lines:
                 lines.append(line_of([*rest, *piece], width, gutter=rest_length, join=join))
             else:
@@ -316,8 +316,8 @@ LONG = 50_000
 _JOINS = ("\n", " ", "")
 
 
-class _MadeLines(Sequence[Line]):
-    """A sequence of lines that are made one by one."""
+class MadeLines(Sequence[Line]):
+    """Base of sequences whose lines are made one by one."""
 
     @overload
     def __getitem__(self, index: int) -> Line: ...
@@ -341,7 +341,7 @@ class _MadeLines(Sequence[Line]):
         """Yield the texts of the lines, as far as possible without making them."""
 
 
-class LongText(_MadeLines):
+class LongText(MadeLines):
     """A cleaned text in one style, wrapped behind a bar.
 
     Args:
@@ -384,7 +384,7 @@ class LongText(_MadeLines):
         return map(self._piece, range(len(self)))
 
 
-class _Band(_MadeLines):
+class _Band(MadeLines):
     """Lines on a background of their own."""
 
     def __init__(self, lines: Sequence[Line], background: Style) -> None:
@@ -404,10 +404,10 @@ class _Band(_MadeLines):
 def on_band(lines: Sequence[Line], background: Style) -> Sequence[Line]:
     """Return lines on a background of their own."""
     band = _Band(lines, background)
-    return band if isinstance(lines, _MadeLines) else list(band)
+    return band if isinstance(lines, MadeLines) else list(band)
 
 
-class _Stack(_MadeLines):
+class _Stack(MadeLines):
     """Lines of several parts as one sequence."""
 
     def __init__(self, parts: Sequence[Sequence[Line]]) -> None:
@@ -427,13 +427,13 @@ class _Stack(_MadeLines):
 
 def stack(*parts: Sequence[Line]) -> Sequence[Line]:
     """Concatenate lines without making those of a long text."""
-    if any(isinstance(part, _MadeLines) for part in parts):
+    if any(isinstance(part, MadeLines) for part in parts):
         return _Stack([part for part in parts if len(part)])
     return list(chain.from_iterable(parts))
 
 
 def texts_of(lines: Sequence[Line]) -> Iterator[str]:
     """Return the texts of lines without making those of a long text."""
-    if isinstance(lines, _MadeLines):
+    if isinstance(lines, MadeLines):
         return lines.texts()
     return (line.strip.text for line in lines)

@@ -33,7 +33,7 @@ _HUES: dict[str, tuple[float, float]] = {
 _PLAIN_LIGHTNESS = {"white": (0.93, 0.20), "gray": (0.66, 0.45)}
 _PAPERS = {True: Color.parse("#21262d"), False: Color.parse("#eaeef2")}
 """The lightest background of the dark themes behind a name, and the darkest of the light ones."""
-_CONTRAST = 7.0
+_CONTRAST, _ENOUGH = 7.0, 4.5
 _STEP = 0.02
 DEFAULT_GLYPH = "✶"
 """For personas without a glyph."""
@@ -102,22 +102,28 @@ class Palette(msgspec.Struct, frozen=True):
     failed: Style
     added: Style
     removed: Style
-    hunk: Style
     heading: Style
     strong_heading: Style
     code: Style
     link: Style
     cursor: Style
-    band: Style
     keyword: Style
     string: Style
     number: Style
     name: Style
     comment: Style
+    added_row: Style
+    removed_row: Style
+    added_word: Style
+    removed_word: Style
+    band: Style
+    """Backgrounds of changed lines, of changed words in them, and of a heading or a user's message; no style without
+    colors."""
     dark: bool = True
     ansi: bool = False
     plain: bool = False
     """Whether words replace glyphs."""
+    high_contrast: bool = False
 
     def speaker(self, color: str) -> Style:
         """Return the style of a persona's name: its own color, if it has one and the theme has more than sixteen
@@ -126,8 +132,27 @@ class Palette(msgspec.Struct, frozen=True):
         return self.glyph if own is None else Style(color=own.rich_color)
 
 
+_GREEN, _RED = Color.parse("#3fb950"), Color.parse("#f85149")
+_ROW_SHARES, _WORD_SHARES = (0.17, 0.15), (0.42, 0.38)
+"""Shares of green and of red in the background of a changed line, and of changed words."""
 _BAND_SHARE = 0.07
-"""Share of the text's color in the background of the user's messages: visible in all themes, and as readable."""
+_WHITE, _BLACK = Color.parse("#ffffff"), Color.parse("#000000")
+
+
+@lru_cache(1024)
+def on_ground(style: Style, ground: Style, palette: Palette) -> Style:
+    """Return a style on a background, with a lighter or darker color if it could not be read there."""
+    if ground.bgcolor is None or style.color is None:
+        return style + ground
+    paper, ink = Color.from_rich_color(ground.bgcolor), Color.from_rich_color(style.color)
+    least, extreme = (_CONTRAST if palette.high_contrast else _ENOUGH), _WHITE if palette.dark else _BLACK
+    share, color = 0.0, ink
+    while contrast(color, paper) < least and share < 1:
+        share += 0.1
+        color = ink.blend(extreme, min(share, 1.0))
+    return style + ground + Style(color=color.rich_color)
+
+
 _MUTED_SHARES = {"dark": (0.42, 0.60), "light": (0.32, 0.52), "contrast": (0.12, 0.24)}
 """Shares of the background color in secondary text, and in rules, bars and arrows."""
 
@@ -150,13 +175,16 @@ def palette_of(variables: Mapping[str, str], *, dark: bool, ansi: bool) -> Palet
         return msgspec.structs.replace(_mono(), plain=plain)
     foreground = color_of("foreground", "#e0e0e0" if dark else "#1f1f1f")
     if ansi:
-        text, band = Style(color=foreground.rich_color), Style()
+        text = Style(color=foreground.rich_color)
         muted = faint = text + Style(dim=True)
+        grounds = [Style()] * 5
         purple = Color.parse("ansi_bright_magenta" if dark else "ansi_magenta")
     else:
         background = color_of("background", "#121212" if dark else "#e0e0e0")
-        band = Style(bgcolor=background.blend(foreground, _BAND_SHARE).rich_color)
         text = Style(color=foreground.rich_color)
+        shares = zip((_GREEN, _RED) * 2, (*_ROW_SHARES, *_WORD_SHARES), strict=True)
+        mixed = [*(background.blend(hue, share) for hue, share in shares), background.blend(foreground, _BAND_SHARE)]
+        grounds = [Style(bgcolor=color.rich_color) for color in mixed]
         muted_share, faint_share = _MUTED_SHARES.get(theme_kind, _MUTED_SHARES["dark" if dark else "light"])
         muted = Style(color=foreground.blend(background, muted_share).rich_color)
         faint = Style(color=foreground.blend(background, faint_share).rich_color)
@@ -185,21 +213,25 @@ def palette_of(variables: Mapping[str, str], *, dark: bool, ansi: bool) -> Palet
         failed=red,
         added=green,
         removed=red,
-        hunk=muted,
         heading=text + bold,
         strong_heading=blue + bold,
         code=amber if not ansi else Style(color=color_of("secondary", "ansi_cyan").rich_color),
         link=blue + Style(underline=True),
         cursor=violet,
-        band=band,
         keyword=red,
         string=green,
         number=amber,
         name=blue,
         comment=muted,
+        added_row=grounds[0],
+        removed_row=grounds[1],
+        added_word=grounds[2] if not ansi else Style(bold=True, underline=True),
+        removed_word=grounds[3] if not ansi else Style(bold=True, underline=True),
+        band=grounds[4],
         dark=dark,
         ansi=ansi,
         plain=plain,
+        high_contrast=theme_kind == "contrast",
     )
 
 
@@ -225,17 +257,20 @@ def _mono() -> Palette:
         failed=bold,
         added=bold,
         removed=dim,
-        hunk=dim,
         heading=bold,
         strong_heading=bold + under,
         code=bold,
         link=under,
         cursor=bold,
-        band=plain,
         keyword=bold,
         string=plain,
         number=plain,
         name=plain,
         comment=dim,
+        added_row=plain,
+        removed_row=plain,
+        added_word=under,
+        removed_word=under,
+        band=plain,
         ansi=True,
     )

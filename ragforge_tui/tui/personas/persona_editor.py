@@ -18,8 +18,12 @@ from textual.widgets import Input, Static
 from ragforge_tui.shared.persona_colors import color_of
 from ragforge_tui.shared.persona_records import QUESTIONS, PersonaBrief, PersonaDraft, PersonaQuestion
 from ragforge_tui.shared.sanitize import plain_text
-from ragforge_tui.tui.drawing.palette import COLOR_NAMES, palette_for, persona_color
+from ragforge_tui.tui.drawing.diff_lines import Diff
+from ragforge_tui.tui.drawing.lines import one_line
+from ragforge_tui.tui.drawing.palette import COLOR_NAMES, persona_color
 from ragforge_tui.tui.personas.persona_preview import HangingText, changes, preview, signature
+from ragforge_tui.tui.transcript.block_view import BlockView
+from ragforge_tui.tui.transcript.diff_block import DiffBlock
 from ragforge_tui.tui.widgets.list_screen import Dialog
 
 
@@ -147,6 +151,8 @@ class PersonaReview(Dialog[Reviewed | None]):
     CSS = """
     PersonaReview > Vertical { width: 120; height: 90%; }
     PersonaReview VerticalScroll { height: 1fr; margin: 1 0; scrollbar-size-vertical: 1; }
+    PersonaReview BlockView { height: 1fr; margin: 1 0; overflow-x: hidden; scrollbar-size-vertical: 1; }
+    PersonaReview BlockView { background: $surface; }
     PersonaReview #review-text { height: auto; }
     PersonaReview #review-note { height: auto; }
     """
@@ -175,6 +181,8 @@ class PersonaReview(Dialog[Reviewed | None]):
         self._first_note = note
         self._title = Static(classes="title", markup=False)
         self._text = HangingText(id="review-text")
+        self._diff = BlockView()
+        self._diff.can_focus = False
         self._note = Static(id="review-note", markup=False)
         self._keys = Static(classes="keys", markup=False)
 
@@ -182,6 +190,7 @@ class PersonaReview(Dialog[Reviewed | None]):
         with Vertical():
             yield self._title
             yield VerticalScroll(self._text, can_focus=False)
+            yield self._diff
             yield self._note
             yield self._keys
 
@@ -195,12 +204,19 @@ class PersonaReview(Dialog[Reviewed | None]):
         self._note.display = bool(note)
         keys = ASKING_KEYS if self._improving else DRAFT_KEYS
         self._keys.update(DIFF_KEYS if self._proposal is not None else keys)
-        self.query_one(VerticalScroll).scroll_home(animate=False)
+        self._scrolled.scroll_home(animate=False)
+
+    @property
+    def _scrolled(self) -> VerticalScroll | BlockView:
+        return self.query_one(VerticalScroll) if self._proposal is None else self._diff
 
     def _draw_text(self) -> None:
+        self.query_one(VerticalScroll).display = self._proposal is None
+        self._diff.display = self._proposal is not None
         if self._proposal is not None:
             self._title.update(f"Proposed changes to {signature(self._draft.info)}")
-            self._text.show(changes(self._draft.text, self._proposal.text, palette_for(self.app)))
+            changed = changes(one_line(self._draft.info.name), self._draft.text, self._proposal.text)
+            self._diff.view([DiffBlock(Diff(changed))])
         else:
             self._title.update("Draft of a persona")
             dark = self.app.current_theme.dark
@@ -239,7 +255,7 @@ class PersonaReview(Dialog[Reviewed | None]):
             self.dismiss(Reviewed(self._draft.text, action))
 
     def action_scroll(self, step: int) -> None:
-        self.query_one(VerticalScroll).scroll_relative(y=step, animate=False)
+        self._scrolled.scroll_relative(y=step, animate=False)
 
     def action_leave(self) -> None:
         """Stop the model, else reject the proposal, else discard the draft."""

@@ -17,9 +17,8 @@ from textual.widgets import Static
 
 from ragforge_tui.shared.persona_records import FIELDS, PersonaInfo, PersonaRemark
 from ragforge_tui.shared.sanitize import plain_text
-from ragforge_tui.tui.drawing.code import diff_content
 from ragforge_tui.tui.drawing.lines import one_line
-from ragforge_tui.tui.drawing.palette import DEFAULT_GLYPH, Palette, persona_color
+from ragforge_tui.tui.drawing.palette import DEFAULT_GLYPH, persona_color
 
 NARROWEST = 12
 """If a head leaves fewer cells than this, its line is wrapped below it."""
@@ -166,11 +165,7 @@ def _marked(line: str) -> Iterator[tuple[str, str]]:
     yield line[end:], ""
 
 
-def changes(before: str, after: str, palette: Palette) -> list[HangingLine]:
+def changes(name: str, before: str, after: str) -> str:
     """Return the changes of a proposal as a unified diff."""
-    diff = difflib.unified_diff(before.split("\n"), after.split("\n"), lineterm="", n=2)
-    shown: list[HangingLine] = []
-    for line in list(diff)[2 : MAX_LINES + 2]:
-        content = diff_content(plain_text(line.rstrip("\r\n")).expandtabs(4)[:MAX_COLUMNS], palette)
-        shown.append(HangingLine(Content(), content) if line.startswith("@@") else indented(content[:1], content[1:]))
-    return shown
+    old, new = (text.replace("\r", "").split("\n") for text in (before, after))
+    return "\n".join(difflib.unified_diff(old, new, f"a/{name}", f"b/{name}", lineterm="", n=2))

@@ -23,14 +23,19 @@ from textual.widgets import Input, Static
 from ragforge_tui.shared.events import ApprovalRequested, CostLimitReached, TrustRequested
 from ragforge_tui.shared.formatting import counted, dollars
 from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.shared.tool_calls import given_reason
 from ragforge_tui.shared.truncation import cut_middle
-from ragforge_tui.tui.drawing.code import diff_content
-from ragforge_tui.tui.drawing.palette import Palette, palette_for
+from ragforge_tui.tui.drawing.diff_lines import Diff
+from ragforge_tui.tui.drawing.lines import one_line
 from ragforge_tui.tui.questions.command_text import MIN_ROWS, CommandText, drawn
+from ragforge_tui.tui.transcript.block_view import MARGIN, BlockView
+from ragforge_tui.tui.transcript.diff_block import DiffBlock
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
 
 MAX_DETAIL_CHARS = 100_000
+MAX_DIFF_CHARS = 1_000_000
 MAX_TITLE_CHARS = 1_000
+MAX_WHY_CHARS = 300
 MIN_DETAIL_LINES = MIN_ROWS
 READ_SECONDS = 0.7
 """No key counts as an answer for this long after a question was shown or got the focus: it was typed before."""
@@ -55,6 +60,7 @@ class Question(msgspec.Struct):
         answer: Called with the key of the choice and the typed reason.
         feedback: The answer that may have a reason, empty for none.
         saves: The pattern that ``always`` saves, after a second Enter.
+        why: The reason that the model gave for its call.
     """
 
     key: str
@@ -65,6 +71,7 @@ class Question(msgspec.Struct):
     answer: Callable[[str, str], None]
     feedback: str = ""
     saves: str = ""
+    why: str = ""
 
 
 def approval_question(event: ApprovalRequested, answer: Callable[[str, str], None]) -> Question:
@@ -84,6 +91,7 @@ def approval_question(event: ApprovalRequested, answer: Callable[[str, str], Non
         answer,
         feedback="no",
         saves=event.always,
+        why=given_reason(event.call),
     )
 
 
@@ -174,6 +182,9 @@ class QuestionPanel(Vertical, can_focus=True):
         super().__init__(id="question")
         self._title = Static(id="question-title", markup=False)
         self._detail = Static(id="question-detail", markup=False)
+        self._diff = BlockView()
+        self._diff.id = "question-diff"
+        self._diff.can_focus = False
         self._choices = ChoiceList()
         self._waiting: list[Question] = []
         self._saving: Question | None = None
@@ -184,13 +195,11 @@ class QuestionPanel(Vertical, can_focus=True):
         self.display = False
 
     def compose(self) -> ComposeResult:
-        """Lay out title, scrolling detail and choices."""
+        """Lay out title, scrolling detail or diff, and choices."""
         yield self._title
         yield VerticalScroll(self._detail, id="question-scroll", can_focus=False)
+        yield self._diff
         yield self._choices
-
-    def on_mount(self) -> None:
-        self.app.theme_changed_signal.subscribe(self, lambda _: self._draw_detail())
 
     @property
     def waiting(self) -> list[Question]:
@@ -249,25 +258,29 @@ class QuestionPanel(Vertical, can_focus=True):
             if self._command is None or self._command[0] != question.key:
                 self._command = question.key, CommandText(question.detail)
             lines = self._command[1].line_count
-        self._draw_detail()
+        same = question.key == self._shown
+        if question.kind == "diff" and not same:
+            self._diff.view([DiffBlock(Diff(_limited(question.detail, MAX_DIFF_CHARS)))])
+        elif question.kind == "text":
+            self._detail.update(Content(_limited(plain_text(question.detail), MAX_DETAIL_CHARS)))
+        why = one_line(question.why)[:MAX_WHY_CHARS]
         counted = f" · {lines} lines" if lines > 1 else ""
         more = f"   ({len(self._waiting) - 1} more)" if len(self._waiting) > 1 else ""
-        self._title.update(Content.assemble((title, "bold"), (counted + more, "dim")))
+        reason = (f"why: {why}\n" if why else "", "$text-muted")
+        self._title.update(Content.assemble(reason, (title, "bold"), (counted + more, "dim")))
         scroll = self.query_one("#question-scroll", VerticalScroll)
-        scroll.display = bool(question.detail.strip())
-        self.set_class(not scroll.display, "-bare")
+        given = bool(question.detail.strip())
+        scroll.display = given and question.kind != "diff"
+        self._diff.display = given and question.kind == "diff"
+        self.set_class(not given, "-bare")
         scroll.scroll_home(animate=False)
-        same = question.key == self._shown
+        if not same:
+            self._diff.scroll_home(animate=False)
         self._shown = question.key
         if not same:
             self.let_read()
         self._choices.show(question.answers, keep=same)
         self.make_room()
-
-    def _draw_detail(self) -> None:
-        """Draw a text or a diff; how much of a command is drawn depends on the room."""
-        if self._waiting and self._question.kind != "command":
-            self._detail.update(_detail(self._question, palette_for(self.app)))
 
     def make_room(self) -> None:
         """Give the detail the lines that title, choices and other widgets leave: choices are never cut off."""
@@ -279,12 +292,19 @@ class QuestionPanel(Vertical, can_focus=True):
             for one in self.siblings
             if one.display and one.styles.height is not None and not one.styles.height.is_fraction
         )
-        title = min(len(question.title), MAX_TITLE_CHARS) // max(self.screen.size.width - 8, 1) + 1
+        line = max(self.screen.size.width - 8, 1)
+        title = min(len(question.title), MAX_TITLE_CHARS) // line + 1
+        title += min(len(question.why), MAX_WHY_CHARS) // line + 1 if question.why else 0
         own = OWN_LINES + title + len(question.answers) + (2 if self.query("FeedbackInput") else 0)
         room = max(self.screen.size.height - taken - own, MIN_DETAIL_LINES)
         if question.kind == "command":
             room = self._draw_command(question, room)
         self.query_one("#question-scroll").styles.max_height = room
+        if question.kind == "diff":
+            width = (self.content_size.width or self.screen.size.width - OWN_CELLS) - MARGIN - 1
+            blocks = self._diff.document.blocks
+            lines = sum(len(block.lines(max(1, width), self._diff.palette)) for block in blocks)
+            self._diff.styles.height = min(lines, room)
 
     def _draw_command(self, question: Question, room: int) -> int:
         """Draw beginning and end of a command, with a choice that opens all of it; return the number of its rows."""
@@ -329,7 +349,7 @@ class QuestionPanel(Vertical, can_focus=True):
         self._choices.move(step, wrap=True)
 
     def action_page(self, direction: int) -> None:
-        scroll = self.query_one("#question-scroll", VerticalScroll)
+        scroll = self._diff if self._diff.display else self.query_one("#question-scroll", VerticalScroll)
         scroll.scroll_relative(y=direction * max(scroll.size.height - 1, 1), animate=False)
 
     def action_choose(self) -> None:
@@ -392,10 +412,5 @@ def _size(detail: str, command: CommandText) -> str:
     return f"{lines}{counted(len(detail))} characters"
 
 
-def _detail(question: Question, palette: Palette) -> Content:
-    text = plain_text(question.detail)
-    if len(text) > MAX_DETAIL_CHARS:
-        text = f"{text[:MAX_DETAIL_CHARS]}\n… {len(text) - MAX_DETAIL_CHARS} more characters are not shown"
-    if question.kind == "diff":
-        return Content("\n").join([diff_content(line, palette) for line in text.splitlines()])
-    return Content(text)
+def _limited(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}\n… {len(text) - most} more characters are not shown"

@@ -25,7 +25,7 @@ from ragforge_tui.shared.requests.work import FileDiff, SessionDiff
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.code.opening import open_file_code
 from ragforge_tui.tui.dialogs.detail import Section, file_sections
-from ragforge_tui.tui.drawing.code import diff_counts
+from ragforge_tui.tui.drawing.diff_parser import diff_counts
 from ragforge_tui.tui.drawing.lines import Run, one_line
 from ragforge_tui.tui.drawing.palette import Palette
 from ragforge_tui.tui.host import Host
@@ -283,7 +283,8 @@ class FilesPane(Pane):
                 open_file_code(self.host, file.path)
 
         actions = {"c": ("code", "its code"), "i": ("insert", "insert"), "g": ("turn", "go to its turn")}
-        self.app.push_screen(DetailScreen(title, load, actions=actions), closed)
+        changed = file.group == "modified"
+        self.app.push_screen(DetailScreen(title, load, actions=actions, has_diff=changed), closed)
 
     async def _diff(self, path: str) -> tuple[str, str]:
         """Return the diff of a file and a note about it; a failure becomes the note."""

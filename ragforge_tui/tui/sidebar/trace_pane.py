@@ -62,6 +62,7 @@ class TraceRow(msgspec.Struct, kw_only=True):
     order: Order
     turn: int
     name: str
+    label: str
     argument: str = ""
     state: CallState = "running"
     duration_ms: int | None = None
@@ -202,7 +203,7 @@ class Trace:
 
 
 def _matches(row: TraceRow, words: Sequence[str]) -> bool:
-    text = f"{row.name} {row.argument} {row.reason} {row.state} t{row.turn}".casefold()
+    text = f"{row.name} {row.label} {row.argument} {row.reason} {row.state} t{row.turn}".casefold()
     return all(word in text for word in words)
 
 
@@ -228,6 +229,7 @@ def row_of(turn: int, position: int, call: ToolCall, *, waiting: bool = False, o
         order=_order(turn, position, call),
         turn=turn,
         name=one_line(call.tool_name),
+        label=one_line(tool_info(call.tool_name).label or call.tool_name),
         argument=_argument(call),
         state=state,
         duration_ms=call.duration_ms,
@@ -288,7 +290,7 @@ def _row(row: TraceRow, width: int, palette: Palette) -> list[Run]:
     glyph, style = state_sign(row.state, palette)
     right = _right(row, width, palette)
     cells = sum(cell_len(text) for text, _ in right)
-    name = clip(row.name, max(4, min(width - cells - 4, _NAME_CELLS)))
+    name = clip(row.label, max(4, min(width - cells - 4, _NAME_CELLS)))
     name += " " * max(0, _NAME_CELLS - cell_len(name)) if width >= _WITHOUT_SIZE else " "
     room = max(0, width - 2 - cell_len(name) - cells - 2)
     path = "/" in row.argument and " " not in row.argument

@@ -5,6 +5,7 @@ Base of the transcript and of the text viewer. Only the rows in view are drawn, 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -104,6 +105,15 @@ class BlockView(ScrollView):
         self.viewport.sync(self.text_width if self.size else _USUAL_WIDTH)
         self.synced()
         self.settle()
+
+    def view(self, blocks: Sequence[Block]) -> None:
+        """Show these blocks only, at the same line as the blocks before."""
+        self.follow, line = False, self.scroll_y
+        self.document.clear()
+        self.document.blocks.extend(blocks)
+        self.sync()
+        if line:
+            self.scroll_to(y=line)
 
     def synced(self) -> None:
         """Hook: blocks may have been added or removed."""

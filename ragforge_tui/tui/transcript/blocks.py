@@ -42,6 +42,8 @@ NoteKind = Literal["notice", "state", "retry", "switch", "commit"]
 BOLD = Style(bold=True)
 MEASURE = 110
 """Maximum cells of a line of text; wider lines are hard to read."""
+FOLDED_WORDS = 40
+"""Words from which reasoning is folded; less is shown."""
 _FOLDED_USER_CHARS = 6_000
 _MOST_NOTE_CHARS = 8_000
 """An error message of a provider or a command may be a page of any size; copying gives all of it."""
@@ -59,6 +61,8 @@ class Block(ABC):
     """
 
     kind: Kind
+    measure = MEASURE
+    """Most cells of its lines."""
     _fold_on_top = True
 
     def __init__(self, turn_index: int, message_id: str = "", *, gap: int = 1) -> None:
@@ -109,7 +113,7 @@ class Block(ABC):
     def lines(self, width: int, palette: Palette) -> Sequence[Line]:
         """Return the lines for a width, with the blank ones before the block."""
         if not self.drawn_for(width, palette):
-            self._lines = stack([BLANK] * self.gap, self.draw(max(1, min(width, MEASURE)), palette))
+            self._lines = stack([BLANK] * self.gap, self.draw(max(1, min(width, self.measure)), palette))
             self._key = (self.version, width, palette)
         return self._lines
 
@@ -211,17 +215,20 @@ class HeadBlock(Block):
     def thought(self, text: str) -> None:
         """Set the complete reasoning."""
         self._pieces = []
-        self.thinking = False
         self.think(text)
+        self.pause()
+
+    def pause(self) -> None:
+        """Note that the model reasons no more, for now; little reasoning needs no fold."""
+        self.thinking = False
+        if len(self.source.split()) < FOLDED_WORDS:
+            self.folded = None
         self.touch()
 
     def _fold_label(self) -> str:
         if self.folded is None:
             return ""
-        if self.thinking:
-            return "thinking …"
-        words = len(self.source.split())
-        return f"thought, {words} word{'s' if words != 1 else ''}"
+        return "thinking …" if self.thinking else f"thought, {len(self.source.split())} words"
 
     def draw(self, width: int, palette: Palette) -> Sequence[Line]:
         runs: list[Run] = []
@@ -233,8 +240,8 @@ class HeadBlock(Block):
         label = self._fold_label()
         if label:
             runs += [(f"  {label}" if runs else label, palette.muted), self.arrow(palette)]
-        head = [line_of(runs, width)]
-        if self.folded is not False:
+        head = [line_of(runs, width)] if runs else []
+        if self.folded or not self.source.strip():
             return head
         text, bar = clean(self.source.strip("\n")), ("▎ ", palette.faint)
         if len(text) > LONG and not self.thinking:
@@ -244,7 +251,7 @@ class HeadBlock(Block):
         return stack(head, body, [BLANK])
 
     def estimate(self, width: int) -> int:
-        return self.gap + 1 + (1 + _estimated_lines(self.source, width) if self.folded is False else 0)
+        return self.gap + 1 + (0 if self.folded or not self.source else 1 + _estimated_lines(self.source, width))
 
 
 class TextBlock(Block):

@@ -5,22 +5,33 @@ Reads what models wrote and tools returned, either of which may be malformed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 from rich.cells import cell_len
+from rich.style import Style
 
 from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.json_text import json_object
 from ragforge_tui.shared.records import REFUSED, REFUSED_BECAUSE, Todo, ToolCall, call_end
 from ragforge_tui.shared.sanitize import plain_value
-from ragforge_tui.shared.tool_calls import argument_names, tool_info
-from ragforge_tui.tui.drawing.code import code_lines, diff_counts, diff_lines
-from ragforge_tui.tui.drawing.lines import BLANK, Line, Run, clean, clip, indent, line_of, one_line, wrap
+from ragforge_tui.shared.tool_calls import argument_names, given_reason, tool_info
+from ragforge_tui.tui.drawing.code import code_lines
+from ragforge_tui.tui.drawing.diff_lines import SIDE_BY_SIDE, Diff, count_runs
+from ragforge_tui.tui.drawing.lines import BLANK, Line, Run, clean, clip, indent, line_of, one_line, stack, wrap
 from ragforge_tui.tui.drawing.palette import Palette
-from ragforge_tui.tui.transcript.blocks import Block
+from ragforge_tui.tui.transcript.blocks import MEASURE, Block
+from ragforge_tui.tui.transcript.diff_block import WIDEST
+
+TAIL_LINES = 3
+"""Lines of a command's output that are always shown."""
+OPEN_DIFF_LINES = 12
+"""Lines of a diff that are always shown."""
+_NOT_WORTH_HIDING = 2
+_TAIL_CHARS = 4_000
+_MOST_REASON = 300
 
 CallState = Literal["running", "waiting", "ok", "failed", "refused", "stopped", "unknown"]
 
@@ -94,12 +105,30 @@ def state_sign(state: CallState, palette: Palette) -> Run:
     }[state]
 
 
+def exit_of(result: dict[str, Any]) -> int | None:
+    """Return the exit status of a command; None for other results and for commands that a signal ended."""
+    status = result.get("exit_status")
+    return status if isinstance(status, int) and status >= 0 and not result.get("timed_out") else None
+
+
+def output_of(result: dict[str, Any]) -> str:
+    """Return what a command printed, without the closing remark on how it ended."""
+    body, _, last = str(result.get("text") or "").rstrip("\n").rpartition("\n")
+    return body if "exit_status" in result and last.startswith("[") else f"{body}\n{last}"
+
+
+def last_lines(text: str) -> list[str]:
+    """Return the last lines of an output that are not empty, each on one line."""
+    lines = [shown for line in text[-_TAIL_CHARS:].split("\n") if (shown := clean(line).replace("\n", " ").rstrip())]
+    return lines[-TAIL_LINES:]
+
+
 def outcome_of(call: ToolCall, result: dict[str, Any]) -> str:
     """Return the outcome of a successful call: a count, an exit status, or nothing."""
     if call.result is None:
         return ""
-    status = result.get("exit_status")
-    if isinstance(status, int) and status != 0:
+    status = exit_of(result)
+    if status is not None:
         return f"exit {status}"
     count = next((result[key] for key in ("matches", "count", "lines") if isinstance(result.get(key), int)), None)
     counted = tool_info(call.tool_name).counted
@@ -121,8 +150,14 @@ def failure_of(call: ToolCall) -> str:
         return one_line(
             (call.result.error or "").removeprefix(REFUSED).removeprefix(REFUSED_BECAUSE).removeprefix(": ")
         )
-    message = call.result.error or str(json_object(call.result.result).get("text", ""))
-    return one_line(next((line for line in message.splitlines() if line.strip()), "")[:400])
+    result = json_object(call.result.result)
+    if exit_of(result) is not None and (printed := last_lines(output_of(result))):
+        return one_line(printed[-1][:400])
+    message = call.result.error or str(result.get("text", ""))
+    lines = [line for line in message.splitlines() if line.strip()]
+    if not lines:
+        return ""
+    return one_line(lines[-1 if lines[0].startswith("Traceback (most recent call last)") else 0][:400])
 
 
 def todos_of(call: ToolCall, result: dict[str, Any]) -> list[Todo]:
@@ -143,9 +178,16 @@ _SHOWN_CHARS = 20_000
 
 
 class ToolBlock(Block):
-    """A tool call on one line; its arguments, result or diff below when unfolded."""
+    """A tool call: what it did, why and how it ended on one line; below it a plan, or parts of a diff or an output.
+
+    Unfolded it shows all of them, and the arguments.
+
+    Attributes:
+        output: The last lines of a command that is running.
+    """
 
     kind = "tool"
+    measure = WIDEST
 
     def __init__(self, turn_index: int, call: ToolCall, *, gap: int) -> None:
         super().__init__(turn_index, call.message_id, gap=gap)
@@ -153,6 +195,22 @@ class ToolBlock(Block):
         self.waiting = False
         self.over = False
         self.folded = True
+        self.output: list[str] = []
+        self._read_result()
+
+    def _read_result(self) -> None:
+        self._result = json_object(self.call.result.result) if self.call.result is not None else {}
+        diff = str(self._result.get("diff") or "")
+        self._diff = Diff(diff) if diff else None
+
+    @property
+    def has_diff(self) -> bool:
+        return self._diff is not None
+
+    @property
+    def has_body(self) -> bool:
+        """Whether it shows more than its line, so that the next call needs a blank line before it."""
+        return self.has_diff or bool(self.output) or "exit_status" in self._result
 
     @property
     def record_id(self) -> str:
@@ -160,9 +218,8 @@ class ToolBlock(Block):
 
     @property
     def source(self) -> str:
-        result = json_object(self.call.result.result) if self.call.result is not None else {}
-        parts = [f"{self.call.tool_name} {self.call.arguments}", str(result.get("diff") or result.get("text") or "")]
-        return "\n".join(part for part in parts if part)
+        result = str(self._result.get("diff") or self._result.get("text") or "")
+        return "\n".join(part for part in (f"{self.call.tool_name} {self.call.arguments}", result) if part)
 
     @property
     def state(self) -> CallState:
@@ -172,27 +229,70 @@ class ToolBlock(Block):
         """Replace the record of the call by a newer one."""
         self.call = call
         self.waiting = False
+        self._read_result()
         self.touch()
 
-    def draw(self, width: int, palette: Palette) -> list[Line]:
-        result = json_object(self.call.result.result) if self.call.result is not None else {}
-        lines = [self._head_line(result, min(width, _TOOL_MEASURE), palette)]
-        if self.state in ("failed", "refused"):
-            reason = failure_of(self.call)
-            if reason and self.folded:
-                lines += indent(wrap([(reason, palette.muted)], max(1, width - 4)), [("    ", palette.text)], width)
-        lines += self._todo_lines(result, width, palette)
+    def show_output(self, lines: Sequence[str]) -> None:
+        """Show the last lines that a running command has printed."""
+        self.output = list(lines)
+        self.touch()
+
+    def draw(self, width: int, palette: Palette) -> Sequence[Line]:
+        wide, width = width, min(width, MEASURE)
+        lines = self._head_lines(min(width, _TOOL_MEASURE), palette)
+        tail = self._tail_lines(width, palette)
+        # The last line of a failed command says why; one that was ended from outside printed no reason.
+        if self.state in ("failed", "refused") and self.folded and (not tail or exit_of(self._result) is None):
+            reason = (self.call.result.error if self.call.result and tail else failure_of(self.call)) or ""
+            tail += _indented(one_line(reason), width, palette.failed if self.state == "failed" else palette.running)
+        lines += tail
+        lines += self._todo_lines(self._result, width, palette)
         if self.folded is False:
-            lines += self._body(result, width, palette)
+            lines += self._body(self._result, width, palette)
+        return stack(lines, self._diff_lines(wide, palette))
+
+    def _diff_lines(self, width: int, palette: Palette) -> Sequence[Line]:
+        if self._diff is None:
+            return []
+        several = sum(bool(file.path) for file in self._diff.files) > 1
+        width = width if width >= SIDE_BY_SIDE + 4 else min(width, MEASURE)
+        drawn = self._diff.lines(width, palette, header=several, prefix=[("    ", palette.text)])
+        hidden = len(drawn) - OPEN_DIFF_LINES
+        if not self.folded or hidden <= _NOT_WORTH_HIDING:
+            return drawn
+        more = f"… {counted(hidden)} more lines"
+        return [*drawn[:OPEN_DIFF_LINES], line_of([("    ", palette.text), (more, palette.muted)], width)]
+
+    def _tail_lines(self, width: int, palette: Palette) -> list[Line]:
+        """Return the end of a command's output."""
+        state = self.state
+        running = state == "running"
+        if not running and (self.folded is False or "exit_status" not in self._result):
+            return []
+        shown = self.output if running else last_lines(output_of(self._result))
+        prefix = "    " if palette.plain else "    │ "
+        lines: list[Line] = []
+        for at, text in enumerate(shown):
+            style = palette.failed if state == "failed" and at == len(shown) - 1 else palette.muted
+            runs = [(prefix, palette.faint), (clip(clean(text).replace("\n", " "), width - len(prefix)), style)]
+            lines.append(line_of(runs, width, gutter=len(prefix)))
         return lines
 
-    def _head_line(self, result: dict[str, object], width: int, palette: Palette) -> Line:
+    def _label(self) -> str:
+        """Return the word for the tool, for a plan with the number of its steps that are done."""
+        tool = tool_info(self.call.tool_name)
+        label = one_line(tool.label or self.call.tool_name)
+        todos = todos_of(self.call, self._result) if tool.result == "plan" else []
+        return f"{label} {sum(todo.status == 'completed' for todo in todos)}/{len(todos)}" if todos else label
+
+    def _head_lines(self, width: int, palette: Palette) -> list[Line]:
+        """Return the line of the call; a reason that has no room there is on the next one."""
         state = self.state
         glyph, style = state_sign(state, palette)
-        right = self._right(state, result, palette)
+        right = self._right(state, self._result, palette)
         right_cells = cell_len("".join(text for text, _ in right))
-        name = clip(one_line(self.call.tool_name), max(1, width - right_cells - 6))
-        left: list[Run] = [("  ", palette.text), (f"{glyph} ", style), (f"{name:<10}", palette.tool)]
+        name = clip(self._label(), max(1, width - right_cells - 6))
+        left: list[Run] = [("  ", palette.text), (f"{glyph} ", style), (f"{name:<6}", palette.tool)]
         if palette.plain:
             left = [("  tool ", palette.text), (name, palette.tool), (f" {state} ", style)]
         room = width - right_cells - cell_len("".join(text for text, _ in left)) - 3
@@ -200,14 +300,22 @@ class ToolBlock(Block):
             shown = clip(argument[0], room)
             room -= cell_len(shown)
             left.append((shown, palette.muted if argument[1] else palette.text))
+        why = one_line(given_reason(self.call))[:_MOST_REASON]
+        why = f"why: {why}" if why and palette.plain else why
+        fits = bool(why) and cell_len(why) + 2 <= room
+        if fits:
+            left.append((f"  {why}", palette.muted))
         used = cell_len("".join(text for text, _ in left))
-        return line_of([*left, (" " * max(1, width - used - right_cells), palette.text), *right], width)
+        head = line_of([*left, (" " * max(1, width - used - right_cells), palette.text), *right], width)
+        return [head, *_indented("" if fits else why, width, palette.muted)]
 
     def _right(self, state: CallState, result: dict[str, object], palette: Palette) -> list[Run]:
         arrow = self.arrow(palette)
         time = duration_text(self.call.duration_ms) if self.call.duration_ms is not None else ""
+        status = exit_of(result)
         if palette.plain and state not in ("ok", "running"):
-            return [(time, palette.muted), arrow]  # The word for the state replaces the glyph in front.
+            # The word for the state replaces the glyph in front.
+            return [(f"exit {status}, {time}" if status is not None else time, palette.muted), arrow]
         match state:
             case "running":
                 return [("…", palette.muted), arrow]
@@ -216,7 +324,7 @@ class ToolBlock(Block):
             case "unknown":
                 return [("outcome unknown", palette.muted), arrow]
             case "failed" | "stopped":
-                word = (state, state_sign(state, palette)[1])
+                word = (state if status is None else f"exit {status}", state_sign(state, palette)[1])
                 return [word, (f" · {time}" if time else "", palette.muted), arrow]
             case "refused":
                 return [(state, palette.running), arrow]
@@ -224,12 +332,11 @@ class ToolBlock(Block):
                 return [*self._outcome(result, time, palette), arrow]
 
     def _outcome(self, result: dict[str, object], time: str, palette: Palette) -> list[Run]:
-        if result.get("diff"):
-            added, removed = diff_counts(str(result["diff"]))
-            changed = [(f"+{added} ", palette.added), (f"−{removed}", palette.removed)]
+        if self._diff is not None:
+            changed = count_runs(self._diff.added, self._diff.removed, palette)
             return [*changed, (f" · {time}" if time else "", palette.muted)]
         outcome = outcome_of(self.call, result)
-        style = palette.running if outcome.startswith("exit ") else palette.muted
+        style = palette.running if exit_of(result) else palette.muted
         return [(outcome, style), (f" · {time}" if outcome and time else time, palette.muted)]
 
     def _todo_lines(self, result: dict[str, object], width: int, palette: Palette) -> list[Line]:
@@ -252,9 +359,9 @@ class ToolBlock(Block):
     def _body(self, result: dict[str, object], width: int, palette: Palette) -> list[Line]:
         prefix: list[Run] = [("    │ ", palette.faint)]
         lines: list[Line] = []
-        if self.call.reasoning.strip():
-            text = one_line(self.call.reasoning)
-            lines += wrap([(text, palette.muted)], width, first=prefix, rest=prefix)
+        reasoning = one_line(self.call.reasoning)
+        if reasoning and reasoning != one_line(given_reason(self.call)):
+            lines += wrap([(reasoning, palette.muted)], width, first=prefix, rest=prefix)
         for key, value in json_object(self.call.arguments).items() or [("", self.call.arguments)]:
             if key == "reason" or (result.get("diff") and key in ("content", "old_string", "new_string", "files")):
                 continue
@@ -267,11 +374,7 @@ class ToolBlock(Block):
             lines += wrap([*label, (shown, palette.text)], width, first=prefix, rest=prefix)
             lines += self._more(hidden, prefix, width, palette)
         text = str(result.get("text") or (self.call.result.error if self.call.result else "") or "")
-        if result.get("diff"):
-            shown, hidden = _head_of(str(result["diff"]))
-            lines += diff_lines(shown, width, palette, prefix=prefix)
-            lines += self._more(hidden, prefix, width, palette)
-        elif text.strip():
+        if text.strip() and not result.get("diff"):
             shown, hidden = _head_of(text)
             lines += indent([BLANK], prefix, width) + code_lines(shown, "", width, palette, prefix=prefix)
             lines += self._more(hidden, prefix, width, palette)
@@ -285,8 +388,17 @@ class ToolBlock(Block):
         return [line_of([*prefix, (more, palette.muted)], width)]
 
     def estimate(self, width: int) -> int:
-        plan = self.call.arguments.count('"content"') if tool_info(self.call.tool_name).result == "plan" else 0
-        return self.gap + 1 + plan + (self.call.success is False)
+        tool = tool_info(self.call.tool_name)
+        plan = self.call.arguments.count('"content"') if tool.result == "plan" else 0
+        shown = {"changes": OPEN_DIFF_LINES // 2, "exit_status": TAIL_LINES}.get(tool.outcome, 0)
+        return self.gap + 1 + plan + shown + (self.call.success is False)
+
+
+def _indented(text: str, width: int, style: Style) -> list[Line]:
+    """Return a sentence about a call; no line for an empty one."""
+    if not text:
+        return []
+    return indent(wrap([(text, style)], max(1, width - 4)), [("    ", Style())], width)
 
 
 def _head_of(text: str) -> tuple[str, int]:

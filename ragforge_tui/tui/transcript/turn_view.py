@@ -13,7 +13,7 @@ import msgspec
 
 from ragforge_tui.shared import events
 from ragforge_tui.shared.records import Message, ToolCall, Turn
-from ragforge_tui.shared.tool_calls import commit_line, commits_of
+from ragforge_tui.shared.tool_calls import commit_line, commits_of, is_reasoning
 from ragforge_tui.tui.drawing.palette import DEFAULT_GLYPH
 from ragforge_tui.tui.transcript.blocks import Block, HeadBlock, Level, NoteBlock, TextBlock, UserBlock
 
@@ -153,7 +153,7 @@ class TurnView:
         if message.role == "system":
             self.own_command(message.uuid)
         self.reply(message.uuid, message.persona, message.persona_glyph, message.persona_color)
-        if message.reasoning:
+        if is_reasoning(message.reasoning, message.tool_calls):
             self.thinking(message.uuid).thought(message.reasoning)
         if message.content.strip() or message.uuid in self.texts:
             self.text(message.uuid).finish(message.content)
@@ -172,24 +172,48 @@ class TurnView:
     def tool(self, call: ToolCall) -> ToolBlock:
         """Return the block of a tool call, updated with this record."""
         self.reply(call.message_id, "")
+        self._drop_reasons(call)
         block = self.tools.get(call.uuid)
         if block is not None:
             block.update(call)
             self._show_commits(call, block)
+            self._space_after(block)
             return block
         from ragforge_tui.tui.transcript.tool_block import ToolBlock  # not needed before the first call
 
         at = self._place_of(call)
-        gap = 0 if at and self.blocks[at - 1].kind == "tool" else 1
+        gap = self._gap_at(at)
         block = self.tools[call.uuid] = ToolBlock(self.turn_index, call, gap=gap)
         if call.message_id in self.own:
             block.folded = False
         self.blocks.insert(at, block)
-        if at + 1 < len(self.blocks) and (following := self.blocks[at + 1]).kind == "tool" and following.gap:
-            following.gap = 0
-            following.touch()
+        self._space_after(block)
         self._show_commits(call, block)
         return block
+
+    def _gap_at(self, at: int) -> int:
+        """Return the blank lines before a call: calls of one line are not set apart."""
+        before = self.blocks[at - 1] if at else None
+        return 0 if before is not None and before.kind == "tool" and not getattr(before, "has_body", False) else 1
+
+    def _space_after(self, block: ToolBlock) -> None:
+        """Correct the space before the call that follows another."""
+        at = self.blocks.index(block) + 1
+        if at < len(self.blocks) and (following := self.blocks[at]).kind == "tool":
+            gap = self._gap_at(at)
+            if gap != following.gap:
+                following.gap = gap
+                following.touch()
+
+    def _drop_reasons(self, call: ToolCall) -> None:
+        """Remove reasoning that turns out to be a copy of the calls' reasons."""
+        head = self.heads.get(call.message_id)
+        if head is not None and head.source:
+            calls = [block.call for block in self.tools.values() if block.message_id == call.message_id]
+            if not is_reasoning(head.source, [*calls, call]):
+                head.thought("")
+                if not head.name:
+                    self.blocks.remove(self.heads.pop(call.message_id))
 
     def _show_commits(self, call: ToolCall, block: ToolBlock) -> None:
         """Name the commits that a call made below it, once."""
@@ -237,8 +261,7 @@ class TurnView:
         """Show nothing in the turn as running any more."""
         self.ended = True
         for head in self.heads.values():
-            head.thinking = False
-            head.touch()
+            head.pause()
         for text in self.texts.values():
             if not text.finished:
                 text.finish(text.source)
@@ -276,15 +299,21 @@ def apply_event(view: TurnView, event: events.TurnEvent) -> Block | None:
         case events.TextDelta():
             thought = view.heads.get(event.message_id)
             if thought is not None and thought.thinking:
-                thought.thinking = False
-                thought.touch()
+                thought.pause()
             text = view.text(event.message_id)
             text.append(event.text)
             return text
         case events.MessageFinished():
-            view.finish(event.message)
+            # Reasoning that did not stream is a copy of the calls' reasons, which their lines show.
+            streamed = event.message.uuid in view.heads and view.heads[event.message.uuid].source
+            view.finish(event.message if streamed else msgspec.structs.replace(event.message, reasoning=""))
         case events.ToolCallStarted() | events.ToolCallFinished():
             return view.tool(event.call)
+        case events.ToolCallOutput():
+            running = view.tools.get(event.call_id)
+            if running is not None:
+                running.show_output(event.lines)
+            return running
         case events.ApprovalRequested():
             block = view.tools.get(event.call.uuid) or view.tool(event.call)
             block.waiting = True

@@ -11,7 +11,7 @@ import pytest
 from textual.theme import BUILTIN_THEMES
 
 from ragforge_tui.shared.records import Message, MessageState, ToolCall, ToolResult, Turn
-from ragforge_tui.tui.drawing import lines
+from ragforge_tui.tui.drawing import diff_lines, lines
 from ragforge_tui.tui.drawing.lines import Line, line_of
 from ragforge_tui.tui.drawing.palette import palette_of
 from ragforge_tui.tui.transcript.document import DisplayOptions
@@ -144,12 +144,13 @@ def working_turn() -> Turn:
 
 
 def lines_made(monkeypatch: pytest.MonkeyPatch) -> list[Line]:
-    """The lines of long texts that are made from here on."""
+    """The lines of long texts and diffs that are made from here on."""
     made: list[Line] = []
 
     def noted(*args: Any, **more: Any) -> Line:
         made.append(line_of(*args, **more))
         return made[-1]
 
-    monkeypatch.setattr(lines, "line_of", noted)
+    for module in (lines, diff_lines):
+        monkeypatch.setattr(module, "line_of", noted)
     return made

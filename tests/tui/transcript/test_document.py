@@ -186,21 +186,28 @@ def test_what_a_turn_looks_like() -> None:
         "you  1 · " + shown().when(said("").timestamp),
         "The retry in store.py doubles turns. Why?",
         "",
-        "✶ Ragnarök  thought, 6 words ▸",
-        "I will look at how the index is allocated.",
+        "✶ Ragnarök",
+        "▎ First the index, then the retry.",
     ]
-    tools = [" ".join(line.split()) for line in lines[7:18]]
+    assert lines[6:8] == ["", "I will look at how the index is allocated."]
+    tools = [" ".join(line.split()) for line in lines[9:26]]
     assert tools == [
-        "● grep_files next_turn in graph 7 matches · 38 ms ▸",
-        "● read_file graph/store.py :112-114 3 lines · 12 ms ▸",
-        "● edit_file graph/schema.py failed · 12 ms ▸",
+        "● Search next_turn in graph 7 matches · 38 ms ▸",
+        "● Read graph/store.py :112-114 3 lines · 12 ms ▸",
+        "● Edit graph/schema.py failed · 12 ms ▸",
         "old_string is not unique (2 places)",
-        "● edit_file graph/schema.py +2 −1 · 12 ms ▸",
-        "● update_todos 12 ms ▸",
+        "● Edit graph/schema.py +2 −1 · 12 ms ▸",
+        "1 import x",
+        "2 - old = 1",
+        "2 + new = 1",
+        "3 + more = 2",
+        "",
+        "● Plan 1/3 12 ms ▸",
         "☑ find the cause",
         "◐ mend it",
         "☐ a test that retries twice",
-        "● run_command pytest tests/graph -k retry exit 1 · 12 ms ▸",
+        "● Run pytest tests/graph -k retry exit 1 · 12 ms ▸",
+        "│ 1 failed",
         "",
     ]
 
@@ -374,10 +381,11 @@ def test_a_tool_unfolds_to_arguments_and_result() -> None:
     block = ToolBlock(
         1, called("edit_file", {"path": "a.py", "old_string": "x"}, {"diff": "@@ -1 +1 @@\n-x\n+y"}), gap=0
     )
-    assert len(block.lines(80, DARK)) == 1
+    changed = ["      1 - x", "      1 + y"]
+    assert [line.rstrip() for line in text_of(block.lines(80, DARK))][1:] == changed
     block.toggle()
-    text = text_of(block.lines(80, DARK))
-    assert text[1:] == ["    │ path: a.py", "    │ @@ -1 +1 @@", "    │ -x", "    │ +y"]
+    text = [line.rstrip() for line in text_of(block.lines(80, DARK))]
+    assert text[1:] == ["    │ path: a.py", *changed]
     assert "+y" in block.source
 
 

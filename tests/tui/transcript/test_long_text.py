@@ -74,7 +74,9 @@ def test_copying_a_little_and_looking_for_a_text_do_not_make_all_lines(monkeypat
     assert len(made) == 2
 
 
-def test_a_call_shows_the_beginning_of_what_is_long_and_shows_how_to_read_it_all() -> None:
+def test_a_call_shows_the_beginning_of_what_is_long_and_shows_how_to_read_it_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     long = "x" * 100_000
     made = called("write_file", {"path": "a", "content": long}, {"text": long})
     lines = text_of(opened(ToolBlock(1, made, gap=0)).lines(100, DARK))
@@ -83,7 +85,12 @@ def test_a_call_shows_the_beginning_of_what_is_long_and_shows_how_to_read_it_all
         "│ … 80 000 more characters; v shows all",
         "│ … 80 000 more characters; v shows all",
     ]
-    changed = "@@ -1 +1 @@\n" + "+line\n" * 5_000
+    changed = "@@ -0,0 +1,5000 @@\n" + "+line\n" * 5_000
     edited = called("edit_file", {"path": "a"}, {"text": "", "diff": changed})
-    lines = text_of(opened(ToolBlock(1, edited, gap=0)).lines(100, DARK))
-    assert "27 606 more characters" in lines[-1] and lines[-2].strip() == "│ +line"
+    block = ToolBlock(1, edited, gap=0)
+    lines = text_of(block.lines(100, DARK))
+    assert len(lines) == 14 and lines[-1].strip() == "… 4 988 more lines"
+    made = lines_made(monkeypatch)
+    whole = opened(block).lines(100, DARK)
+    assert len(whole) > 5_000 and len(made) < 50, "only what is looked at is drawn"
+    assert whole[-1].text.strip() == "+ line" and len(made) < 60

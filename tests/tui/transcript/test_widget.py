@@ -118,7 +118,7 @@ async def test_any_turn_can_be_opened_and_what_is_between_is_asked_for() -> None
 
 async def test_what_the_keyboard_opens_comes_into_view() -> None:
     turns = plain_turns(8)
-    thought = reply("answer 8", 8, reasoning="\n".join(f"thought {n}" for n in range(6)))
+    thought = reply("answer 8", 8, reasoning="\n".join(f"thought {n}" for n in range(30)))
     app = TranscriptApp([*turns[:7], Turn(turn_index=8, messages=[said("question 8", 8), thought])])
     async with app.run_test(size=(80, 12)) as pilot:
         await pilot.pause()
@@ -129,7 +129,7 @@ async def test_what_the_keyboard_opens_comes_into_view() -> None:
         view.cursor.block = head
         await pilot.press("enter")
         await pilot.pause()
-        assert any("thought 5" in line for line in app.screen_text())
+        assert any("thought 8" in line for line in app.screen_text())
 
 
 async def test_streaming_follows_the_end_and_ends_like_the_record() -> None:
@@ -188,16 +188,17 @@ async def test_a_tool_opens_by_click_and_by_key() -> None:
     app = TranscriptApp([working_turn()])
     async with app.run_test(size=(80, 60)) as pilot:
         await pilot.pause()
-        line = next(y for y, text in enumerate(app.screen_text()) if "grep_files" in text)
+        line = next(y for y, text in enumerate(app.screen_text()) if "● Search" in text)
         await pilot.click("Transcript", offset=(6, line))
         await pilot.pause()
         assert "│ pattern: next_turn" in app.screen_text()[line + 1]
         await pilot.click("Transcript", offset=(6, line))
         await pilot.pause()
         assert "pattern" not in "\n".join(app.screen_text())
-        await pilot.press("home", "j", "j", "enter")
+        assert "First the index, then the retry." in "\n".join(app.screen_text()), "little reasoning is not folded"
+        await pilot.press("home", "j", "j", "j", "j", "enter")
         await pilot.pause()
-        assert "First the index, then the retry." in "\n".join(app.screen_text())
+        assert "│ pattern: next_turn" in "\n".join(app.screen_text())
 
 
 async def test_copying_gives_the_text_without_decoration() -> None:
