@@ -39,6 +39,7 @@ from ragforge_tui.tui.sidebar.sidebar import Body
 from ragforge_tui.tui.terminal import copy_sequence
 from ragforge_tui.tui.transcript import Transcript
 from ragforge_tui.tui.type_ahead import TypeAheadApp
+from ragforge_tui.tui.welcome.welcome import Welcome
 
 __all__ = ["ChatApp", "ChatOptions", "run_chat"]
 
@@ -107,7 +108,7 @@ class ChatApp(TypeAheadApp):
         """Lay out the chat."""
         view = self.view
         yield view.header
-        yield Body(view.transcript, view.sidebar)
+        yield Body(view.column, view.sidebar)
         yield view.queue
         yield view.questions
         yield view.menu
@@ -124,6 +125,7 @@ class ChatApp(TypeAheadApp):
     def _after_first_paint(self) -> None:
         self.run_worker(self.session.run(), name="engine", group="engine", exclusive=True, exit_on_error=False)
         self.view.restore_draft()
+        self.view.begin_welcome()
         self.sidebar.begin()
         if self.view.options.resume == "":
             pick_session(self.view)
@@ -156,7 +158,8 @@ class ChatApp(TypeAheadApp):
             if parsed.command.opens:
                 self.hold_until_moved()
             self.view.run_command(parsed.command.name, parsed.argument)
-        elif not resend(self.view, text):
+        elif not (self.view.pick_recent(text) or resend(self.view, text)):
+            self.view.note_features(text)
             self.session.send(text)
         self.view.offer_question()
 
@@ -205,6 +208,12 @@ class ChatApp(TypeAheadApp):
 
         event.stop()
         self.push_screen(DetailScreen(event.title, load, actions={}), lambda _: self.questions.let_read())
+
+    def on_welcome_clicked(self, event: Welcome.Clicked) -> None:
+        """Run the command that a line of the first screen leads to."""
+        event.stop()
+        name, _, argument = event.action.partition(" ")
+        self.view.run_command(name, argument)
 
     # -- the transcript
 

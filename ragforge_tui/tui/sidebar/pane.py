@@ -123,23 +123,23 @@ class PaneTitle(Widget):
 
     def __init__(self, pane: Pane, clicked: Callable[[Pane], None]) -> None:
         super().__init__(classes="pane-title")
-        self._pane = pane
+        self.pane = pane
         self._clicked = clicked
 
     def on_mount(self) -> None:
         """Follow the note and the focus of the pane."""
-        self.watch(self._pane, "note", self._redraw, init=False)
-        self.watch(self._pane, "display", self._redraw, init=False)
+        self.watch(self.pane, "note", self._redraw, init=False)
+        self.watch(self.pane, "display", self._redraw, init=False)
 
     def _redraw(self) -> None:
         self.refresh()
 
     def render(self) -> Content:
         """Return label and note."""
-        arrow = "▾" if self._pane.display else "▸"
-        note = one_line(self._pane.note)
-        style = "$primary bold" if self._pane.has_focus_within else "bold"
-        return Content.assemble((f"{arrow} ", "dim"), (self._pane.label.upper(), style), (f"  {note}", "dim"))
+        arrow = "▾" if self.pane.display else "▸"
+        note = one_line(self.pane.note)
+        style = "$primary bold" if self.pane.has_focus_within else "bold"
+        return Content.assemble((f"{arrow} ", "dim"), (self.pane.label.upper(), style), (f"  {note}", "dim"))
 
     def on_click(self) -> None:
-        self._clicked(self._pane)
+        self._clicked(self.pane)
