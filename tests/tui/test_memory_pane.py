@@ -47,15 +47,18 @@ def listed(pane: MemoryPane, text: str) -> bool:
 async def test_the_tree_opens_down_to_its_turns(run_chat: ChatRunner, engine: FakeEngine) -> None:
     async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
         pane = await opened(chat)
-        assert pane.note == "12 turns · 2 L1 · 1 L2"
-        assert rows(pane)[:2] == ["▸ ▸ L2 1–5 Retries were studied and mended.", "▸ not summarised 6–12"]
+        assert pane.note == "12 turns · 3 summaries"
+        first, second = rows(pane)[:2]
+        assert (first.split(" 1–5")[0].rstrip(), first.split()[-1]) == ("▸ ▸ Retries were studied and men…", "3h")
+        assert second.split("  ")[0] == "▸ not summarised yet"
+        assert second.endswith("turns 6–12")
         await chat.press("enter", "down", "space")
         await chat.until(lambda: listed(pane, "2 Question 2"))
         assert [(r.first, r.last) for r in engine.asked(FetchTurnLines)] == [(1, 12)]
         await chat.press("left", "left", "left")
         assert rows(pane)[1].startswith("▸ not summarised")
         await chat.press("right")
-        await chat.until(lambda: listed(pane, "▸ L1 1–3"))
+        await chat.until(lambda: listed(pane, "1–3"))
 
 
 async def test_a_turn_is_brought_into_view_and_marked(run_chat: ChatRunner, engine: FakeEngine) -> None:
@@ -96,22 +99,21 @@ async def test_summaries_come_into_the_tree_as_they_are_made(run_chat: ChatRunne
     async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
         pane = await opened(chat)
         status = chat.app.query_one(StatusLine)
-        assert pane._foot.render().plain == "next L1 in 2 turns or 4k characters"
-        await chat.until(lambda: "L1 in 2 turns" in str(status.render()))
+        assert "L1" not in str(status.render())
         asked = len(engine.asked(FetchDue))
         where = {"conversation_id": UUID, "level": 1, "start_turn_index": 6, "end_turn_index": 10}
         engine.emit(SummaryStarted(**where))
-        await chat.until(lambda: listed(pane, "◐ L1 6–10 summarising …"))
-        assert pane._foot.render().plain == "summarising L1 6–10 …"
+        await chat.until(lambda: listed(pane, "◐ summarising turns 6–10 …"))
+        assert pane._foot.render().plain == "summarising turns 6–10 …"
         engine.emit(SummaryFailed(**where, reason=f"no {HOSTILE}"))
-        await chat.until(lambda: listed(pane, "✕ L1 6–10 no [bold]red"))
+        await chat.until(lambda: listed(pane, "✕ turns 6–10: no [bold]red"))
         engine.memory.due = MemoryDue(behind="the graph is full")
         engine.emit(SummaryCreated(conversation_id=UUID, summary=summary(UUID, 1, 6, 10, "Then it was mended.")))
-        await chat.until(lambda: listed(pane, "▸ L1 6–10 Then it was mended."))
+        await chat.until(lambda: listed(pane, "▸ Then it was mended."))
         await chat.until(lambda: pane._foot.render().plain == "behind: the graph is full")
         assert "memory behind" in str(status.render())
         assert len(engine.asked(FetchDue)) == asked + 2
-        assert rows(pane)[2] == "▸ not summarised 11–12"
+        assert rows(pane)[2].endswith("turns 11–12")
 
 
 async def test_nothing_is_being_made_without_an_engine(run_chat: ChatRunner, engine: FakeEngine) -> None:
@@ -132,7 +134,7 @@ async def test_a_failure_is_read(run_chat: ChatRunner, engine: FakeEngine) -> No
         engine.emit(
             SummaryFailed(conversation_id=UUID, level=1, start_turn_index=6, end_turn_index=10, reason="no room")
         )
-        await chat.until(lambda: listed(pane, "✕ L1 6–10"))
+        await chat.until(lambda: listed(pane, "✕ turns 6–10"))
         await chat.press("down", "enter")
         await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and chat.app.screen.sections)
         assert isinstance(chat.app.screen, DetailScreen)
@@ -145,7 +147,7 @@ async def test_the_conversations_own_summary_is_on_top(run_chat: ChatRunner, eng
         pane = await opened(chat)
         assert rows(pane)[0].removeprefix("▸ ").startswith("Retries were looked at.")
         assert rows(pane)[2].endswith("…")
-        assert "L2 1–5" in rows(pane)[3]
+        assert "1–5" in rows(pane)[3]
         await chat.press("home", "r")
         await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and chat.app.screen.sections)
         assert isinstance(chat.app.screen, DetailScreen)

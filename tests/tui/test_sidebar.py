@@ -345,9 +345,9 @@ async def test_files_follow_the_turn_running(run_chat: ChatRunner) -> None:
 
 async def test_a_damaged_layout_is_ignored(run_chat: ChatRunner, tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).write_text('{"width": "wide"')
-    async with run_chat(FakeEngine(), size=WIDE, tui=SHOWN) as chat:
-        await chat.ready()
-        assert chat.app.sidebar.region.width == Layout().width
+    async with run_chat(calls_engine(), size=WIDE, tui=SHOWN, continue_last=True) as chat:
+        await chat.until(lambda: chat.app.sidebar.display)
+        assert chat.app.sidebar.region.width == Layout().columns(WIDE[0])
 
 
 async def test_foreign_text_stays_text(run_chat: ChatRunner) -> None:

@@ -23,7 +23,7 @@ GROUPS: tuple[tuple[str, tuple[FindingKind, ...]], ...] = (
 )
 """Headings and the kinds of findings below them, in order."""
 MOST_ROWS = 3
-_TURN_CELLS = 5
+_TURN_CELLS = 4
 _KEY = "finding:"
 
 
@@ -96,6 +96,6 @@ class FindingRows(VirtualList[FindingLine]):
     def draw(self, line: FindingLine, width: int, palette: Palette) -> list[Run]:
         """Draw a heading, or a row with its turn before the first one."""
         if not line.key:
-            return [(clip(line.text, width), palette.muted)]
+            return [(clip(line.text, width), palette.heading)]
         turn = f"t{line.turn}" if line.turn and not line.part else ""
         return with_text([(f"{turn:<{_TURN_CELLS}} ", palette.accent)], line.text, palette.text, width)

@@ -62,7 +62,8 @@ LIT_SECONDS = 4.0
 """How long a summary stays highlighted after it was made or recalled."""
 USED = "tree"
 """The feature: something in the pane was read or opened."""
-EXPLANATION = "Summaries of what you talked about; Enter opens one"
+BEFORE_SUMMARIES = "every few turns become one line here"
+EXPLANATION = "summaries of this talk · Enter opens one"
 _RECALLED = frozenset({"findings", "summaries", "recalled"})
 """Sections of a request that recall fills; the frontier is always sent."""
 View = Literal["tree", "findings", "topics"]
@@ -89,8 +90,9 @@ class Foot(Widget):
     def _text(self) -> str:
         pane = self._pane
         text = state_text(pane.session.state.due, pane.memory.working)
-        new = not pane.memory.empty and USED not in pane.host.features.used
-        return one_line(text or (EXPLANATION if new else ""))
+        if text or pane.memory.empty or USED in pane.host.features.used:
+            return one_line(text)
+        return EXPLANATION if pane.memory.levels else BEFORE_SUMMARIES
 
     def render(self) -> Content:
         """Return one line."""
@@ -124,7 +126,7 @@ class MemoryPane(Pane):
         self.findings = FindingList()
         self.tree_rows = TreeRows(self._turn_missing, host.now)
         self.topic_rows = TopicRows(empty="no topics yet; summaries add them")
-        self.finding_rows = FindingRows(empty="no findings yet; summaries add them")
+        self.finding_rows = FindingRows(empty="loading …")
         self.view: View = "tree"
         self._lit_timer: Timer | None = None
         self._foot = Foot(self)
@@ -209,17 +211,18 @@ class MemoryPane(Pane):
         if not self.is_mounted:
             return
         state = self.session.state
-        waits = "loading …" if state.conversation_id and not self.memory.loaded else "no messages yet"
+        waits = "loading …" if state.conversation_id else "no messages yet"
         lines = self.memory.lines() if self.memory.loaded or self.memory.working else []
         self.tree_rows.show([*self._about(), *lines], empty=self._error or waits, stay=stay)
         if self._fresh and self.memory.loaded and lines:
             # The newest summary, rather than the turns after it or the text above all.
             self._fresh = False
-            self.tree_rows.choose(next((line.key for line in lines[::-1] if line.depth == 0), lines[-1].key))
+            self.tree_rows.choose(next((line.key for line in lines[::-1] if line.kind == "summary"), lines[-1].key))
         self.topic_rows.show(self.topics.lines(state.conversation_id, self._headline))
-        self.finding_rows.show(self.findings.lines(self.finding_rows.scrollable_content_region.width - MARGIN))
+        none = "no findings yet; summaries add them" if self.findings.loaded else waits
+        self.finding_rows.show(self.findings.lines(self.size.width - MARGIN - 1), empty=none)
         self._foot.update()
-        self._bar.display = not self.memory.empty
+        self._bar.display = self.filled = not self.memory.empty
         self._bar.show_keys(self._hints())
 
     def _hints(self) -> list[KeyHint]:

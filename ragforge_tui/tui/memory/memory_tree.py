@@ -444,5 +444,5 @@ class TreeRows(TreeList[TreeLine]):
         """Return turns and age of a summary; in words if there is room."""
         turns, age = range_text(line.first, line.last), age_text(line.made, self._now()) if line.made else ""
         if width < _WIDE:
-            return f"{turns} {age:>6}" if age else turns
-        return f"turns {turns} {age:>6}" if age else f"turns {turns}"
+            return f"{turns} {age.replace(' ', ''):>5}" if age else turns
+        return f"turns {turns} {age:>7}" if age else f"turns {turns}"

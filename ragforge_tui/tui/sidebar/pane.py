@@ -6,10 +6,12 @@ A pane is a class in a file of its own and one entry in `PANES`: sidebar, comman
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import ClassVar
 
 import msgspec
 from textual.content import Content
+from textual.message import Message
 from textual.reactive import reactive
 from textual.timer import Timer
 from textual.widget import Widget
@@ -79,12 +81,21 @@ class Pane(Widget):
 
     note: reactive[str] = reactive("")
     """Shown after the label in the pane's title."""
+    filled: reactive[bool] = reactive(False, init=False)
+    """Whether it has entries; without any it leaves the room to the others, and has no keys."""
+
+    @dataclass
+    class Filled(Message):
+        """The first entry arrived, or the last one is gone."""
 
     def __init__(self, host: Host) -> None:
         super().__init__()
         self.host = host
         self.session = host.session
         self._show_timer: Timer | None = None
+
+    def watch_filled(self) -> None:
+        self.post_message(self.Filled())
 
     def opened(self) -> None:
         """Fetch missing data, since the pane became visible."""

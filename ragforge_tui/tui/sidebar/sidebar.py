@@ -51,6 +51,9 @@ STACKED_ROWS = 24
 """With fewer rows only one pane is open at a time."""
 TWO_COLUMNS = 200
 """Screen width from which the panes have two columns: memory, and the others."""
+EMPTY_ROWS = 2
+"""Height of a pane without entries."""
+MAIN_SHARE = 0.56
 SMALLEST_WIDTH = 24
 USUAL_WIDTH = 46
 LARGEST_USUAL_WIDTH = 110
@@ -175,7 +178,7 @@ class PaneColumns(textual_layout.Layout):
         one = VerticalLayout()
         if not self.second:
             return one.arrange(parent, children, size, greedy)
-        left = size.width // 2
+        left = round(size.width * MAIN_SHARE)
         first = one.arrange(
             parent, [child for child in children if child not in self.second], size.with_width(left), greedy
         )
@@ -226,6 +229,9 @@ class Sidebar(Horizontal):
         self.body: Body | None = None
         self._painted = False
         self._mounted = False
+        self._ready = False
+        self._early: list[Event] = []
+        """Events from when it appeared until its panes are mounted, such as that of the call that let it appear."""
         self._stack = PaneStack(id="sidebar-panes")
         self._active: set[str] = set()
 
@@ -314,7 +320,9 @@ class Sidebar(Horizontal):
         if of == "" or of == self._host.session.state.conversation_id:
             if isinstance(event, ToolCallStarted | FilesAccessed | SummaryCreated):
                 self._fill(True)
-            for pane in self.panes:
+            if self.display and not self._ready:
+                self._early.append(event)
+            for pane in self.panes if self._ready else ():
                 pane.event(event)
 
     def due_changed(self) -> None:
@@ -372,7 +380,15 @@ class Sidebar(Horizontal):
         self._mounted = True
         for pane in _make_panes(self._host):
             self._stack.mount(PaneTitle(pane, self._title_clicked), pane)
-        self.call_after_refresh(self._arrange)
+        self.call_after_refresh(self._panes_mounted)
+
+    def _panes_mounted(self) -> None:
+        """Show the panes, and give them the events that arrived while they were made."""
+        self._ready = True
+        early, self._early = self._early, []
+        for event in early:
+            self.event(event)
+        self._arrange()
 
     def _arrange(self) -> None:
         """Set the height of each pane and open those that are visible, if only by their titles.
@@ -386,12 +402,19 @@ class Sidebar(Horizontal):
         active = {*shown, *self.pane_layout.opened(names, screen)} if self.display else set()
         for pane in panes:
             pane.display = pane.name_ in shown
-            pane.styles.height = f"{max(self.pane_layout.share(pane.name_), 1)}fr"
+            share = f"{max(self.pane_layout.share(pane.name_), 1)}fr"
+            pane.styles.height = share if pane.filled or len(shown) == 1 else EMPTY_ROWS
         self._place_columns(shown)
         fresh = [pane for pane in panes if pane.name_ in active and pane.name_ not in self._active]
         self._active = active
         for pane in fresh:
             pane.opened()
+
+    def on_pane_filled(self, event: Pane.Filled) -> None:
+        """Give a pane room once it has entries."""
+        event.stop()
+        if self.display:
+            self._arrange()
 
     def _place_columns(self, shown: Sequence[str]) -> None:
         """On a wide screen give the memory the first column and the others the second."""

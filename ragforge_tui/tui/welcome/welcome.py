@@ -29,15 +29,16 @@ from ragforge_tui.tui.transcript import Transcript
 
 SESSIONS = 3
 WIDEST = 76
+FEWEST_TIPS = 2
 _LABEL = 8
 _LOGO = ("·", "∙", "•", "●")
 """The logo: turns that become a memory."""
 NAME = "ragforge"
 CLAIM = "the chat that remembers"
 NO_MODEL = (
-    ("none yet: the offline assistant answers, which is not a language model", ""),
-    ("/model lists what Ollama, LM Studio or llama.cpp offer, once one runs", "model"),
-    ("or start with a key: ANTHROPIC_API_KEY=… or OPENAI_API_KEY=… ragforge-chat", ""),
+    ("none yet: the offline assistant answers, by words and rules", ""),
+    ("start Ollama, LM Studio or llama.cpp, then /model chooses from it", "model"),
+    ("or restart with a key: export ANTHROPIC_API_KEY=… (OPENAI_, …)", ""),
 )
 """How to get a model, and the command that a click on the line runs."""
 
@@ -73,7 +74,7 @@ class Row(msgspec.Struct, frozen=True):
 
 
 def welcome_rows(shown: WelcomeContents, width: int, height: int, palette: Palette) -> list[Row]:
-    """Return the rows for a width; gaps, then tips, then older sessions are left out of a small height."""
+    """Return the rows for a width; a small height has fewer tips, then no gaps, no tips, and fewer sessions."""
     head = [_logo(shown, width, palette)]
     greeting = [_greeting(shown, width, palette)]
     facts = [_fact("folder", folder_text(shown.folder, shown.branch, width - _LABEL), palette)] if shown.folder else []
@@ -86,7 +87,9 @@ def welcome_rows(shown: WelcomeContents, width: int, height: int, palette: Palet
         rows = [row for group in groups if group for row in [*[Row()] * gap, *group]][gap:]
         if len(rows) <= height:
             return rows
-        if gap:
+        if len(tips) > FEWEST_TIPS:
+            tips.pop()
+        elif gap:
             gap = 0
         elif tips:
             tips.pop()
@@ -244,9 +247,9 @@ class Welcome(Widget):
         key = (size, self.contents)
         if key != self._key:
             self._key = key
-            self._rows = welcome_rows(self.contents, self._columns, size.height, self._palette)
+            self._rows = welcome_rows(self.contents, self._columns, size.height - 1, self._palette)
         left = max((size.width - self._columns) // 2, 0) if size.width >= WIDEST + 4 else 2
-        return self._rows, max((size.height - len(self._rows)) // 3, 0), left
+        return self._rows, max((size.height - len(self._rows)) // 3, 1), left
 
     def render_line(self, y: int) -> Strip:
         """Draw one row."""
