@@ -5,9 +5,18 @@ from __future__ import annotations
 import pytest
 
 from ragforge_tui.shared.errors import RagforgeError
-from ragforge_tui.shared.events import SummaryCreated, SummaryFailed, SummaryStarted
-from ragforge_tui.shared.requests.memory import FetchDue, FetchTopicPlaces, FetchTree, FetchTurnLines, MemoryDue
+from ragforge_tui.shared.events import MessageStarted, SummaryCreated, SummaryFailed, SummaryStarted
+from ragforge_tui.shared.records import Finding
+from ragforge_tui.shared.requests.memory import (
+    FetchDue,
+    FetchSent,
+    FetchTopicPlaces,
+    FetchTree,
+    FetchTurnLines,
+    MemoryDue,
+)
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
+from ragforge_tui.tui.memory import memory_pane
 from ragforge_tui.tui.memory.memory_pane import MemoryPane
 from ragforge_tui.tui.widgets.status_bar import StatusLine
 from tests.support.calls_scene import calls_engine
@@ -199,3 +208,92 @@ async def test_a_long_conversation_fetches_what_is_seen(run_chat: ChatRunner, en
         await chat.until(lambda: listed(pane, "2000 Question 2000"))
         assert all(request.last - request.first <= 300 for request in engine.asked(FetchTurnLines))
         assert len(engine.asked(FetchTurnLines)) <= 3
+
+
+async def test_findings_are_listed_by_kind_and_lead_to_their_turns(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    open_point = Finding(text=f"Tests are missing. {HOSTILE}", turns=[5], kind="open")
+    fact = Finding(text="The lock is taken once.")
+    engine.memory.summaries[UUID] = [summary(UUID, 1, 1, 5, "So.", title="Locks", key_findings=[fact, open_point])]
+    async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
+        pane = await opened(chat)
+        await chat.press("f")
+        await chat.until(lambda: pane.finding_rows.has_focus and listed(pane, "Open 1"))
+        assert listed(pane, "t5   Tests are missing. [bold]red")
+        assert rows(pane)[0] == "Open 1"
+        assert listed(pane, "Findings 1")
+        await chat.press("home", "enter")
+        await chat.until(lambda: list(chat.app.transcript.cursor.turns) == [5])
+        await chat.press("r")
+        await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and chat.app.screen.sections)
+        await chat.press("escape", "f")
+        await chat.until(lambda: pane.tree_rows.has_focus)
+
+
+async def test_findings_follow_new_summaries(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
+        pane = await opened(chat)
+        await chat.press("f")
+        await chat.until(lambda: listed(pane, "Decisions 1"))
+        made = summary(UUID, 1, 6, 10, "More.", key_findings=[Finding(text="Two retries.", turns=[7], kind="fact")])
+        engine.memory.summaries[UUID] = [made]
+        engine.emit(SummaryCreated(conversation_id=UUID, summary=made))
+        await chat.until(lambda: listed(pane, "t7   Two retries."))
+
+
+async def test_what_was_just_made_or_recalled_lights_up_for_a_moment(
+    run_chat: ChatRunner, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory_pane, "LIT_SECONDS", 0.3)
+    async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
+        pane = await opened(chat)
+        assert not pane.tree_rows.lit and pane._lit_timer is None
+        engine.emit(SummaryCreated(conversation_id=UUID, summary=summary(UUID, 1, 6, 10, "Then.", title="New one")))
+        await chat.until(lambda: pane.tree_rows.lit == {"s1-6"})
+        await chat.until(lambda: not pane.tree_rows.lit and pane._lit_timer is None)
+        engine.emit(MessageStarted(conversation_id=UUID, turn_index=7, message_id="m"))
+        await chat.until(lambda: pane.tree_rows.lit == {"s1-1", "s2-1"}, "the summaries over the recalled turn 2")
+        engine.emit(MessageStarted(conversation_id=UUID, turn_index=7, message_id="n"))
+        await chat.until(lambda: not pane.tree_rows.lit)
+        assert len(engine.asked(FetchSent)) == 1
+
+
+async def test_one_line_explains_the_pane_until_it_was_used(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
+        pane = await opened(chat)
+        assert pane._foot.render().plain == memory_pane.EXPLANATION
+        await chat.press("enter")
+        await chat.until(lambda: not pane._foot.display)
+    async with run_chat(engine.heir(), resume="00000001", size=(120, 40)) as chat:
+        pane = await opened(chat)
+        assert not pane._foot.display
+
+
+async def test_the_state_of_the_memory_is_read(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    engine.memory.due = MemoryDue(next_turns=2, next_chars=4_000)
+    async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
+        await opened(chat)
+        await chat.press("i")
+        await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and chat.app.screen.sections)
+        assert isinstance(chat.app.screen, DetailScreen)
+        found = {section.title: section.text for section in chat.app.screen.sections}
+        assert found["Next"] == "next L1 in 2 turns or 4k characters"
+        assert "L2: 1" in found["Levels"]
+
+
+async def test_the_newest_is_in_view_and_followed_while_an_opened_line_stays(
+    run_chat: ChatRunner, engine: FakeEngine
+) -> None:
+    many = [summary(UUID, 1, n, n, "So.", title=f"Summary {n}") for n in range(1, 61)]
+    engine.memory.summaries[UUID] = many
+    async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
+        pane = await opened(chat)
+        await chat.until(lambda: listed(pane, "Summary 60") and not listed(pane, "Summary 1 "))
+        made = summary(UUID, 1, 61, 61, "So.", title="Summary 61")
+        engine.emit(SummaryCreated(conversation_id=UUID, summary=made))
+        await chat.until(lambda: listed(pane, "Summary 61"))
+        top = pane.tree_rows.scroll_y
+        await chat.press("up", "enter")
+        await chat.until(lambda: pane.tree_rows.virtual_size.height > 61)
+        assert pane.tree_rows.scroll_y == top
+        await chat.press("end")
+        await chat.until(lambda: listed(pane, "Summary 61"))

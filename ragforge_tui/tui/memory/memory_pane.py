@@ -270,10 +270,10 @@ class MemoryPane(Pane):
         found: set[str] = set()
         for section in sent.record.sections:
             for item in section.items if section.name in _RECALLED else ():
-                if item.conversation_id not in ("", uuid):
-                    continue
-                found.update([item.source] if item.kind != "turn" else tree.over(item.turn_index, item.turn_index))
-        self._light(key for key in found if tree.node(key) is not None)
+                if item.conversation_id in ("", uuid):
+                    first, last = tree.range_of(item.source)
+                    found.update(tree.over(first or item.turn_index, last or item.turn_index))
+        self._light(found)
 
     def _headline(self, first: int, last: int) -> str:
         node = self.memory.at(first, last)

@@ -171,12 +171,8 @@ class SummaryTree:
         return next(over, RAW)
 
     def over(self, first: int, last: int) -> list[str]:
-        """Return the lowest summaries that include any of these turns."""
-        return [
-            node.uuid
-            for node in self._nodes.values()
-            if node.level == 1 and node.start_turn_index <= last and node.end_turn_index >= first
-        ]
+        """Return the summaries of all levels that include these turns."""
+        return [n.uuid for n in self._nodes.values() if n.start_turn_index <= first and n.end_turn_index >= last]
 
     def node(self, key: str) -> TreeNode | None:
         """Return the summary of a line, None for other lines."""

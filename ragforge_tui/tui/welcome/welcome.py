@@ -31,6 +31,8 @@ SESSIONS = 3
 WIDEST = 76
 FEWEST_TIPS = 2
 _LABEL = 8
+_FACTS_WIDTH = 44
+"""Columns from which sessions have their turns and age next to them."""
 _LOGO = ("·", "∙", "•", "●")
 """The logo: turns that become a memory."""
 NAME = "ragforge"
@@ -86,7 +88,7 @@ def welcome_rows(shown: WelcomeContents, width: int, height: int, palette: Palet
     while True:
         rows = [row for group in groups if group for row in [*[Row()] * gap, *group]][gap:]
         if len(rows) <= height:
-            return rows
+            return [_cut(row, width) for row in rows]
         if len(tips) > FEWEST_TIPS:
             tips.pop()
         elif gap:
@@ -96,7 +98,17 @@ def welcome_rows(shown: WelcomeContents, width: int, height: int, palette: Palet
         elif len(sessions) > 1:
             sessions.pop()
         else:
-            return rows[: max(height, 0)]
+            return [_cut(row, width) for row in rows[: max(height, 0)]]
+
+
+def _cut(row: Row, width: int) -> Row:
+    """Return the row without what is wider than the screen."""
+    room, runs = width, []
+    for text, style in row.runs:
+        shown = clip(text, room)
+        room -= cell_len(shown)
+        runs.append((shown, style))
+    return Row(tuple(runs), row.action)
 
 
 def _logo(shown: WelcomeContents, width: int, palette: Palette) -> Row:
@@ -167,7 +179,9 @@ def _sessions(shown: WelcomeContents, width: int, palette: Palette) -> list[Row]
     for number, session in enumerate(shown.sessions[:SESSIONS], 1):
         turns = session.next_turn - 1
         facts = f"{turns} turn{' ' if turns == 1 else 's'}"
-        if shown.now is not None:
+        if width < _FACTS_WIDTH:
+            facts = ""
+        elif shown.now is not None:
             facts += f"{age_text(session.updated_at, shown.now):>8}"
         room = max(width - 3 - cell_len(facts) - 2, 4)
         title = clip(one_line(session.title) or f"untitled {session.uuid[:8]}", room)
