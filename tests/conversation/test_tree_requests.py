@@ -42,7 +42,7 @@ async def test_the_tree_and_what_is_under_it(loaded: Loaded, server: OpenAIServe
         assert all(node.title and node.created_at for node in tree.nodes)
         # A summary of an earlier release has no title.
         store = await engine.agent.store()
-        await store._graph.write_rows("MATCH (s:Summary {uuid: $id}) REMOVE s.title", id=tree.nodes[0].uuid)
+        await store.summaries._graph.write_rows("MATCH (s:Summary {uuid: $id}) REMOVE s.title", id=tree.nodes[0].uuid)
         untitled = (await engine.request(FetchTree(conversation_id=uuid))).nodes[0]
         assert untitled.title and not untitled.title.startswith("The user")
         assert (await engine.request(FetchSummary(uuid=untitled.uuid))).title == untitled.title

@@ -263,7 +263,7 @@ async def test_one_line_explains_the_pane_until_it_was_used(run_chat: ChatRunner
         assert pane._foot.render().plain == memory_pane.EXPLANATION
         await chat.press("enter")
         await chat.until(lambda: not pane._foot.display)
-    async with run_chat(engine.heir(), resume="00000001", size=(120, 40)) as chat:
+    async with run_chat(calls_engine(), resume="00000001", size=(120, 40)) as chat:
         pane = await opened(chat)
         assert not pane._foot.display
 

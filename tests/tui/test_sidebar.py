@@ -389,7 +389,7 @@ async def test_it_appears_with_the_first_call_and_goes_with_the_conversation(run
         uuid = chat.app.session.state.conversation_id
         engine.emit(ToolCallStarted(conversation_id=uuid, turn_index=1, call=call))
         await chat.until(lambda: chat.app.sidebar.display and trace_of(chat) and trace_of(chat).trace.rows)
-        assert [row.uuid for row in trace_of(chat).trace.rows] == ["first"]
+        assert [row.state for row in trace_of(chat).trace.rows] == ["running"]
         assert chat.app.prompt.has_focus
         await chat.press("ctrl+n")
         await chat.until(lambda: not chat.app.sidebar.display)

@@ -12,7 +12,7 @@ import msgspec
 from ragforge_tui.shared.records import Finding, FindingKind
 from ragforge_tui.tui.drawing.lines import Run, clip, one_line, wrap_spans
 from ragforge_tui.tui.drawing.palette import Palette
-from ragforge_tui.tui.memory.memory_tree import range_text
+from ragforge_tui.tui.memory.memory_tree import spoken_range
 from ragforge_tui.tui.widgets.virtual_list import VirtualList, with_text
 
 GROUPS: tuple[tuple[str, tuple[FindingKind, ...]], ...] = (
@@ -84,7 +84,7 @@ def finding_turns(finding: Finding) -> str:
     if not finding.turns:
         return "no turn is known"
     first, last = min(finding.turns), max(finding.turns)
-    return f"turns {range_text(first, last)}" if last > first else f"turn {first}"
+    return spoken_range(first, last)
 
 
 class FindingRows(VirtualList[FindingLine]):

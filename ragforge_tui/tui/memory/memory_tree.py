@@ -292,6 +292,10 @@ def range_text(first: int, last: int) -> str:
     return f"{first}–{last}" if last > first else f"{first}"
 
 
+def spoken_range(first: int, last: int) -> str:
+    return f"turn{'s' if last > first else ''} {range_text(first, last)}"
+
+
 def chars_text(chars: int) -> str:
     """Return a number of characters in short form."""
     return f"{chars / 1000:.1f}k".replace(".0k", "k") if chars >= 1000 else str(chars)
@@ -427,8 +431,8 @@ class TreeRows(TreeList[TreeLine]):
                 return with_text(runs, f"turns {turns}: {line.text or ''}", palette.muted, width)
             case "raw":
                 runs = [lead, (fold_arrow(line.open, palette), palette.arrow)]
-                facts = f"turns {turns}" if line.last > line.first else f"turn {turns}"
-                return with_facts(runs, "not summarised yet", palette.muted, (facts, palette.muted), width)
+                facts = (spoken_range(line.first, line.last), palette.muted)
+                return with_facts(runs, "not summarised yet", palette.muted, facts, width)
             case "summary":
                 style = palette.text + _BOLD if line.level > 1 else palette.text
                 if line.key in self.lit:
@@ -441,4 +445,5 @@ class TreeRows(TreeList[TreeLine]):
         turns, age = range_text(line.first, line.last), age_text(line.made, self._now()) if line.made else ""
         if width < _WIDE:
             return f"{turns} {age.replace(' ', ''):>5}" if age else turns
-        return f"turns {turns} {age:>7}" if age else f"turns {turns}"
+        words = spoken_range(line.first, line.last)
+        return f"{words} {age:>7}" if age else words

@@ -120,7 +120,7 @@ def _logo(shown: WelcomeContents, width: int, palette: Palette) -> Row:
     version = one_line(shown.version)
     used = sum(cell_len(text) for text, _ in runs)
     if version and used + cell_len(version) + 2 <= width:
-        runs.append((" " * (width - used - cell_len(version)) + version, palette.faint))
+        runs.append((" " * (width - used - cell_len(version)) + version, palette.muted))
     return Row(tuple(runs))
 
 
