@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ragforge_tui.memory.summaries.findings import gathered_findings
-from ragforge_tui.memory.summaries.offline.titles import title_from
+from ragforge_tui.memory.summaries.titles import title_from
 from ragforge_tui.shared.records import Finding, FindingKind
 from tests.support.fake_memory import summary
 

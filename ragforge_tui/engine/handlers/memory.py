@@ -8,7 +8,7 @@ from ragforge_tui.conversation import Conversation
 from ragforge_tui.engine.registry import EngineContext, handles
 from ragforge_tui.memory.context import look_up
 from ragforge_tui.memory.summaries.findings import gathered_findings
-from ragforge_tui.memory.summaries.offline.titles import title_from
+from ragforge_tui.memory.summaries.titles import title_from
 from ragforge_tui.shared import records
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.records import AccessedFile, Finding, SimilarConversation, Summary, Topic

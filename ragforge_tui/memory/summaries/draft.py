@@ -16,7 +16,7 @@ import msgspec
 from ragforge_tui.graph.store.summary_tree import finding_from
 from ragforge_tui.graph.store.topic_names import ProposedTopic, TopicLink, topic_key
 from ragforge_tui.memory.prose import cut, cut_before_end
-from ragforge_tui.memory.summaries.offline.titles import title_from
+from ragforge_tui.memory.summaries.titles import title_from
 from ragforge_tui.shared.json_text import find_object
 from ragforge_tui.shared.records import Finding, FindingKind
 from ragforge_tui.shared.redaction import mask_secrets

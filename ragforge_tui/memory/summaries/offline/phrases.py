@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -74,19 +73,8 @@ class Phrases(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @functools.cache
-def all_phrases() -> tuple[Phrases, ...]:
-    """Return the phrases of all languages."""
-    return tuple(phrases(language) for language in _tables())
-
-
-@functools.cache
-def _tables() -> dict[str, dict[str, Any]]:
-    return tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-
-
-@functools.cache
 def phrases(language: str) -> Phrases:
     """Return the phrases of a language, the English ones for a language without a table."""
-    tables = _tables()
+    tables = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
     known = language if language in tables else "en"
     return msgspec.convert({**tables[known], "language": known}, Phrases)
