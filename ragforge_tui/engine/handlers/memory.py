@@ -41,7 +41,7 @@ def _titled(node: requests.TreeNode) -> requests.TreeNode:
 @handles(requests.FetchFindings)
 async def findings(engine: EngineContext, request: requests.FetchFindings) -> list[Finding]:
     store = await engine.agent.store()
-    return gathered_findings(await store.summaries.of(request.conversation_id, texts=False))
+    return gathered_findings(await store.summaries.of(request.conversation_id))
 
 
 @handles(requests.FetchDue)
