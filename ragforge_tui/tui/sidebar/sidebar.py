@@ -367,9 +367,9 @@ class Sidebar(Horizontal):
             self.body.set_class(wanted and not self._over, "-side-by-side")
 
     def _set_open(self, wanted: bool) -> None:
-        self._appear(wanted)
-        if not self._over:
+        if not self._over and wanted != self.display:
             self._choice = self.pane_layout.open = wanted
+        self._appear(wanted)
         if not wanted:
             self._active.clear()
 
