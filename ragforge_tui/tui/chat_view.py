@@ -498,6 +498,9 @@ class ChatView:
         if not ref or ref != self.session.state.conversation_id or not turn:
             await self.session.open(ref)
         if turn:
+            # The first screen leaves the chat no rows; it can scroll once it has its own again.
+            while not self.transcript.size.height and self.column.is_attached:
+                await asyncio.sleep(0.01)
             await self.show_turn(turn)
 
     async def fetch_turns(self, start: int, end: int) -> None:
