@@ -53,6 +53,8 @@ _OPTIONS = (
     "safe.bareRepository=explicit",
 )
 _COMMITS = 4
+_POINTER_CHARS = 4_096
+"""Most characters read of a file that names a branch or a folder."""
 TRAILER = "Ragforge-Conversation"
 """Trailer of a commit message that names the conversation and turn of the commit: ``<id> t<turn>``."""
 _COMMIT_FORMAT = f"%H%x1f%an%x1f%cI%x1f%s%x1f%(trailers:key={TRAILER},valueonly,separator=%x2c)%x1e"
@@ -152,6 +154,24 @@ def git_is_installed() -> bool:
 def in_repository(folder: Path) -> bool:
     """Return whether a folder is inside a work tree."""
     return any((parent / ".git").exists() for parent in (folder, *folder.parents))
+
+
+def current_branch(folder: Path) -> str:
+    """Return the branch of the repository that a folder is in, the short hash of a detached head, or nothing.
+
+    Reads two small files instead of running git, so that the screen can ask as often as it likes.
+    """
+    try:
+        root = next(path for path in (folder, *folder.parents) if (path / ".git").exists())
+        git = root / ".git"
+        if git.is_file():
+            git = root / git.read_text("utf-8", "replace")[:_POINTER_CHARS].removeprefix("gitdir:").strip()
+        with (git / "HEAD").open(encoding="utf-8", errors="replace") as file:
+            head = file.read(_POINTER_CHARS).strip()
+    except (OSError, ValueError, StopIteration):
+        return ""
+    name = head.removeprefix("ref:").strip().removeprefix("refs/heads/")
+    return name if head.startswith("ref:") else name[:8]
 
 
 def branch_tips(folder: Path, *, timeout: float) -> frozenset[str] | None:

@@ -75,3 +75,15 @@ def _day(wanted: str, today: date) -> date | None:
 
 def _local(naive: datetime, zone: tzinfo | None) -> datetime:
     return naive.replace(tzinfo=zone) if zone is not None else naive.astimezone()
+
+
+def age_text(then: datetime, now: datetime) -> str:
+    """Return how long ago a point in time was, such as ``5 min``, ``2 h`` or ``3 d``; the date after five weeks."""
+    seconds = max(0.0, (now - then).total_seconds())
+    if seconds < 60:
+        return "now"
+    for unit, size, most in (("min", 60, 3_600), ("h", 3_600, 86_400), ("d", 86_400, 35 * 86_400)):
+        if seconds < most:
+            return f"{int(seconds // size)} {unit}"
+    day = then.astimezone(now.tzinfo)
+    return f"{day.day} {day:%b}" if day.year == now.year else f"{day:%b %Y}"

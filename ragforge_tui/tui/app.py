@@ -37,6 +37,7 @@ from ragforge_tui.tui.sidebar.sidebar import Body
 from ragforge_tui.tui.terminal import copy_sequence
 from ragforge_tui.tui.transcript import Transcript
 from ragforge_tui.tui.type_ahead import TypeAheadApp
+from ragforge_tui.tui.welcome.welcome import Welcome
 
 __all__ = ["ChatApp", "ChatOptions", "run_chat"]
 
@@ -104,7 +105,7 @@ class ChatApp(TypeAheadApp):
         """Lay out the chat."""
         view = self.view
         yield view.header
-        yield Body(view.transcript, view.sidebar)
+        yield Body(view.column, view.sidebar)
         yield view.queue
         yield view.questions
         yield view.menu
@@ -121,6 +122,7 @@ class ChatApp(TypeAheadApp):
     def _after_first_paint(self) -> None:
         self.run_worker(self.session.run(), name="engine", group="engine", exclusive=True, exit_on_error=False)
         self.view.restore_draft()
+        self.view.begin_welcome()
         self.sidebar.begin()
         if self.view.options.resume == "":
             pick_session(self.view)
@@ -135,7 +137,7 @@ class ChatApp(TypeAheadApp):
         from ragforge_tui.tui.dialogs.command_palette import CommandPalette
 
         view = self.view
-        palette = CommandPalette(view.registry, view.options.tui.keymap, view.uses.most_used())
+        palette = CommandPalette(view.registry, view.options.tui.keymap, view.features.most_chosen())
         view.open_screen(palette, self._palette_picked)
 
     def _palette_picked(self, name: str) -> None:
@@ -143,7 +145,7 @@ class ChatApp(TypeAheadApp):
         if command is not None and command.needs_choice and not self.prompt.text.strip():
             self.prompt.put(Entry(f"/{name} "))
             return
-        self.view.uses.add(name)
+        self.view.features.choose(name)
         self.view.run_command(name)
 
     # -- the prompt
@@ -159,11 +161,12 @@ class ChatApp(TypeAheadApp):
             self.session.notice(f"There is no command /{parsed.name}. {ask}", "warning")
             return
         if parsed is not None and parsed.command is not None:
-            self.view.uses.add(parsed.command.name)
+            self.view.features.choose(parsed.command.name)
             if parsed.command.opens:
                 self.hold_until_moved()
             self.view.run_command(parsed.command.name, parsed.argument)
-        elif not resend(self.view, text):
+        elif not (self.view.pick_recent(text) or resend(self.view, text)):
+            self.view.note_features(text)
             self.session.send(text)
         self.view.offer_question()
 
@@ -213,6 +216,12 @@ class ChatApp(TypeAheadApp):
 
         event.stop()
         self.push_screen(DetailScreen(event.title, load, actions={}), lambda _: self.questions.let_read())
+
+    def on_welcome_clicked(self, event: Welcome.Clicked) -> None:
+        """Run the command that a line of the first screen leads to."""
+        event.stop()
+        name, _, argument = event.action.partition(" ")
+        self.view.run_command(name, argument)
 
     # -- the transcript
 

@@ -6,9 +6,12 @@ screen, so that neither depends on the app.
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 from time import monotonic
 from typing import Any, TypeVar, get_args
 
@@ -17,15 +20,16 @@ from textual.timer import Timer
 
 from ragforge_tui.shared import events
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
-from ragforge_tui.shared.records import Turn
+from ragforge_tui.shared.records import Conversation, ConversationFilter, Turn
+from ragforge_tui.shared.requests.sessions import ListConversations
 from ragforge_tui.shared.requests.turns import ConversationView, FetchTurns
 from ragforge_tui.shared.requests.work import MODES, AnswerApproval, AnswerTrust
 from ragforge_tui.shared.wire import Engine
-from ragforge_tui.tui.command_registry import Command, Registry
+from ragforge_tui.tui.command_registry import Command, Registry, effective_keys
 from ragforge_tui.tui.commands import all_commands
 from ragforge_tui.tui.commands.persona_commands import restore_persona
 from ragforge_tui.tui.commands.suggestions import suggest, warm_up_files
-from ragforge_tui.tui.commands.uses import CommandUses
+from ragforge_tui.tui.features import Features
 from ragforge_tui.tui.prompt.completion import SlashMenu
 from ragforge_tui.tui.prompt.history import Draft, History
 from ragforge_tui.tui.prompt.prompt import Prompt
@@ -47,6 +51,8 @@ from ragforge_tui.tui.transcript import Transcript
 from ragforge_tui.tui.transcript.document import DisplayOptions
 from ragforge_tui.tui.transcript.transcript import PAGE_TURNS
 from ragforge_tui.tui.type_ahead import TypeAheadApp
+from ragforge_tui.tui.welcome.tips import chosen_tips, sign_of, spoken_key
+from ragforge_tui.tui.welcome.welcome import SESSIONS, ChatColumn, Welcome, WelcomeContents
 from ragforge_tui.tui.widgets.header import Header, Queue, header_contents
 from ragforge_tui.tui.widgets.status_bar import StatusLine, foot_hints, status_parts
 
@@ -59,6 +65,9 @@ DRAFT_SECONDS = 0.5
 QUIET_SECONDS = 0.8
 """A question takes the focus after this long without a key: a letter meant for the prompt must not answer it."""
 CARRY_OUT = "Carry out the plan."
+CHAT_FEATURES = frozenset({"undo", "edit", "context", "recall"})
+"""Tips about a conversation that does not exist yet, or about a command with an argument: a click runs nothing."""
+_MENTION = re.compile(r"(?<!\S)@[\w\"./~-]")
 LIST_FILES_SECONDS = 2.0
 """Delay after the start before the engine lists the workspace's files, so that it slows nothing down."""
 
@@ -94,6 +103,11 @@ class ChatView:
         self.menu = SlashMenu()
         self.prompt = Prompt(History(options.state_dir, options.workspace), self.registry, self.menu)
         self.prompt.completing.source = partial(suggest, self)
+        self.features = Features(options.state_dir)
+        self.welcome = Welcome()
+        self.column = ChatColumn(self.welcome, self.transcript)
+        self._tips = self._chosen_tips(options)
+        self._recent: tuple[Conversation, ...] | None = None
         self.header = Header()
         self.queue = Queue()
         self.status_line = StatusLine()
@@ -114,15 +128,15 @@ class ChatView:
         self._ticker: Timer | None = None
         self._hint_timer: Timer | None = None
         self._draft = Draft(options.state_dir, options.workspace)
-        self.uses = CommandUses(options.state_dir)
         self._draft_timer: Timer | None = None
         self._repeat_problems = options.resume is not None or options.continue_last
         """Whether the first conversation that is opened clears away the notices about the settings."""
         state = self.session.state
+        state.folder = options.workspace
+        self.welcome.set_reactive(Welcome.contents, self._welcome_contents(options))
+        self._show_welcome()
         self.header.set_reactive(Header.contents, header_contents(state))
         self.status_line.set_reactive(StatusLine.parts, status_parts(state, None, self._hints))
-
-    # -- header, queue and status line
 
     def state_changed(self) -> None:
         """Update what header and status line show; each redraws itself if that differs."""
@@ -134,7 +148,98 @@ class ChatView:
         state.question_focused = self.questions.has_focus
         self._count_seconds()
         self.header.contents = header_contents(state)
+        self._show_welcome()
         self.status_line.parts = status_parts(state, self._elapsed, self._hints)
+
+    # -- the first screen
+
+    def _chosen_tips(self, options: ChatOptions) -> tuple[tuple[str, str, str], ...]:
+        keymap = options.tui.keymap
+        chosen = chosen_tips(self.features.used, self.features.starts)
+        return tuple((sign_of(tip, self.registry, keymap), tip.text, self._tip_action(tip.feature)) for tip in chosen)
+
+    def _tip_action(self, feature: str) -> str:
+        """Return the command that a click on a tip runs: none if the command needs an argument or an open chat."""
+        command = self.registry.get(feature)
+        return feature if command is not None and feature not in CHAT_FEATURES else ""
+
+    def _welcome_contents(self, options: ChatOptions) -> WelcomeContents:
+        state = self.session.state
+        glyph, color = state.persona_styles.get(state.speaker, ("", ""))
+        keys = effective_keys(options.tui.keymap, self.registry)
+        return WelcomeContents(
+            version=options.version,
+            glyph=glyph,
+            color=color,
+            greeting=state.greetings.get(state.speaker, ""),
+            folder=state.folder,
+            branch=state.branch,
+            model=state.model,
+            sessions=self._recent,
+            tips=self._tips,
+            continue_key=spoken_key(keys["continue"]) if "continue" in keys else "/continue",
+            now=self.now().replace(second=0, microsecond=0) if self._recent else None,
+        )
+
+    def _show_welcome(self) -> None:
+        state = self.session.state
+        shown = state.conversation is None and not state.opening and not len(self.session.outbox)
+        if shown:
+            self.welcome.contents = self._welcome_contents(self.options)
+        self.column.show_welcome(shown, notices=bool(self.transcript.document.blocks))
+
+    def begin_welcome(self) -> None:
+        """Read what the first paint did not wait for, and count the start."""
+        self.features.count_start()
+        self._read_branch()
+
+    def _read_branch(self) -> None:
+        if self.session.state.folder:
+            self.session.spawn(self._fetch_branch(), group="branch", exclusive=True)
+
+    async def _fetch_branch(self) -> None:
+        from ragforge_tui.shared.git import current_branch
+
+        state = self.session.state
+        branch = await asyncio.to_thread(current_branch, Path(state.folder))
+        if branch != state.branch:
+            state.branch = branch
+            self.state_changed()
+
+    def _refresh_recent(self) -> None:
+        """Fetch the newest conversations of the folder for the first screen, if it is shown and the graph answers."""
+        state = self.session.state
+        ready = state.graph is not None and state.graph.phase == "ready"
+        if ready and state.conversation is None and not state.opening and state.folder:
+            self.session.spawn(self._fetch_recent(), group="recent", exclusive=True)
+
+    async def _fetch_recent(self) -> None:
+        wanted = ConversationFilter(workspace=self.session.state.folder, limit=SESSIONS)
+        try:
+            found = await self.session.ask(ListConversations(filter=wanted))
+        except RagforgeError:
+            return  # The user did not ask for it: no notice.
+        self._recent = tuple(found)
+        self.state_changed()
+
+    def pick_recent(self, text: str) -> bool:
+        """Continue a conversation that the first screen lists, if a message is nothing but its number."""
+        if not self.welcome.display or not self._recent:
+            return False
+        number = text.strip()
+        if number not in [str(place) for place in range(1, len(self._recent) + 1)]:
+            return False
+        self.go_to_conversation(self._recent[int(number) - 1].uuid)
+        return True
+
+    def note_features(self, text: str) -> None:
+        """Note which features a message uses."""
+        if text.startswith("!"):
+            self.features.add("!")
+        if _MENTION.search(text):
+            self.features.add("@")
+
+    # -- header, queue and status line
 
     def _count_seconds(self) -> None:
         """Count the seconds of a running turn; no timer runs otherwise."""
@@ -191,6 +296,7 @@ class ChatView:
             self.transcript.notice(text, level, passing=True)
             return
         self.transcript.notice(text, level)
+        self._show_welcome()
         if not self.transcript.follow:
             self.hint(text.partition(". ")[0])
 
@@ -209,6 +315,10 @@ class ChatView:
             case _ if isinstance(event, events.TurnEvent):
                 self._show_in_transcript(event)
         match event:
+            case events.GraphChanged():
+                self._refresh_recent()
+            case events.TurnCompleted() | events.TurnCancelled() | events.TurnFailed():
+                self._read_branch()
             case events.ApprovalRequested():
                 self._ask_engine_question(approval_question(event, self._approval_sender(event.approval_id)))
             case events.ApprovalResolved():
@@ -251,7 +361,8 @@ class ChatView:
         """Show a conversation from its newest turns."""
         self.transcript.clear()
         self.transcript.load(view.page.turns, first=view.page.first, last=view.page.last)
-        self.sidebar.conversation_changed()
+        called = any(message.tool_calls for turn in view.page.turns for message in turn.messages)
+        self.sidebar.conversation_changed(filled=called or bool(view.conversation.summary))
         if self._repeat_problems:
             self._repeat_problems = False
             self.show_problems()
@@ -263,9 +374,12 @@ class ChatView:
         """Show an empty screen."""
         self.transcript.clear()
         self.sidebar.conversation_changed()
+        self._tips = self._chosen_tips(self.options)
+        self._refresh_recent()
 
     def engine_ready(self) -> None:
         """Let the engine list the workspace's files a little later, for the first completion."""
+        self._refresh_recent()
         self.app.set_timer(LIST_FILES_SECONDS, lambda: self.session.spawn(warm_up_files(self.session), group="files"))
 
     def engine_lost(self) -> None:
@@ -389,6 +503,7 @@ class ChatView:
             self.session.spawn(self._run(command, argument), group="command")
 
     async def _run(self, command: Command, argument: str) -> None:
+        self.features.add(command.name)
         with self.app.command_running():
             await command.handler(self, argument)
 
@@ -413,6 +528,11 @@ class ChatView:
         if not ref or ref != self.session.state.conversation_id or not turn:
             await self.session.open(ref)
         if turn:
+            # The first screen leaves the chat no rows; it can scroll once it has its own again.
+            if not self.transcript.size.height:
+                laid_out = asyncio.Event()
+                self.app.call_after_refresh(laid_out.set)
+                await laid_out.wait()
             await self.show_turn(turn)
 
     async def fetch_turns(self, start: int, end: int) -> None:

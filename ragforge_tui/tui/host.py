@@ -13,6 +13,7 @@ from textual.app import App
 from textual.screen import Screen
 
 from ragforge_tui.tui.command_registry import Registry
+from ragforge_tui.tui.features import Features
 from ragforge_tui.tui.session.engine_session import EngineSession
 from ragforge_tui.tui.session.state import ChatOptions
 
@@ -50,6 +51,11 @@ class Host(Protocol):
 
     @property
     def prompt(self) -> Prompt: ...
+
+    @property
+    def features(self) -> Features:
+        """Record of the features that the user has used."""
+        ...
 
     @property
     def plain(self) -> bool: ...

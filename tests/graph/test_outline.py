@@ -27,6 +27,7 @@ async def test_the_outline_is_the_tree_with_headlines(store: Store) -> None:
     assert [(n.level, n.start_turn_index, n.end_turn_index) for n in outline] == [(1, 1, 2), (1, 3, 4), (2, 1, 4)]
     assert outline[0].headline == whole[0].conversation_summary
     assert outline[0].topics == whole[0].topics
+    assert [(node.title, node.created_at) for node in outline] == [(made.title, made.created_at) for made in whole]
 
 
 async def test_a_headline_is_short(store: Store) -> None:

@@ -114,7 +114,8 @@ def test_the_kind_of_a_finding_is_taken_wherever_it_is_written(item: dict[str, o
         ({"title": "\x1b[31mRetries"}, "Retries"),
         ({"title": ""}, "Retry policy, Waiting"),
         ({"title": 7}, "Retry policy, Waiting"),
-        ({"topics": []}, "x"),
+        ({"topics": []}, "X"),
+        ({"topics": ["retry"]}, "X"),
     ],
 )
 def test_a_missing_title_is_made_of_the_topics_or_the_text(changes: dict[str, object], title: str) -> None:

@@ -303,3 +303,27 @@ def test_the_commit_of_a_line_runs_no_program_of_the_repository(tmp_path: Path) 
     assert [commit.subject for commit in git.commits_since(tmp_path, frozenset(), most=9, timeout=10.0)] == ["first"]
     assert git.files_of_commit(tmp_path, next(iter(tips)), timeout=10.0) == ["dir/b.txt", "keep/a.txt"]
     assert not repository.ran.exists()
+
+
+def test_the_branch_is_read_without_running_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = Repository(tmp_path)
+    one.git("checkout", "-q", "-b", "feature/one")
+    linked = tmp_path / "linked"
+    one.git("worktree", "add", "-q", str(linked), "-b", "two")
+    head = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=tmp_path, check=True, capture_output=True, text=True
+    ).stdout.strip()
+    one.ran.unlink(missing_ok=True)
+    monkeypatch.setattr(git, "_run", None)
+    assert [git.current_branch(path) for path in (tmp_path, tmp_path / "dir", linked)] == [
+        "feature/one",
+        "feature/one",
+        "two",
+    ]
+    (tmp_path / ".git/HEAD").write_text(head)
+    assert git.current_branch(tmp_path) == head[:8]
+    (tmp_path / ".git/HEAD").write_bytes(b"\xff" * 100_000)
+    assert len(git.current_branch(tmp_path)) <= 8
+    (tmp_path / ".git/HEAD").unlink()
+    assert git.current_branch(tmp_path) == ""
+    assert not one.ran.exists()

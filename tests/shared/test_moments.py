@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
 
 from ragforge_tui.shared.errors import RagforgeError
-from ragforge_tui.shared.moments import last_working_day, parse_moment
+from ragforge_tui.shared.moments import age_text, last_working_day, parse_moment
 
 PARIS = ZoneInfo("Europe/Paris")
 MONDAY = datetime(2026, 11, 23, 0, 30, tzinfo=PARIS)
@@ -61,3 +61,22 @@ def test_other_texts_are_refused(text: str) -> None:
 def test_the_last_working_day(day: int, wanted: int) -> None:
     now = datetime(2026, 11, day, 9, tzinfo=PARIS)
     assert last_working_day(now, zone=PARIS) == datetime(2026, 11, wanted, tzinfo=PARIS)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-5, "now"),
+        (59, "now"),
+        (60, "1 min"),
+        (3_599, "59 min"),
+        (3_600, "1 h"),
+        (86_399, "23 h"),
+        (86_400, "1 d"),
+        (34 * 86_400, "34 d"),
+        (35 * 86_400, "19 Oct"),
+        (400 * 86_400, "Oct 2025"),
+    ],
+)
+def test_ages(seconds: int, text: str) -> None:
+    assert age_text(MONDAY - timedelta(seconds=seconds), MONDAY) == text

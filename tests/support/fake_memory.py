@@ -24,6 +24,7 @@ from ragforge_tui.shared.records import (
 from ragforge_tui.shared.requests.memory import (
     FetchDue,
     FetchFiles,
+    FetchFindings,
     FetchSent,
     FetchSummary,
     FetchTopicPlaces,
@@ -105,6 +106,8 @@ class MemoryShelf:
                 own = [TopicPlace(conversation_id=uuid, title="", first=1, last=3)] if uuid else []
                 away = [TopicPlace(conversation_id=other.uuid, title=other.title, first=1, last=1)] if other else []
                 return own + away
+            case FetchFindings(conversation_id=uuid):
+                return [finding for one in self._summaries(uuid) if one.level == 1 for finding in one.key_findings]
             case FetchSent(conversation_id=uuid, turn_index=turn, number=number):
                 last = max(len(turns), 7)
                 if turn > last:
@@ -156,6 +159,7 @@ def _node(made: Summary) -> TreeNode:
         headline=made.conversation_summary,
         topics=made.topics,
         parent=made.parent,
+        created_at=made.created_at,
     )
 
 

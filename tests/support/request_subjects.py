@@ -33,5 +33,6 @@ TreeRequest = (
     | memory.FetchTurnLines
     | memory.FetchTopicPlaces
     | memory.FetchSent
+    | memory.FetchFindings
 )
 WorkRequest = work.SetMode | work.SessionDiff | work.PlanUndo | work.UndoTurn | work.RunShell

@@ -9,9 +9,9 @@ from textual.containers import Vertical
 
 from ragforge_tui.tui.command_registry import Registry
 from ragforge_tui.tui.commands import all_commands
-from ragforge_tui.tui.commands.uses import CommandUses
 from ragforge_tui.tui.dialogs.command_palette import CommandPalette, palette_rows
 from ragforge_tui.tui.dialogs.help_screen import HelpScreen
+from ragforge_tui.tui.features import FILE_NAME, Features
 from ragforge_tui.tui.personas.persona_picker import PersonaPicker
 from tests.support.fake_engine import FakeEngine
 from tests.tui.conftest import Chat, ChatRunner
@@ -41,14 +41,14 @@ def test_it_shows_the_keys_of_the_keymap() -> None:
 
 def test_uses_are_counted_across_chats(tmp_path: Path) -> None:
     for name in ("theme", "diff", "diff"):
-        CommandUses(tmp_path).add(name)
-    assert CommandUses(tmp_path).most_used() == ["diff", "theme"]
+        Features(tmp_path).choose(name)
+    assert Features(tmp_path).most_chosen() == ["diff", "theme"]
 
 
-@pytest.mark.parametrize("content", [b"", b"[1]", b'{"diff": "x"}'])
-def test_a_broken_file_of_uses_is_an_empty_one(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "command_uses.json").write_bytes(content)
-    assert CommandUses(tmp_path).most_used() == []
+@pytest.mark.parametrize("content", [b"", b"[1]", b'{"chosen": {"diff": "x"}}'])
+def test_a_broken_file_counts_as_missing(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / FILE_NAME).write_bytes(content)
+    assert Features(tmp_path).most_chosen() == []
 
 
 async def pick(chat: Chat, *letters: str) -> None:
@@ -65,7 +65,7 @@ async def test_enter_runs_the_command_and_the_next_palette_has_it_first(run_chat
         await chat.until(lambda: isinstance(chat.app.screen, HelpScreen))
         await chat.press("escape", "ctrl+p")
         await chat.until(lambda: isinstance(chat.app.screen, CommandPalette))
-        assert chat.app.view.uses.most_used() == ["help"]
+        assert chat.app.view.features.most_chosen() == ["help"]
 
 
 async def test_a_typed_command_counts_too(run_chat: ChatRunner) -> None:
@@ -73,7 +73,7 @@ async def test_a_typed_command_counts_too(run_chat: ChatRunner) -> None:
         await chat.ready()
         await chat.type("/personas")
         await chat.until(lambda: isinstance(chat.app.screen, PersonaPicker))
-        assert chat.app.view.uses.most_used() == ["personas"]
+        assert chat.app.view.features.most_chosen() == ["personas"]
 
 
 async def test_a_command_that_needs_a_name_goes_to_the_prompt_with_its_menu(run_chat: ChatRunner) -> None:

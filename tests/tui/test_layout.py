@@ -63,3 +63,8 @@ def test_a_pane_that_shrinks_to_nothing_is_folded_and_returns() -> None:
     assert kept.share("trace") == sidebar.USUAL_SHARE
     kept.grow("trace", 50)
     assert kept.share("trace") == sidebar.LARGEST_SHARE
+
+
+@pytest.mark.parametrize(("screen", "columns"), [(80, 64), (120, 46), (160, 66), (200, 86), (220, 96), (400, 110)])
+def test_unless_the_user_chose_a_width_it_grows_with_the_screen(screen: int, columns: int) -> None:
+    assert Layout().columns(screen) == columns

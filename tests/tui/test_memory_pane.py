@@ -5,10 +5,19 @@ from __future__ import annotations
 import pytest
 
 from ragforge_tui.shared.errors import RagforgeError
-from ragforge_tui.shared.events import MemoryProgress, SummaryCreated, SummaryFailed, SummaryStarted
-from ragforge_tui.shared.requests.memory import FetchDue, FetchTopicPlaces, FetchTree, FetchTurnLines, MemoryDue
+from ragforge_tui.shared.events import MemoryProgress, MessageStarted, SummaryCreated, SummaryFailed, SummaryStarted
+from ragforge_tui.shared.records import Finding
+from ragforge_tui.shared.requests.memory import (
+    FetchDue,
+    FetchSent,
+    FetchTopicPlaces,
+    FetchTree,
+    FetchTurnLines,
+    MemoryDue,
+)
 from ragforge_tui.shared.requests.turns import NoteTyping
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
+from ragforge_tui.tui.memory import memory_pane
 from ragforge_tui.tui.memory.memory_pane import MemoryPane
 from ragforge_tui.tui.prompt.prompt import Prompt
 from ragforge_tui.tui.widgets.status_bar import StatusLine
@@ -49,15 +58,18 @@ def listed(pane: MemoryPane, text: str) -> bool:
 async def test_the_tree_opens_down_to_its_turns(run_chat: ChatRunner, engine: FakeEngine) -> None:
     async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
         pane = await opened(chat)
-        assert pane.note == "12 turns · 2 L1 · 1 L2"
-        assert rows(pane)[:2] == ["▸ ▸ L2 1–5 Retries were studied and mended.", "▸ not summarised 6–12"]
+        assert pane.note == "12 turns · 3 summaries"
+        first, second = rows(pane)[:2]
+        assert (first.split(" 1–5")[0].rstrip(), first.split()[-1]) == ("▸ ▸ Retries were studied and men…", "3h")
+        assert second.split("  ")[0] == "▸ not summarised yet"
+        assert second.endswith("turns 6–12")
         await chat.press("enter", "down", "space")
         await chat.until(lambda: listed(pane, "2 Question 2"))
         assert [(r.first, r.last) for r in engine.asked(FetchTurnLines)] == [(1, 12)]
         await chat.press("left", "left", "left")
         assert rows(pane)[1].startswith("▸ not summarised")
         await chat.press("right")
-        await chat.until(lambda: listed(pane, "▸ L1 1–3"))
+        await chat.until(lambda: listed(pane, "1–3"))
 
 
 async def test_a_turn_is_brought_into_view_and_marked(run_chat: ChatRunner, engine: FakeEngine) -> None:
@@ -98,22 +110,21 @@ async def test_summaries_come_into_the_tree_as_they_are_made(run_chat: ChatRunne
     async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
         pane = await opened(chat)
         status = chat.app.query_one(StatusLine)
-        assert pane._foot.render().plain == "next L1 in 2 turns or 4k characters"
-        await chat.until(lambda: "L1 in 2 turns" in str(status.render()))
+        assert "L1" not in str(status.render())
         asked = len(engine.asked(FetchDue))
         where = {"conversation_id": UUID, "level": 1, "start_turn_index": 6, "end_turn_index": 10}
         engine.emit(SummaryStarted(**where))
-        await chat.until(lambda: listed(pane, "◐ L1 6–10 summarising …"))
-        assert pane._foot.render().plain == "summarising L1 6–10 …"
+        await chat.until(lambda: listed(pane, "◐ summarising turns 6–10 …"))
+        assert pane._foot.render().plain == "summarising turns 6–10 …"
         engine.emit(SummaryFailed(**where, reason=f"no {HOSTILE}"))
-        await chat.until(lambda: listed(pane, "✕ L1 6–10 no [bold]red"))
+        await chat.until(lambda: listed(pane, "✕ turns 6–10: no [bold]red"))
         engine.memory.due = MemoryDue(behind="the graph is full")
         engine.emit(SummaryCreated(conversation_id=UUID, summary=summary(UUID, 1, 6, 10, "Then it was mended.")))
-        await chat.until(lambda: listed(pane, "▸ L1 6–10 Then it was mended."))
+        await chat.until(lambda: listed(pane, "▸ Then it was mended."))
         await chat.until(lambda: pane._foot.render().plain == "behind: the graph is full")
         assert "memory behind" in str(status.render())
         assert len(engine.asked(FetchDue)) == asked + 2
-        assert rows(pane)[2] == "▸ not summarised 11–12"
+        assert rows(pane)[2].endswith("turns 11–12")
 
 
 async def test_nothing_is_being_made_without_an_engine(run_chat: ChatRunner, engine: FakeEngine) -> None:
@@ -134,7 +145,7 @@ async def test_a_failure_is_read(run_chat: ChatRunner, engine: FakeEngine) -> No
         engine.emit(
             SummaryFailed(conversation_id=UUID, level=1, start_turn_index=6, end_turn_index=10, reason="no room")
         )
-        await chat.until(lambda: listed(pane, "✕ L1 6–10"))
+        await chat.until(lambda: listed(pane, "✕ turns 6–10"))
         await chat.press("down", "enter")
         await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and chat.app.screen.sections)
         assert isinstance(chat.app.screen, DetailScreen)
@@ -149,7 +160,7 @@ async def test_the_conversations_own_summary_is_on_top(run_chat: ChatRunner, eng
         await chat.until(lambda: listed(pane, "Retries were looked at.") and listed(pane, "L2 1–5"))
         assert rows(pane)[0].removeprefix("▸ ").startswith("Retries were looked at.")
         assert rows(pane)[2].endswith("…")
-        assert "L2 1–5" in rows(pane)[3]
+        assert "1–5" in rows(pane)[3]
         await chat.press("home", "r")
         await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and chat.app.screen.sections)
         assert isinstance(chat.app.screen, DetailScreen)
@@ -220,5 +231,94 @@ async def test_progress_of_the_memory_is_shown_and_typing_meanwhile_is_told(run_
         await chat.press("b")
         await chat.until(lambda: len(engine.asked(NoteTyping)) == 1)
         engine.emit(MemoryProgress(conversation_id=UUID))
-        await chat.until(lambda: pane._foot.render().plain == "next L1 in 2 turns or 4k characters")
+        await chat.until(lambda: "Vectors of" not in pane._foot.render().plain)
         assert "memory 16 %" not in str(status.render())
+
+
+async def test_findings_are_listed_by_kind_and_lead_to_their_turns(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    open_point = Finding(text=f"Tests are missing. {HOSTILE}", turns=[5], kind="open")
+    fact = Finding(text="The lock is taken once.")
+    engine.memory.summaries[UUID] = [summary(UUID, 1, 1, 5, "So.", title="Locks", key_findings=[fact, open_point])]
+    async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
+        pane = await opened(chat)
+        await chat.press("f")
+        await chat.until(lambda: pane.finding_rows.has_focus and listed(pane, "Open 1"))
+        assert listed(pane, "t5   Tests are missing. [bold]red")
+        assert rows(pane)[0] == "Open 1"
+        assert listed(pane, "Findings 1")
+        await chat.press("home", "enter")
+        await chat.until(lambda: list(chat.app.transcript.cursor.turns) == [5])
+        await chat.press("r")
+        await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and chat.app.screen.sections)
+        await chat.press("escape", "f")
+        await chat.until(lambda: pane.tree_rows.has_focus)
+
+
+async def test_findings_follow_new_summaries(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
+        pane = await opened(chat)
+        await chat.press("f")
+        await chat.until(lambda: listed(pane, "Decisions 1"))
+        made = summary(UUID, 1, 6, 10, "More.", key_findings=[Finding(text="Two retries.", turns=[7], kind="fact")])
+        engine.memory.summaries[UUID] = [made]
+        engine.emit(SummaryCreated(conversation_id=UUID, summary=made))
+        await chat.until(lambda: listed(pane, "t7   Two retries."))
+
+
+async def test_what_was_just_made_or_recalled_lights_up_for_a_moment(
+    run_chat: ChatRunner, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory_pane, "LIT_SECONDS", 0.3)
+    async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
+        pane = await opened(chat)
+        assert not pane.tree_rows.lit and pane._lit_timer is None
+        engine.emit(SummaryCreated(conversation_id=UUID, summary=summary(UUID, 1, 6, 10, "Then.", title="New one")))
+        await chat.until(lambda: pane.tree_rows.lit == {"s1-6"})
+        await chat.until(lambda: not pane.tree_rows.lit and pane._lit_timer is None)
+        engine.emit(MessageStarted(conversation_id=UUID, turn_index=7, message_id="m"))
+        await chat.until(lambda: pane.tree_rows.lit == {"s1-1", "s2-1"}, "the summaries over the recalled turn 2")
+        engine.emit(MessageStarted(conversation_id=UUID, turn_index=7, message_id="n"))
+        await chat.until(lambda: not pane.tree_rows.lit)
+        assert len(engine.asked(FetchSent)) == 1
+
+
+async def test_one_line_explains_the_pane_until_it_was_used(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
+        pane = await opened(chat)
+        assert pane._foot.render().plain == memory_pane.EXPLANATION
+        await chat.press("enter")
+        await chat.until(lambda: not pane._foot.display)
+    async with run_chat(calls_engine(), resume="00000001", size=(120, 40)) as chat:
+        pane = await opened(chat)
+        assert not pane._foot.display
+
+
+async def test_the_state_of_the_memory_is_read(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    engine.memory.due = MemoryDue(next_turns=2, next_chars=4_000)
+    async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
+        await opened(chat)
+        await chat.press("i")
+        await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and chat.app.screen.sections)
+        assert isinstance(chat.app.screen, DetailScreen)
+        found = {section.title: section.text for section in chat.app.screen.sections}
+        assert found["Next"] == "next L1 in 2 turns or 4k characters"
+        assert "L2: 1" in found["Levels"]
+
+
+async def test_the_newest_is_in_view_and_followed_while_an_opened_line_stays(
+    run_chat: ChatRunner, engine: FakeEngine
+) -> None:
+    many = [summary(UUID, 1, n, n, "So.", title=f"Summary {n}") for n in range(1, 61)]
+    engine.memory.summaries[UUID] = many
+    async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
+        pane = await opened(chat)
+        await chat.until(lambda: listed(pane, "Summary 60") and not listed(pane, "Summary 1 "))
+        made = summary(UUID, 1, 61, 61, "So.", title="Summary 61")
+        engine.emit(SummaryCreated(conversation_id=UUID, summary=made))
+        await chat.until(lambda: listed(pane, "Summary 61"))
+        top = pane.tree_rows.scroll_y
+        await chat.press("up", "enter")
+        await chat.until(lambda: pane.tree_rows.virtual_size.height > 61)
+        assert pane.tree_rows.scroll_y == top
+        await chat.press("end")
+        await chat.until(lambda: listed(pane, "Summary 61"))

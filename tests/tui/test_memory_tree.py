@@ -7,7 +7,16 @@ import pytest
 from ragforge_tui.shared.events import SummaryCreated, SummaryFailed, SummaryStarted, TurnStarted
 from ragforge_tui.shared.records import RelatedTopic, Topic
 from ragforge_tui.shared.requests.memory import MemoryDue, MemoryTree, TopicPlace, TreeNode, TurnLine
-from ragforge_tui.tui.memory.memory_tree import RAW, SummaryTree, chars_text, due_text, turn_key, turn_of
+from ragforge_tui.tui.memory.memory_tree import (
+    RAW,
+    SummaryTree,
+    chars_text,
+    memory_sections,
+    next_text,
+    state_text,
+    turn_key,
+    turn_of,
+)
 from ragforge_tui.tui.memory.topic_list import TopicList, topic_sections
 from tests.support.fake_engine import CLOCK, conversation, message
 from tests.support.fake_memory import summary
@@ -64,7 +73,7 @@ def test_only_what_is_open_is_listed() -> None:
     assert tree.toggle("s2-1", wanted=False)
     assert not tree.toggle("s2-1", wanted=False)
     assert shown(tree) == ["summary2 1-10", "summary1 11-15", "raw 16-17"]
-    assert tree.count() == "17 turns · 3 L1 · 1 L2"
+    assert tree.count() == "17 turns · 4 summaries"
 
 
 def test_without_summaries_the_turns_are_listed() -> None:
@@ -165,10 +174,22 @@ def test_thousands_of_summaries_are_listed_at_once() -> None:
     ],
 )
 def test_what_the_summariser_waits_for(due: MemoryDue | None, expected: str) -> None:
-    assert due_text(due) == expected
-    assert due_text(due, [(1, 6, 10)]) == "summarising L1 6–10 …"
+    assert next_text(due) == expected
+    assert state_text(due, [(1, 6, 10)]) == "summarising turns 6–10 …"
     behind = due is not None and due.behind
-    assert due_text(due, left="9 turns left.") == (expected if behind else "9 turns left.")
+    assert state_text(due, left="9 turns left.") == (expected if behind else "9 turns left.")
+
+
+def test_the_detail_view_names_levels_and_the_next_summary() -> None:
+    tree = loaded(node(1, 1, 5, "s2-1"), node(1, 6, 10, "s2-1"), node(2, 1, 10), last_turn=11)
+    sections = {one.title: one.text for one in memory_sections(tree, "", MemoryDue(next_turns=4, next_chars=9_400))}
+    assert sections["Levels"].splitlines() == [
+        "11 turns in all",
+        "L1: 2, each over several turns",
+        "L2: 1, each over several summaries",
+    ]
+    assert sections["Next"] == "next L1 in 4 turns or 9.4k characters"
+    assert "This conversation" not in sections
 
 
 def test_characters_in_short() -> None:

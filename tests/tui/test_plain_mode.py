@@ -17,7 +17,7 @@ from ragforge_tui.tui.terminal import UPDATE_SECONDS, PlainSigns
 from ragforge_tui.tui.transcript.markdown import render
 from tests.support.calls_scene import calls_engine
 from tests.support.chat_scene import scene_engine
-from tests.tui.conftest import Chat, ChatRunner
+from tests.tui.conftest import NOON, Chat, ChatRunner
 
 PLAIN = TuiSettings(plain=True)
 
@@ -88,12 +88,12 @@ def test_the_tree_shows_in_words_what_its_signs_say() -> None:
 
     def text_of(kind: str, opened: bool | None = None) -> str:
         line = TreeLine(kind, "k", 0, 1, 1, 3, open=opened, text="text")
-        return "".join(text for text, _ in TreeRows(lambda turn: None).draw(line, 60, plain))
+        return "".join(text for text, _ in TreeRows(lambda turn: None, lambda: NOON).draw(line, 60, plain))
 
-    assert text_of("working").startswith("working L1 ")
-    assert text_of("failed").startswith("failed L1 ")
-    assert text_of("summary", opened=True).startswith("open L1 ")
-    assert text_of("summary", opened=False).startswith("closed L1 ")
+    assert text_of("working").startswith("working summarising turns 1–3")
+    assert text_of("failed").startswith("failed turns 1–3: text")
+    assert text_of("summary", opened=True).startswith("open text ")
+    assert text_of("summary", opened=False).startswith("closed text ")
 
 
 def test_a_quote_is_marked_as_one() -> None:

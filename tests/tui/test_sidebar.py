@@ -25,7 +25,7 @@ from ragforge_tui.tui.sidebar.trace_pane import TracePane
 from ragforge_tui.tui.transcript.tool_block import ToolBlock
 from ragforge_tui.tui.widgets.key_bar import KeyBar
 from tests.support.calls_scene import calls_engine, calls_of
-from tests.support.fake_engine import CLOCK, FakeEngine, conversation, message
+from tests.support.fake_engine import CLOCK, FakeEngine, conversation, message, turn
 from tests.tui.conftest import Chat, ChatRunner
 
 WIDE, NARROW = (140, 40), (80, 24)
@@ -345,9 +345,9 @@ async def test_files_follow_the_turn_running(run_chat: ChatRunner) -> None:
 
 async def test_a_damaged_layout_is_ignored(run_chat: ChatRunner, tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).write_text('{"width": "wide"')
-    async with run_chat(FakeEngine(), size=WIDE, tui=SHOWN) as chat:
-        await chat.ready()
-        assert chat.app.sidebar.region.width == Layout().width
+    async with run_chat(calls_engine(), size=WIDE, tui=SHOWN, continue_last=True) as chat:
+        await chat.until(lambda: chat.app.sidebar.display)
+        assert chat.app.sidebar.region.width == Layout().columns(WIDE[0])
 
 
 async def test_foreign_text_stays_text(run_chat: ChatRunner) -> None:
@@ -375,3 +375,68 @@ async def test_foreign_text_stays_text(run_chat: ChatRunner) -> None:
         await chat.press("i")
         await chat.until(lambda: "@" in chat.app.prompt.text)
         assert "\x1b" not in chat.app.prompt.text
+
+
+# -- when it appears
+
+
+async def test_it_appears_with_the_first_call_and_goes_with_the_conversation(run_chat: ChatRunner) -> None:
+    engine = calls_engine()
+    async with run_chat(engine, size=WIDE, tui=SHOWN) as chat:
+        await chat.ready()
+        await chat.type("hello")
+        await chat.until(lambda: chat.app.session.state.conversation and not chat.app.session.state.busy)
+        assert not chat.app.sidebar.display
+        call = msgspec.structs.replace(calls_of(engine, 1)[0], uuid="first", success=None, result=None)
+        uuid = chat.app.session.state.conversation_id
+        engine.emit(ToolCallStarted(conversation_id=uuid, turn_index=1, call=call))
+        await chat.until(lambda: chat.app.sidebar.display and trace_of(chat) and trace_of(chat).trace.rows)
+        assert [row.state for row in trace_of(chat).trace.rows] == ["running"]
+        assert chat.app.prompt.has_focus
+        await chat.press("ctrl+n")
+        await chat.until(lambda: not chat.app.sidebar.display)
+
+
+async def test_the_users_own_choice_wins_and_is_kept(run_chat: ChatRunner, tmp_path: Path) -> None:
+    async with run_chat(calls_engine(), size=WIDE, tui=SHOWN, continue_last=True) as chat:
+        await chat.until(lambda: chat.app.sidebar.display)
+        await chat.press("f8")
+        await chat.until(lambda: not chat.app.sidebar.display)
+        chat.app.sidebar.conversation_changed(filled=False)
+        chat.app.sidebar.conversation_changed(filled=True)
+        await chat.pilot.pause()
+        assert not chat.app.sidebar.display
+    assert load_layout(tmp_path).open is False
+    async with run_chat(calls_engine(), size=WIDE, tui=SHOWN) as chat:
+        await chat.press("f8")
+        await chat.until(lambda: chat.app.sidebar.display)
+    async with run_chat(FakeEngine(), size=WIDE, tui=SHOWN) as chat:
+        await chat.ready()
+        assert chat.app.sidebar.display
+
+
+async def test_a_pane_without_entries_has_no_keys_and_leaves_its_room(run_chat: ChatRunner) -> None:
+    engine = FakeEngine()
+    owner = engine.store(conversation(1), turn(conversation(1), 1, "question", "answer"))
+    engine.memory.files = []
+    async with run_chat(engine, size=WIDE, tui=SHOWN, continue_last=True) as chat:
+        await chat.press("f8")
+        await chat.until(lambda: chat.app.session.state.conversation and trace_of(chat) and files_of(chat))
+        await chat.until(lambda: trace_of(chat).region.height == 2 and files_of(chat).region.height == 2)
+        assert not trace_of(chat).query_one(KeyBar).display and not files_of(chat).query_one(KeyBar).display
+        call = msgspec.structs.replace(calls_of(calls_engine(), 1)[0], uuid="first")
+        engine.emit(ToolCallStarted(conversation_id=owner.uuid, turn_index=1, call=call))
+        await chat.until(lambda: trace_of(chat).region.height > 5 and trace_of(chat).query_one(KeyBar).display)
+
+
+async def test_a_wide_screen_has_two_columns_of_panes(run_chat: ChatRunner) -> None:
+    async with run_chat(calls_engine(), size=(220, 55), tui=SHOWN, continue_last=True) as chat:
+        await chat.until(lambda: trace_of(chat) and trace_of(chat).trace.rows)
+        memory = chat.app.sidebar.pane("memory")
+        assert memory is not None
+        await chat.until(lambda: memory.region.x < trace_of(chat).region.x)
+        assert trace_of(chat).region.x == files_of(chat).region.x
+        assert memory.region.height > 45
+        assert trace_of(chat).region.right == 220
+        await chat.pilot.resize_terminal(150, 55)
+        await chat.until(lambda: memory.region.x == trace_of(chat).region.x)

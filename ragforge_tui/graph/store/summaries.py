@@ -112,6 +112,7 @@ class Summaries:
                 headline=summary.conversation_summary,
                 topics=summary.topics,
                 parent=summary.parent,
+                created_at=summary.created_at,
             )
             for summary in found
         ]

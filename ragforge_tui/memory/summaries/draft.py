@@ -16,6 +16,7 @@ import msgspec
 from ragforge_tui.graph.store.summary_tree import finding_from
 from ragforge_tui.graph.store.topic_names import ProposedTopic, TopicLink, topic_key
 from ragforge_tui.memory.prose import cut, cut_before_end
+from ragforge_tui.memory.summaries.titles import title_from
 from ragforge_tui.shared.json_text import find_object
 from ragforge_tui.shared.records import Finding, FindingKind
 from ragforge_tui.shared.redaction import mask_secrets
@@ -31,6 +32,8 @@ TOPIC_CHARS = 60
 DESCRIPTION_CHARS = 160
 
 _TITLE_TOPICS = 3
+_TITLE_WORDS = 2
+"""Fewest words of topics that make a title."""
 _NUMBER = re.compile(r"\d+")
 _LABEL = re.compile(r"(decision|fact|preference|open)(?: point| question)?:\s+", re.I)
 """Start of a finding whose kind a model wrote into the text."""
@@ -52,7 +55,7 @@ class Draft(msgspec.Struct, kw_only=True):
 def limited(draft: Draft) -> Draft:
     """Return the draft within the limits: texts cut at a sentence, lists to their first entries, no duplicates.
 
-    A draft without a title is named after its topics, else by the start of its text.
+    A draft without a title is named after its topics if they say enough, else by the first words of its text.
     """
     findings: dict[str, Finding] = {}
     for finding in draft.key_findings:
@@ -65,9 +68,11 @@ def limited(draft: Draft) -> Draft:
             described = cut(topic.description, DESCRIPTION_CHARS)
             topics.setdefault(topic_key(name), msgspec.structs.replace(topic, name=name, description=described))
     named = ", ".join([topic.name for topic in topics.values()][:_TITLE_TOPICS])
+    if len(named.split()) < _TITLE_WORDS:
+        named = ""
     return msgspec.structs.replace(
         draft,
-        title=short_title(draft.title or named or draft.conversation_summary),
+        title=short_title(draft.title or named or title_from(draft.conversation_summary)),
         conversation_summary=cut_before_end(draft.conversation_summary, PART_CHARS),
         actions_summary=cut(draft.actions_summary, PART_CHARS),
         key_findings=[finding for key, finding in findings.items() if key][:MAX_FINDINGS],

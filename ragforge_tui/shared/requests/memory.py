@@ -10,7 +10,15 @@ from datetime import datetime
 
 import msgspec
 
-from ragforge_tui.shared.records import AccessedFile, ContextRecord, Conversation, SimilarConversation, Summary, Topic
+from ragforge_tui.shared.records import (
+    AccessedFile,
+    ContextRecord,
+    Conversation,
+    Finding,
+    SimilarConversation,
+    Summary,
+    Topic,
+)
 from ragforge_tui.shared.wire import Request
 
 
@@ -67,9 +75,10 @@ class TreeNode(msgspec.Struct, frozen=True, kw_only=True):
     """A summary in the outline of the tree.
 
     Attributes:
-        title: Empty in summaries of earlier releases.
+        title: Three to six words; for summaries of earlier releases the first words of their text.
         headline: The start of its text.
         parent: Id of the summary that includes this one, empty while it belongs to the frontier.
+        created_at: When it was written.
     """
 
     uuid: str
@@ -80,6 +89,7 @@ class TreeNode(msgspec.Struct, frozen=True, kw_only=True):
     headline: str = ""
     topics: list[str] = []
     parent: str = ""
+    created_at: datetime | None = None
 
 
 class MemoryDue(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,6 +139,15 @@ class FetchSummary(Request[Summary]):
     """One complete summary. Fails with kind ``not_found`` if it does not exist."""
 
     uuid: str
+
+
+class FetchFindings(Request[list[Finding]]):
+    """Decisions, open points and other findings of an open conversation, newest first.
+
+    A point counts as open as long as the newest summary of its turns says so.
+    """
+
+    conversation_id: str
 
 
 class TurnLine(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
+from ragforge_tui.shared.records import ConversationFilter
+from ragforge_tui.shared.requests.sessions import ListConversations
 from ragforge_tui.shared.requests.work import ListModels, SetModel
 from ragforge_tui.tui.command_registry import Commands
 from ragforge_tui.tui.host import Host
@@ -39,6 +41,20 @@ async def resume(host: Host, ref: str) -> None:
         await host.open_conversation(ref)
     else:
         pick_session(host)
+
+
+@COMMANDS.add("continue", "Continue the newest conversation of this folder", arguments="[NUMBER]", key="ctrl+r")
+async def continue_recent(host: Host, number: str) -> None:
+    """Open the newest conversation of the folder, or the one with this place among the newest."""
+    place = turn_number(number, "continue 2 continues the conversation before the newest")
+    if place <= 1:
+        host.session.open_newest()
+        return
+    wanted = ConversationFilter(workspace=host.options.workspace or None, limit=place)
+    found = await host.session.ask(ListConversations(filter=wanted))
+    if len(found) < place:
+        raise NotFoundError(f"This folder has {len(found)} conversations.", todo="/sessions lists them.")
+    await host.open_conversation(found[place - 1].uuid)
 
 
 @COMMANDS.add("sessions", "Find and open an earlier conversation", key="ctrl+o", opens=True)

@@ -92,6 +92,7 @@ class Palette(msgspec.Struct, frozen=True):
     text: Style
     muted: Style
     faint: Style
+    accent: Style
     you: Style
     persona: Style
     glyph: Style
@@ -203,6 +204,7 @@ def palette_of(variables: Mapping[str, str], *, dark: bool, ansi: bool) -> Palet
         text=text,
         muted=muted,
         faint=faint,
+        accent=Style(color=color_of("accent", "#56d4bc").rich_color),
         you=blue + bold,
         persona=violet + bold,
         glyph=violet,
@@ -247,6 +249,7 @@ def _mono() -> Palette:
         text=plain,
         muted=dim,
         faint=dim,
+        accent=bold,
         you=bold,
         persona=bold,
         glyph=bold,

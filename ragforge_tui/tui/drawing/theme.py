@@ -1,6 +1,7 @@
 """The themes of the chat, and which one a terminal gets.
 
-Calm: one blue for the user, one violet for the persona, other colors only where they mean something. Next to dark and
+Calm: one blue for the user, one violet for the persona, one sea green for the program itself (its name, the prompt,
+the memory), other colors only where they mean something. Next to dark and
 light: the terminal's sixteen colors, high contrast, and no colors. The variable
 ``theme-kind`` is the kind of theme, for `style/palette.py`.
 """
@@ -48,7 +49,7 @@ def _own(kind: str, *, dark: bool, colors: Mapping[str, str], selection: str) ->
         panel=colors["panel"],
         success=colors["success"],
         error=colors["error"],
-        warning=colors["accent"],
+        warning=colors["warning"],
         dark=dark,
         variables=variables | _scrollbars(colors["border"], colors["background"]),
     )
@@ -61,7 +62,8 @@ DARK = _own(
     colors={
         "primary": "#79c0ff",
         "secondary": "#d2a8ff",
-        "accent": "#e3b341",
+        "accent": "#56d4bc",
+        "warning": "#e3b341",
         "foreground": "#e6edf3",
         "background": "#0d1117",
         "panel": "#21262d",
@@ -78,7 +80,8 @@ LIGHT = _own(
     colors={
         "primary": "#0550ae",
         "secondary": "#8250df",
-        "accent": "#8f5f00",
+        "accent": "#0b7667",
+        "warning": "#8f5f00",
         "foreground": "#1f2328",
         "background": "#ffffff",
         "panel": "#eaeef2",
@@ -95,7 +98,8 @@ CONTRAST_DARK = _own(
     colors={
         "primary": "#8cd2ff",
         "secondary": "#e9c6ff",
-        "accent": "#ffe066",
+        "accent": "#7dffe5",
+        "warning": "#ffe066",
         "foreground": "#ffffff",
         "background": "#000000",
         "panel": "#1c1c1c",
@@ -112,7 +116,8 @@ CONTRAST_LIGHT = _own(
     colors={
         "primary": "#00348a",
         "secondary": "#5b1a9e",
-        "accent": "#6b4300",
+        "accent": "#004d41",
+        "warning": "#6b4300",
         "foreground": "#000000",
         "background": "#ffffff",
         "panel": "#eeeeee",
@@ -147,7 +152,7 @@ def _terminal(name: str, *, dark: bool, kind: str, colors: Mapping[str, str]) ->
         secondary=colors.get("secondary", default),
         accent=colors.get("accent", default),
         success=colors.get("success", default),
-        warning=colors.get("accent", default),
+        warning=colors.get("warning", default),
         error=colors.get("error", default),
         foreground=default,
         background=default,
@@ -165,7 +170,8 @@ ANSI_DARK = _terminal(
     colors={
         "primary": "ansi_bright_blue",
         "secondary": "ansi_bright_magenta",
-        "accent": "ansi_bright_yellow",
+        "accent": "ansi_bright_cyan",
+        "warning": "ansi_bright_yellow",
         "success": "ansi_bright_green",
         "error": "ansi_bright_red",
         "frame": "ansi_bright_black",
@@ -178,7 +184,8 @@ ANSI_LIGHT = _terminal(
     colors={
         "primary": "ansi_blue",
         "secondary": "ansi_magenta",
-        "accent": "ansi_yellow",
+        "accent": "ansi_cyan",
+        "warning": "ansi_yellow",
         "success": "ansi_green",
         "error": "ansi_red",
         "frame": "ansi_bright_black",

@@ -7,22 +7,33 @@ fetched when they come into view.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from itertools import pairwise
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.timer import Timer
 from textual.widget import Widget
 
 from ragforge_tui.shared.errors import RagforgeError
-from ragforge_tui.shared.events import ConversationChanged, Event, TopicsChanged
+from ragforge_tui.shared.events import ConversationChanged, Event, MessageStarted, SummaryCreated, TopicsChanged
 from ragforge_tui.shared.records import Topic
-from ragforge_tui.shared.requests.memory import FetchSummary, FetchTopicPlaces, FetchTree, FetchTurnLines, TopicPlace
+from ragforge_tui.shared.requests.memory import (
+    FetchFindings,
+    FetchSent,
+    FetchSummary,
+    FetchTopicPlaces,
+    FetchTree,
+    FetchTurnLines,
+    TopicPlace,
+)
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.dialogs.detail import Section
 from ragforge_tui.tui.drawing.lines import clip, one_line, wrap_spans
 from ragforge_tui.tui.host import Host
+from ragforge_tui.tui.memory.finding_list import FindingList, FindingRows, finding_turns
 from ragforge_tui.tui.memory.memory_tree import (
     ABOUT,
     ABOUT_LINES,
@@ -30,7 +41,8 @@ from ragforge_tui.tui.memory.memory_tree import (
     TreeLine,
     TreeRows,
     cited_turns,
-    due_text,
+    memory_sections,
+    state_text,
     summary_sections,
     summary_title,
     turn_of,
@@ -46,11 +58,21 @@ FETCH_SECONDS = 0.02
 AROUND = 30
 """Turns that are fetched before and after those in view."""
 MOST_TURNS = 300
-_HINTS = (KeyHint("read", "r", "read"), KeyHint("show_turns", "g", "go to"), KeyHint("sent", "c", "sent"))
+LIT_SECONDS = 4.0
+"""How long a summary stays highlighted after it was made or recalled."""
+USED = "tree"
+"""The feature: something in the pane was read or opened."""
+BEFORE_SUMMARIES = "every few turns become one line here"
+EXPLANATION = "summaries of this talk · Enter opens one"
+_RECALLED = frozenset({"findings", "summaries", "recalled"})
+"""Sections of a request that recall fills; the frontier is always sent."""
+View = Literal["tree", "findings", "topics"]
+_READ, _GO = KeyHint("read", "r", "read"), KeyHint("show_turns", "g", "go to")
+_STATE, _SENT = KeyHint("state", "i", "about"), KeyHint("sent", "c", "sent")
 
 
 class Foot(Widget):
-    """Shows the work of the summarizer, or what it is waiting for."""
+    """Shows what the summarizer does, if anything, and explains the pane until it was used; a click tells more."""
 
     ALLOW_SELECT = False
     DEFAULT_CSS = "Foot { height: 1; padding: 0 1; }"
@@ -59,17 +81,32 @@ class Foot(Widget):
         super().__init__()
         self._pane = pane
 
+    def update(self) -> None:
+        """Show the line, or nothing."""
+        self.display = bool(self._text)
+        self.refresh()
+
+    @property
+    def _text(self) -> str:
+        pane = self._pane
+        state = pane.session.state
+        text = state_text(state.due, pane.memory.working, state.memory.left if state.memory else "")
+        if text or pane.memory.empty or USED in pane.host.features.used:
+            return one_line(text)
+        return EXPLANATION if pane.memory.levels else BEFORE_SUMMARIES
+
     def render(self) -> Content:
         """Return one line."""
-        state = self._pane.session.state
-        due = state.due
-        text = one_line(due_text(due, self._pane.memory.working, state.memory.left if state.memory else ""))
+        due = self._pane.session.state.due
         style = "$warning" if due is not None and due.behind else "dim"
-        return Content.styled(clip(text, self.content_size.width), style)
+        return Content.styled(clip(self._text, self.content_size.width), style)
+
+    async def on_click(self) -> None:
+        self._pane.action_state()
 
 
 class MemoryPane(Pane):
-    """Lists summaries or topics, with keys to read them and to go to their turns."""
+    """Lists summaries, findings or topics, with keys to read them and to go to their turns."""
 
     name_: ClassVar[str] = "memory"
     label: ClassVar[str] = "Memory"
@@ -77,7 +114,9 @@ class MemoryPane(Pane):
         Binding("r", "read", show=False),
         Binding("g", "show_turns", show=False),
         Binding("c", "sent", show=False),
-        Binding("t", "switch", show=False),
+        Binding("f", "switch('findings')", show=False),
+        Binding("t", "switch('topics')", show=False),
+        Binding("i", "state", show=False),
         Binding("m", "manage", show=False),
     ]
 
@@ -85,26 +124,38 @@ class MemoryPane(Pane):
         super().__init__(host)
         self.memory = SummaryTree()
         self.topics = TopicList()
-        self.tree_rows = TreeRows(self._turn_missing)
+        self.findings = FindingList()
+        self.tree_rows = TreeRows(self._turn_missing, host.now)
         self.topic_rows = TopicRows(empty="no topics yet; summaries add them")
-        self.topic_rows.display = False
+        self.finding_rows = FindingRows(empty="loading …")
+        self.view: View = "tree"
+        self._lit_timer: Timer | None = None
         self._foot = Foot(self)
         self._bar = KeyBar(self)
         self._error = ""
         self._fresh = True
+        self._recalled_for = 0
         self._missing: set[int] = set()
         self._requested: set[int] = set()
 
     def compose(self) -> ComposeResult:
         """Lay out the lists, the state of the summarizer and the keys."""
+        self.topic_rows.display = self.finding_rows.display = False
         yield self.tree_rows
+        yield self.finding_rows
         yield self.topic_rows
         yield self._foot
         yield self._bar
 
     @property
-    def rows(self) -> TreeList[TreeLine] | TopicRows:
-        return self.topic_rows if self.topic_rows.display else self.tree_rows
+    def rows(self) -> TreeRows | TopicRows | FindingRows:
+        match self.view:
+            case "tree":
+                return self.tree_rows
+            case "findings":
+                return self.finding_rows
+            case "topics":
+                return self.topic_rows
 
     # -- calls of the sidebar
 
@@ -117,7 +168,8 @@ class MemoryPane(Pane):
 
     def conversation_changed(self) -> None:
         """Drop the lists."""
-        self.memory, self.topics = SummaryTree(), TopicList()
+        self.memory, self.topics, self.findings = SummaryTree(), TopicList(), FindingList()
+        self.tree_rows.lit = frozenset()
         self._fresh = True
         self._missing.clear()
         self._requested.clear()
@@ -127,9 +179,17 @@ class MemoryPane(Pane):
         """Take in an event about the memory."""
         changed = self.memory.apply(event)
         match event:
+            case SummaryCreated(summary=made):
+                self.findings.loaded = False
+                self._light([made.uuid])
+                if self.display and self.view == "findings":
+                    self._fetch_findings()
+            case MessageStarted():
+                # The request was sent: what was recalled for it is known.
+                self._look_up_recalled(event.turn_index)
             case TopicsChanged():
                 self.topics.loaded = False
-                if self.display and self.topic_rows.display:
+                if self.display and self.view == "topics":
                     self._fetch()
             case ConversationChanged():
                 changed = True
@@ -140,30 +200,81 @@ class MemoryPane(Pane):
         """Update the state of the summarizer; without its engine it writes nothing."""
         if not self.session.state.summarising and self.memory.stop_working():
             self.show()
-        self._foot.refresh()
+        self._foot.update()
 
     def on_resize(self) -> None:
         self.show()
 
     # -- lists
 
-    def show(self) -> None:
+    def show(self, *, stay: bool = False) -> None:
         self.note = self.memory.count()
         if not self.is_mounted:
             return
         state = self.session.state
-        waits = "loading …" if state.conversation_id and not self.memory.loaded else "no messages yet"
+        waits = "loading …" if state.conversation_id else "no messages yet"
         lines = self.memory.lines() if self.memory.loaded or self.memory.working else []
-        self.tree_rows.show([*self._about(), *lines], empty=self._error or waits)
+        self.tree_rows.show([*self._about(), *lines], empty=self._error or waits, stay=stay)
         if self._fresh and self.memory.loaded and lines:
-            # The user wants the tree, not the summary above it.
+            # The newest summary, rather than the turns after it or the text above all.
             self._fresh = False
-            self.tree_rows.choose(lines[0].key)
+            self.tree_rows.choose(next((line.key for line in lines[::-1] if line.kind == "summary"), lines[-1].key))
         self.topic_rows.show(self.topics.lines(state.conversation_id, self._headline))
-        self._foot.refresh()
-        switch = KeyHint("switch", "t", "tree" if self.topic_rows.display else "topics")
-        hints = _HINTS[:2] if self.topic_rows.display else _HINTS
-        self._bar.show_keys([*hints, switch, *([KeyHint("manage", "m", "merge")] if self.topic_rows.display else [])])
+        none = "no findings yet; summaries add them" if self.findings.loaded else waits
+        self.finding_rows.show(self.findings.lines(self.size.width - MARGIN - 1), empty=none)
+        self._foot.update()
+        self._bar.display = self.filled = not self.memory.empty
+        self._bar.show_keys(self._hints())
+
+    def _hints(self) -> list[KeyHint]:
+        findings = KeyHint("switch('findings')", "f", "findings")
+        topics = KeyHint("switch('topics')", "t", "topics")
+        match self.view:
+            case "tree":
+                return [_READ, _GO, findings, topics, _STATE, _SENT]
+            case "findings":
+                return [_READ, _GO, KeyHint("switch('findings')", "f", "summaries"), topics]
+            case "topics":
+                tree = KeyHint("switch('topics')", "t", "summaries")
+                return [_READ, _GO, findings, tree, KeyHint("manage", "m", "merge")]
+
+    def _light(self, keys: Iterable[str]) -> None:
+        """Highlight summaries for a moment."""
+        fresh = frozenset(keys)
+        if self.display and fresh:
+            self.tree_rows.lit |= fresh
+            self.tree_rows.refresh()
+            if self._lit_timer is not None:
+                self._lit_timer.stop()
+            self._lit_timer = self.set_timer(LIT_SECONDS, self._unlight)
+
+    def _unlight(self) -> None:
+        self._lit_timer = None
+        self.tree_rows.lit = frozenset()
+        self.tree_rows.refresh()
+
+    def _look_up_recalled(self, turn: int) -> None:
+        """Highlight the summaries that were recalled for a turn, or whose turns were."""
+        if self.display and self.memory.levels and turn != self._recalled_for:
+            self._recalled_for = turn
+            self.session.spawn(self._fetch_recalled(turn), group="memory recalled", exclusive=True)
+
+    async def _fetch_recalled(self, turn: int) -> None:
+        session, tree = self.session, self.memory
+        uuid = session.state.conversation_id
+        try:
+            sent = await session.ask(FetchSent(conversation_id=uuid, turn_index=turn))
+        except RagforgeError:
+            return  # Nothing was stored for this turn, or not yet.
+        if tree is not self.memory:
+            return
+        found: set[str] = set()
+        for section in sent.record.sections:
+            for item in section.items if section.name in _RECALLED else ():
+                if item.conversation_id in ("", uuid):
+                    first, last = tree.range_of(item.source)
+                    found.update(tree.over(first or item.turn_index, last or item.turn_index))
+        self._light(found)
 
     def _headline(self, first: int, last: int) -> str:
         node = self.memory.at(first, last)
@@ -206,6 +317,23 @@ class MemoryPane(Pane):
             conversation.summary = found.summary
         self.show()
         self._fetch_places()
+        if self.view == "findings":
+            self._fetch_findings()
+
+    def _fetch_findings(self) -> None:
+        if not self.findings.loaded and self.session.state.conversation_id:
+            self.session.spawn(self._read_findings(), group="memory findings", exclusive=True)
+
+    async def _read_findings(self) -> None:
+        findings = self.findings
+        try:
+            found = await self.session.ask(FetchFindings(conversation_id=self.session.state.conversation_id))
+        except RagforgeError as error:
+            log.info("findings not fetched: %s", error)
+            return
+        if findings is self.findings:
+            findings.load(found)
+            self.show()
 
     def _turn_missing(self, turn: int) -> None:
         """Fetch the beginning of a turn that came into view."""
@@ -267,6 +395,7 @@ class MemoryPane(Pane):
     def on_virtual_list_opened(self, event: VirtualList.Opened) -> None:
         """Open or close a line, or go to its turns."""
         event.stop()
+        self._used()
         if event.key == ABOUT or (event.rows is self.tree_rows and self.memory.failure(event.key)):
             self.action_read()
         elif not self._toggle(event.key, None):
@@ -276,28 +405,53 @@ class MemoryPane(Pane):
         """Open or close a line, or go to its parent."""
         event.stop()
         if not self._toggle(event.key, event.wanted) and event.wanted is False:
-            above = event.key.partition("|")[0] if self.topic_rows.display else self.memory.parent_of(event.key)
+            above = event.key.partition("|")[0] if self.view == "topics" else self.memory.parent_of(event.key)
             if above:
                 self.rows.choose(above)
 
     def _toggle(self, key: str, wanted: bool | None) -> bool:
-        topics = self.topic_rows.display
+        if self.view == "findings":
+            return False
+        topics = self.view == "topics"
         changed = self.topics.toggle(key, wanted) if topics else self.memory.toggle(key, wanted)
         if changed:
-            self.show()
+            self.show(stay=True)
             self._fetch_places()
         return changed
 
-    def action_switch(self) -> None:
-        """Switch between tree and topics."""
+    def _used(self) -> None:
+        self.host.features.add(USED)
+        self._foot.update()
+
+    def action_switch(self, view: View) -> None:
+        """Show the findings or the topics, and with the same key the summaries again."""
         focused = self.has_focus_within
-        wanted = not self.topic_rows.display
-        self.topic_rows.display, self.tree_rows.display = wanted, not wanted
+        self.view = "tree" if view == self.view else view
+        for rows in (self.tree_rows, self.finding_rows, self.topic_rows):
+            rows.display = rows is self.rows
         self.show()
         if focused:
             self.rows.focus()
-        if wanted and not self.topics.loaded:
-            self._fetch()
+        match self.view:
+            case "topics" if not self.topics.loaded:
+                self._fetch()
+            case "findings":
+                self._used()
+                self._fetch_findings()
+
+    def action_state(self) -> None:
+        """Show what the memory of this conversation consists of, and what the next summary waits for."""
+        from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
+
+        state = self.session.state
+        about = state.conversation.summary if state.conversation is not None else ""
+        title = "Memory of this conversation"
+
+        async def load() -> tuple[str, list[Section]]:
+            return title, memory_sections(self.memory, about, state.due)
+
+        self._used()
+        self.app.push_screen(DetailScreen(title, load, actions={}))
 
     def action_manage(self) -> None:
         """Open the topics screen, where topics are merged."""
@@ -306,7 +460,11 @@ class MemoryPane(Pane):
     def action_show_turns(self) -> None:
         """Bring the turns of the chosen line into view, in another conversation if they are there."""
         key = self.rows.chosen
-        if not self.topic_rows.display:
+        if self.view == "findings":
+            finding = self.findings.get(key)
+            turns = finding.turns if finding is not None else []
+            first, last = min(turns, default=0), max(turns, default=0)
+        elif self.view == "tree":
             first, last = self.memory.range_of(key)
         elif (place := self.topics.place(key)) is not None:
             self.host.go_to_turns(place.first, place.last, conversation_id=place.conversation_id)
@@ -319,13 +477,16 @@ class MemoryPane(Pane):
     def action_sent(self) -> None:
         """Show the request of the chosen turn, or of the last turn of a summary."""
         _, last = self.memory.range_of(self.tree_rows.chosen)
-        if last and not self.topic_rows.display:
+        if last and self.view == "tree":
             self.host.run_command("context", str(last))
 
     def action_read(self) -> None:
-        """Read the summary, topic or turn of the chosen line."""
+        """Read the summary, finding, topic or turn of the chosen line."""
         key = self.rows.chosen
-        if self.topic_rows.display:
+        self._used()
+        if self.view == "findings":
+            self._read_finding(key)
+        elif self.view == "topics":
             if (topic := self.topics.topic(key)) is not None:
                 self._read_topic(topic)
         elif self.memory.node(key) is not None:
@@ -353,8 +514,26 @@ class MemoryPane(Pane):
             if action in turns:
                 self.host.go_to_turns(*turns[action])
 
-        screen = DetailScreen(f"L{node.level}", load, actions={"g": ("turns", "its turns")})
+        screen = DetailScreen(node.title or "Summary", load, actions={"g": ("turns", "its turns")})
         self.app.push_screen(screen, closed)
+
+    def _read_finding(self, key: str) -> None:
+        from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
+
+        finding = self.findings.get(key)
+        if finding is None:
+            return
+        title = (finding.kind or "finding").capitalize()
+
+        async def load() -> tuple[str, list[Section]]:
+            return title, [Section(title=finding_turns(finding), text=finding.text, kind="prose")]
+
+        def closed(action: str | None) -> None:
+            if action == "turns" and finding.turns:
+                self.host.go_to_turns(min(finding.turns), max(finding.turns))
+
+        actions = {"g": ("turns", "its turns")} if finding.turns else {}
+        self.app.push_screen(DetailScreen(title, load, actions=actions), closed)
 
     def _read_topic(self, topic: Topic) -> None:
         from ragforge_tui.tui.dialogs.text_viewer import DetailScreen

@@ -1,4 +1,4 @@
-"""The tree of a conversation's summaries as the sidebar lists it: L3, L2, L1, turns.
+"""The tree of a conversation's summaries as the sidebar lists it: by their titles, down to the turns.
 
 Pure, but for `TreeRows`, which draws the lines. The outline is fetched once and kept up to date with events; the
 beginnings of turns are fetched when they come into view. Only open nodes make lines: thousands of closed summaries
@@ -9,17 +9,20 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
 from typing import Literal
 
 import msgspec
+from rich.style import Style
 
 from ragforge_tui.shared.events import Event, SummaryCreated, SummaryFailed, SummaryStarted, TurnStarted
+from ragforge_tui.shared.moments import age_text
 from ragforge_tui.shared.records import Summary
 from ragforge_tui.shared.requests.memory import MemoryDue, MemoryTree, TreeNode, TurnLine
 from ragforge_tui.tui.dialogs.detail import Section
 from ragforge_tui.tui.drawing.lines import Run, one_line
 from ragforge_tui.tui.drawing.palette import Palette
-from ragforge_tui.tui.widgets.virtual_list import TreeList, fold_arrow, sign_or_word, with_text
+from ragforge_tui.tui.widgets.virtual_list import TreeList, fold_arrow, sign_or_word, with_facts, with_text
 
 Kind = Literal["about", "summary", "working", "failed", "raw", "turn"]
 
@@ -27,6 +30,10 @@ ABOUT = "about"
 RAW = "raw"
 ABOUT_LINES = 3
 SHOWN_CHARS = 160
+EXPLAINED = (
+    "Every few turns are summed up in one line here, and later several lines in one. What no longer fits into a "
+    "request is sent as these summaries; what matters for a question is looked up in full."
+)
 _TURN = "turn:"
 _MOST_CITED = 9
 """Findings with a key of their own, 1 to 9."""
@@ -41,6 +48,7 @@ class TreeLine(msgspec.Struct, frozen=True):
         first: First turn it covers; `last` the last one.
         open: Whether its children are listed; None if it can have none.
         text: None while unknown.
+        made: When a summary was written.
         part: The number of the line, in a text of several lines.
     """
 
@@ -52,6 +60,7 @@ class TreeLine(msgspec.Struct, frozen=True):
     last: int = 0
     open: bool | None = None
     text: str | None = ""
+    made: datetime | None = None
     part: int = 0
 
 
@@ -105,6 +114,7 @@ class SummaryTree:
                         title=made.title,
                         headline=made.conversation_summary[:SHOWN_CHARS],
                         topics=made.topics,
+                        created_at=made.created_at,
                     ),
                     made.parent_summaries,
                 )
@@ -160,6 +170,10 @@ class SummaryTree:
         over = (n.uuid for n in self._nodes.values() if n.level == 1 and _covers(n, turn))
         return next(over, RAW)
 
+    def over(self, first: int, last: int) -> list[str]:
+        """Return the summaries of all levels that include these turns."""
+        return [n.uuid for n in self._nodes.values() if n.start_turn_index <= first and n.end_turn_index >= last]
+
     def node(self, key: str) -> TreeNode | None:
         """Return the summary of a line, None for other lines."""
         return self._nodes.get(key)
@@ -189,11 +203,23 @@ class SummaryTree:
 
     def count(self) -> str:
         """Return the numbers of turns and summaries, for the pane's title."""
+        parts = [turns_text(self.last_turn)] if self.last_turn else []
+        if number := len(self._nodes):
+            parts.append(f"{number} summar{'y' if number == 1 else 'ies'}")
+        return " · ".join(parts)
+
+    @property
+    def levels(self) -> dict[int, int]:
+        """The number of summaries of each level."""
         levels: dict[int, int] = {}
         for node in self._nodes.values():
             levels[node.level] = levels.get(node.level, 0) + 1
-        turns = [f"{self.last_turn} turn{'s' if self.last_turn != 1 else ''}"] if self.last_turn else []
-        return " · ".join([*turns, *(f"{number} L{level}" for level, number in sorted(levels.items()))])
+        return dict(sorted(levels.items()))
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to list."""
+        return not (self._nodes or self._working or self._failed or self.last_turn)
 
     def stop_working(self) -> bool:
         """Forget running summaries; return whether there were any."""
@@ -242,7 +268,7 @@ class SummaryTree:
         node = self._nodes[uuid]
         first, last = node.start_turn_index, node.end_turn_index
         text = node.title or node.headline
-        return TreeLine("summary", uuid, depth, node.level, first, last, uuid in self._open, text)
+        return TreeLine("summary", uuid, depth, node.level, first, last, uuid in self._open, text, node.created_at)
 
     def _below(self, line: TreeLine) -> list[TreeLine]:
         if under := self._under.get(line.key):
@@ -266,30 +292,58 @@ def range_text(first: int, last: int) -> str:
     return f"{first}–{last}" if last > first else f"{first}"
 
 
+def spoken_range(first: int, last: int) -> str:
+    return f"turn{'s' if last > first else ''} {range_text(first, last)}"
+
+
 def chars_text(chars: int) -> str:
     """Return a number of characters in short form."""
     return f"{chars / 1000:.1f}k".replace(".0k", "k") if chars >= 1000 else str(chars)
 
 
-def due_text(due: MemoryDue | None, working: Iterable[tuple[int, int, int]] = (), left: str = "") -> str:
-    """Return the state of the memory in one line; empty while unknown.
+def turns_text(number: int) -> str:
+    return f"{number} turn{'s' if number != 1 else ''}"
+
+
+def state_text(due: MemoryDue | None, working: Iterable[tuple[int, int, int]] = (), left: str = "") -> str:
+    """Return in one line what the user should know about the memory; empty while all is well.
 
     Args:
         left: What cannot be searched yet.
     """
-    running = [f"L{level} {range_text(first, last)}" for level, first, last in working]
+    running = [range_text(first, last) for _, first, last in working]
     if running:
-        return f"summarising {', '.join(running)} …"
+        return f"summarising turns {', '.join(running)} …"
     if due is not None and due.behind:
         return f"behind: {due.behind}"
     if left or due is None:
         return left
-    if not due.enabled:
-        return "summaries are switched off"
+    return "" if due.enabled else "summaries are switched off"
+
+
+def next_text(due: MemoryDue | None) -> str:
+    """Return what the next summary waits for; empty while unknown."""
+    if due is None or due.behind or not due.enabled:
+        return state_text(due)
     if due.next_turns <= 0 or due.next_chars <= 0:
         return "the next L1 is due"
-    turns = f"{due.next_turns} turn{'s' if due.next_turns != 1 else ''}"
-    return f"next L1 in {turns} or {chars_text(due.next_chars)} characters"
+    return f"next L1 in {turns_text(due.next_turns)} or {chars_text(due.next_chars)} characters"
+
+
+def memory_sections(tree: SummaryTree, summary: str, due: MemoryDue | None) -> list[Section]:
+    """Return the sections of the pane's detail view: the conversation, its levels, the next summary."""
+    above = {1: "turns", 2: "summaries"}
+    levels = [
+        f"L{level}: {number}, each over several {above.get(level, f'summaries of L{level - 1}')}"
+        for level, number in tree.levels.items()
+    ]
+    parts = [
+        ("This conversation", summary),
+        ("How it works", EXPLAINED),
+        ("Levels", "\n".join([f"{turns_text(tree.last_turn)} in all", *levels])),
+        ("Next", next_text(due)),
+    ]
+    return [Section(title=title, text=text, kind="prose") for title, text in parts if text.strip()]
 
 
 def _order(node: TreeNode) -> tuple[int, int]:
@@ -301,11 +355,12 @@ def _covers(node: TreeNode, turn: int) -> bool:
 
 
 def summary_title(summary: Summary) -> str:
-    """Return title, level, turns and author of a summary."""
-    turns = range_text(summary.start_turn_index, summary.end_turn_index)
+    """Return title, size, turns, author and level of a summary."""
+    first, last = summary.start_turn_index, summary.end_turn_index
     made = f" · by {summary.made_by}" if summary.made_by else ""
     title = f"{summary.title} · " if summary.title else ""
-    return f"{title}L{summary.level} · turns {turns} · {summary.created_at.astimezone():%Y-%m-%d %H:%M}{made}"
+    size = f"summary of {turns_text(last - first + 1)} ({range_text(first, last)})"
+    return f"{title}{size} · {summary.created_at.astimezone():%Y-%m-%d %H:%M}{made} · L{summary.level}"
 
 
 def summary_sections(summary: Summary) -> list[Section]:
@@ -335,20 +390,28 @@ def _cited(turns: Sequence[int]) -> str:
     return f" [{', '.join(f't{turn}' for turn in turns)}]" if turns else ""
 
 
+_BOLD = Style(bold=True)
+_WIDE = 56
 _DEEPEST = 6
 """Levels with an indentation of their own; deeper levels share the last one, so that text keeps its room."""
 
 
 class TreeRows(TreeList[TreeLine]):
-    """The tree of summaries.
+    """The tree of summaries; the newest are in view.
+
+    Attributes:
+        lit: Keys of summaries that were just made or recalled.
 
     Args:
         missing: Called with a turn that came into view before its beginning is known.
+        now: Gives the time, for the age of summaries.
     """
 
-    def __init__(self, missing: Callable[[int], None]) -> None:
-        super().__init__(empty="loading …")
+    def __init__(self, missing: Callable[[int], None], now: Callable[[], datetime]) -> None:
+        super().__init__(empty="loading …", follow=True)
         self._missing = missing
+        self._now = now
+        self.lit: frozenset[str] = frozenset()
 
     def key_of(self, line: TreeLine) -> str:
         return line.key
@@ -365,25 +428,26 @@ class TreeRows(TreeList[TreeLine]):
                     self._missing(line.first)
                 return with_text([lead, (f"{turns:>5} ", palette.muted)], line.text or "…", palette.text, width)
             case "working":
-                runs: list[Run] = [
-                    lead,
-                    (sign_or_word("◐", "working", palette), palette.running),
-                    (f"L{line.level} ", palette.running),
-                ]
-                return with_text([*runs, (f"{turns} ", palette.muted)], "summarising …", palette.muted, width)
+                runs: list[Run] = [lead, (sign_or_word("◐", "working", palette), palette.running)]
+                return with_text(runs, f"summarising turns {turns} …", palette.muted, width)
             case "failed":
-                failed = sign_or_word("✕", "failed", palette)
-                runs = [lead, (f"{failed}L{line.level} ", palette.failed), (f"{turns} ", palette.muted)]
-                return with_text(runs, line.text or "", palette.muted, width)
+                runs = [lead, (sign_or_word("✕", "failed", palette), palette.failed)]
+                return with_text(runs, f"turns {turns}: {line.text or ''}", palette.muted, width)
             case "raw":
-                runs = [lead, (fold_arrow(line.open, palette), palette.arrow), ("not summarised ", palette.muted)]
-                return with_text(runs, turns, palette.text, width)
+                runs = [lead, (fold_arrow(line.open, palette), palette.arrow)]
+                facts = (spoken_range(line.first, line.last), palette.muted)
+                return with_facts(runs, "not summarised yet", palette.muted, facts, width)
             case "summary":
-                style = palette.persona if line.level > 1 else palette.you
-                runs = [
-                    lead,
-                    (fold_arrow(line.open, palette), palette.arrow),
-                    (f"L{line.level} ", style),
-                    (f"{turns} ", palette.muted),
-                ]
-                return with_text(runs, line.text or "", palette.text, width)
+                style = palette.text + _BOLD if line.level > 1 else palette.text
+                if line.key in self.lit:
+                    style = palette.accent + _BOLD
+                runs = [lead, (fold_arrow(line.open, palette), palette.arrow)]
+                return with_facts(runs, line.text or "", style, (self._facts(line, width), palette.muted), width)
+
+    def _facts(self, line: TreeLine, width: int) -> str:
+        """Return turns and age of a summary; in words if there is room."""
+        turns, age = range_text(line.first, line.last), age_text(line.made, self._now()) if line.made else ""
+        if width < _WIDE:
+            return f"{turns} {age.replace(' ', ''):>5}" if age else turns
+        words = spoken_range(line.first, line.last)
+        return f"{words} {age:>7}" if age else words

@@ -339,6 +339,7 @@ class EngineSession:
         state = self.state
         found = await self.ask(ListPersonas())
         state.persona_styles = {info.name: (info.glyph, info.color) for info in found.personas}
+        state.greetings = {info.name: info.greeting for info in found.personas if info.greeting}
         names = {info.name.casefold(): info.name for info in found.personas}
         wanted = state.persona or found.default
         state.persona = names.get(wanted.casefold(), found.default)
@@ -353,6 +354,14 @@ class EngineSession:
     async def open(self, ref: str) -> None:
         """Open a conversation by id, prefix, or empty for the newest of the workspace."""
         self.show(await self.ask(OpenConversation(ref=ref)))
+
+    def open_newest(self) -> None:
+        """Open the newest conversation of the workspace, as soon as the graph answers."""
+        self._pending_open = NEWEST
+        self.state.opening = True
+        self.changed()
+        if self.state.ready:
+            self.spawn(self._resume_work(), group="begin")
 
     def show(self, view: ConversationView) -> None:
         """Make a conversation the open one."""

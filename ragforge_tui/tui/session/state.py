@@ -146,7 +146,8 @@ class ChatState(msgspec.Struct):
         opening: The conversation requested at the start is not loaded yet.
         first_turn: Lowest turn index of the open conversation.
         persona: The persona of the next conversation.
-        persona_styles: Glyph and color of each persona, by name.
+        persona_styles: Glyph and color of each persona, by name; `greetings` their greetings.
+        folder: The folder of the chat, and its git `branch`; empty for none.
         code: What the index of the workspace's code does; None while unknown.
         running: Turns that this engine is answering, by conversation.
         followed: A turn that another process answers.
@@ -171,6 +172,9 @@ class ChatState(msgspec.Struct):
     first_turn: int = 1
     persona: str = ""
     persona_styles: dict[str, tuple[str, str]] = {}
+    greetings: dict[str, str] = {}
+    folder: str = ""
+    branch: str = ""
     model: events.ModelChanged | None = None
     graph: events.GraphChanged | None = None
     code: events.CodeIndexChanged | None = None

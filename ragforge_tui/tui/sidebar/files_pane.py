@@ -210,6 +210,7 @@ class FilesPane(Pane):
     def show(self) -> None:
         count = len(self.files)
         self.note = str(count) if count else ""
+        self._keys.display = self.filled = count > 0
         loading = self._stale and bool(self.session.state.conversation_id)
         self.rows.show(self.files.lines(), empty="loading …" if loading else "no files yet")
 

@@ -6,10 +6,12 @@ A pane is a class in a file of its own and one entry in `PANES`: sidebar, comman
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import ClassVar
 
 import msgspec
 from textual.content import Content
+from textual.message import Message
 from textual.reactive import reactive
 from textual.timer import Timer
 from textual.widget import Widget
@@ -79,12 +81,21 @@ class Pane(Widget):
 
     note: reactive[str] = reactive("")
     """Shown after the label in the pane's title."""
+    filled: reactive[bool] = reactive(False, init=False)
+    """Whether it has entries; without any it leaves the room to the others, and has no keys."""
+
+    @dataclass
+    class Filled(Message):
+        """The first entry arrived, or the last one is gone."""
 
     def __init__(self, host: Host) -> None:
         super().__init__()
         self.host = host
         self.session = host.session
         self._show_timer: Timer | None = None
+
+    def watch_filled(self) -> None:
+        self.post_message(self.Filled())
 
     def opened(self) -> None:
         """Fetch missing data, since the pane became visible."""
@@ -123,23 +134,23 @@ class PaneTitle(Widget):
 
     def __init__(self, pane: Pane, clicked: Callable[[Pane], None]) -> None:
         super().__init__(classes="pane-title")
-        self._pane = pane
+        self.pane = pane
         self._clicked = clicked
 
     def on_mount(self) -> None:
         """Follow the note and the focus of the pane."""
-        self.watch(self._pane, "note", self._redraw, init=False)
-        self.watch(self._pane, "display", self._redraw, init=False)
+        self.watch(self.pane, "note", self._redraw, init=False)
+        self.watch(self.pane, "display", self._redraw, init=False)
 
     def _redraw(self) -> None:
         self.refresh()
 
     def render(self) -> Content:
         """Return label and note."""
-        arrow = "▾" if self._pane.display else "▸"
-        note = one_line(self._pane.note)
-        style = "$primary bold" if self._pane.has_focus_within else "bold"
-        return Content.assemble((f"{arrow} ", "dim"), (self._pane.label.upper(), style), (f"  {note}", "dim"))
+        arrow = "▾" if self.pane.display else "▸"
+        note = one_line(self.pane.note)
+        style = "$primary bold" if self.pane.has_focus_within else "bold"
+        return Content.assemble((f"{arrow} ", "dim"), (self.pane.label.upper(), style), (f"  {note}", "dim"))
 
     def on_click(self) -> None:
-        self._clicked(self._pane)
+        self._clicked(self.pane)

@@ -1,7 +1,8 @@
 """The sidebar: panes about tools, memory and files, next to the chat or, on a narrow screen, over it.
 
 The app composes it empty at its final width, so that the first paint is fast and the chat is not wrapped twice; panes
-are imported and mounted when it is first shown. The layout is stored; a damaged file counts as missing.
+are imported and mounted when it is first shown. Unless the user opened or hid it, it is shown from the moment it has
+something to show. The layout is stored; a damaged file counts as missing.
 """
 
 from __future__ import annotations
@@ -16,27 +17,46 @@ import msgspec
 from msgspec import Meta
 from rich.segment import Segment
 from textual import events
+from textual import layout as textual_layout
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Horizontal, Vertical
 from textual.css.query import NoMatches
+from textual.geometry import Size
+from textual.layout import ArrangeResult
+from textual.layouts.vertical import VerticalLayout
 from textual.strip import Strip
 from textual.widget import Widget
 
-from ragforge_tui.shared.events import Event, ReasoningDelta, TextDelta
+from ragforge_tui.shared.events import (
+    Event,
+    FilesAccessed,
+    ReasoningDelta,
+    SummaryCreated,
+    TextDelta,
+    ToolCallStarted,
+)
 from ragforge_tui.shared.files import atomic_write
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.sidebar.pane import PANES, Pane, PaneTitle
-from ragforge_tui.tui.transcript import Transcript
 
 log = logging.getLogger(__name__)
 
 FILE_NAME = "layout.json"
+MAIN_PANE = "memory"
+"""The pane that has a column of its own where there are two."""
 SIDE_BY_SIDE_COLUMNS = 120
 """Screen width from which the sidebar is next to the chat."""
 STACKED_ROWS = 24
 """With fewer rows only one pane is open at a time."""
+TWO_COLUMNS = 200
+"""Screen width from which the panes have two columns: memory, and the others."""
+EMPTY_ROWS = 2
+"""Height of a pane without entries."""
+MAIN_SHARE = 0.56
 SMALLEST_WIDTH = 24
+USUAL_WIDTH = 46
+LARGEST_USUAL_WIDTH = 110
 CHAT_COLUMNS = 56
 """Columns that the chat keeps next to the sidebar."""
 OVERLAY_WIDTH = 64
@@ -50,14 +70,14 @@ class Layout(msgspec.Struct, kw_only=True):
     """Open panes and their sizes.
 
     Attributes:
-        open: Whether the sidebar is shown next to the chat if there is room.
-        width: Its columns there.
+        open: Whether the sidebar is shown next to the chat if there is room; None: once it has something to show.
+        width: Its columns there; None: they grow with the screen.
         active: The last used pane; the only open one when `zoomed` or when there is little height.
         shares: The relative height of each pane; 0 is folded to its title.
     """
 
-    open: bool = True
-    width: Annotated[int, Meta(ge=1, le=2000)] = 46
+    open: bool | None = None
+    width: Annotated[int, Meta(ge=1, le=2000)] | None = None
     active: str = "trace"
     zoomed: bool = False
     shares: dict[str, Share] = {}
@@ -76,8 +96,10 @@ class Layout(msgspec.Struct, kw_only=True):
     def columns(self, available: int) -> int:
         """Return the columns of the sidebar, next to the chat or over it."""
         if available < SIDE_BY_SIDE_COLUMNS:
-            return max(1, min(available - 2, max(self.width, OVERLAY_WIDTH)))
-        return max(SMALLEST_WIDTH, min(self.width, available - CHAT_COLUMNS))
+            return max(1, min(available - 2, max(self.width or 0, OVERLAY_WIDTH)))
+        # The chat gets half of what a larger screen adds: longer lines of text are hard to read.
+        usual = min(USUAL_WIDTH + (available - SIDE_BY_SIDE_COLUMNS) // 2, LARGEST_USUAL_WIDTH)
+        return max(SMALLEST_WIDTH, min(self.width or usual, available - CHAT_COLUMNS))
 
     def opened(self, panes: Sequence[str], rows: int) -> list[str]:
         """Return the panes that are open in so many rows, in order."""
@@ -139,8 +161,47 @@ class Divider(Widget):
             self._sidebar.store_layout()
 
 
+class PaneColumns(textual_layout.Layout):
+    """Places panes and their titles one above the other, in one column or in two.
+
+    Attributes:
+        second: The panes of the second column; empty: one column.
+    """
+
+    name = "panes"
+
+    def __init__(self) -> None:
+        self.second: frozenset[Widget] = frozenset()
+
+    def arrange(self, parent: Widget, children: list[Widget], size: Size, greedy: bool = True) -> ArrangeResult:
+        """Place both columns as the framework places one."""
+        one = VerticalLayout()
+        if not self.second:
+            return one.arrange(parent, children, size, greedy)
+        left = round(size.width * MAIN_SHARE)
+        first = one.arrange(
+            parent, [child for child in children if child not in self.second], size.with_width(left), greedy
+        )
+        second = [child for child in children if child in self.second]
+        placed = one.arrange(parent, second, size.with_width(size.width - left), greedy)
+        return [*first, *(place._replace(region=place.region.translate((left, 0))) for place in placed)]
+
+
+class PaneStack(Vertical):
+    """The panes and their titles."""
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self.columns = PaneColumns()
+
+    @property
+    def layout(self) -> PaneColumns:
+        """The placement of the panes; styles know only the framework's own layouts."""
+        return self.columns
+
+
 class Sidebar(Horizontal):
-    """All panes, one above the other.
+    """All panes, one above the other, on a wide screen in two columns.
 
     Args:
         state_dir: Folder of the stored layout.
@@ -161,12 +222,17 @@ class Sidebar(Horizontal):
         self._host = host
         self._state_dir = state_dir
         self.pane_layout = load_layout(state_dir)
-        self._open = wanted and self.pane_layout.open
+        self._choice = self.pane_layout.open if wanted else False
+        """Whether the user wants it next to the chat; None: once there is something to show."""
+        self._filled = False
         self._over = False
         self.body: Body | None = None
         self._painted = False
         self._mounted = False
-        self._stack = Vertical(id="sidebar-panes")
+        self._ready = False
+        self._early: list[Event] = []
+        """Events from when it appeared until its panes are mounted, such as that of the call that let it appear."""
+        self._stack = PaneStack(id="sidebar-panes")
         self._active: set[str] = set()
 
     def compose(self) -> ComposeResult:
@@ -180,6 +246,10 @@ class Sidebar(Horizontal):
     def overlaid(self) -> bool:
         """Whether it is visible and covers the chat."""
         return self._over and self.display
+
+    @property
+    def _open(self) -> bool:
+        return self._filled if self._choice is None else self._choice
 
     def fit(self, columns: int) -> None:
         """Place the sidebar for a screen width; when there is no room next to the chat it is hidden."""
@@ -244,11 +314,15 @@ class Sidebar(Horizontal):
 
     def event(self, event: Event) -> None:
         """Pass an event of the open conversation to the panes."""
-        if not self._mounted or isinstance(event, TextDelta | ReasoningDelta):
+        if isinstance(event, TextDelta | ReasoningDelta):
             return
         of = getattr(event, "conversation_id", "")
         if of == "" or of == self._host.session.state.conversation_id:
-            for pane in self.panes:
+            if isinstance(event, ToolCallStarted | FilesAccessed | SummaryCreated):
+                self._fill(True)
+            if self.display and not self._ready:
+                self._early.append(event)
+            for pane in self.panes if self._ready else ():
                 pane.event(event)
 
     def due_changed(self) -> None:
@@ -256,8 +330,13 @@ class Sidebar(Horizontal):
         for pane in self.panes:
             pane.due_changed()
 
-    def conversation_changed(self) -> None:
-        """Let the panes drop their data: another conversation is open, or none."""
+    def conversation_changed(self, *, filled: bool = False) -> None:
+        """Let the panes drop their data: another conversation is open, or none.
+
+        Args:
+            filled: Whether it has something to show, such as calls of tools.
+        """
+        self._fill(filled)
         for pane in self.panes:
             pane.conversation_changed()
             if pane.name_ in self._active:
@@ -275,15 +354,22 @@ class Sidebar(Horizontal):
     def store_layout(self) -> None:
         save_layout(self._state_dir, self.pane_layout)
 
+    def _fill(self, filled: bool) -> None:
+        """Note whether there is something to show; it appears or disappears unless the user decided that."""
+        if filled != self._filled:
+            self._filled = filled
+            if self._choice is None and self.is_mounted:
+                self.fit(self.app.size.width)
+
     def _appear(self, wanted: bool) -> None:
         self.display = wanted
         if self.body is not None:
             self.body.set_class(wanted and not self._over, "-side-by-side")
 
     def _set_open(self, wanted: bool) -> None:
+        if not self._over and wanted != self.display:
+            self._choice = self.pane_layout.open = wanted
         self._appear(wanted)
-        if not self._over:
-            self._open = self.pane_layout.open = wanted
         if not wanted:
             self._active.clear()
 
@@ -294,7 +380,15 @@ class Sidebar(Horizontal):
         self._mounted = True
         for pane in _make_panes(self._host):
             self._stack.mount(PaneTitle(pane, self._title_clicked), pane)
-        self.call_after_refresh(self._arrange)
+        self.call_after_refresh(self._panes_mounted)
+
+    def _panes_mounted(self) -> None:
+        """Show the panes, and give them the events that arrived while they were made."""
+        self._ready = True
+        early, self._early = self._early, []
+        for event in early:
+            self.event(event)
+        self._arrange()
 
     def _arrange(self) -> None:
         """Set the height of each pane and open those that are visible, if only by their titles.
@@ -308,11 +402,33 @@ class Sidebar(Horizontal):
         active = {*shown, *self.pane_layout.opened(names, screen)} if self.display else set()
         for pane in panes:
             pane.display = pane.name_ in shown
-            pane.styles.height = f"{max(self.pane_layout.share(pane.name_), 1)}fr"
+            share = f"{max(self.pane_layout.share(pane.name_), 1)}fr"
+            pane.styles.height = share if pane.filled or len(shown) == 1 else EMPTY_ROWS
+        self._place_columns(shown)
         fresh = [pane for pane in panes if pane.name_ in active and pane.name_ not in self._active]
         self._active = active
         for pane in fresh:
             pane.opened()
+
+    def on_pane_filled(self, event: Pane.Filled) -> None:
+        """Give a pane room once it has entries."""
+        event.stop()
+        if self.display:
+            self._arrange()
+
+    def _place_columns(self, shown: Sequence[str]) -> None:
+        """On a wide screen give the memory the first column and the others the second."""
+        wide = self.app.size.width >= TWO_COLUMNS and MAIN_PANE in shown and len(shown) > 1
+        others: set[Widget] = set()
+        if wide:
+            for title in self._stack.query_children(PaneTitle):
+                if title.pane.name_ != MAIN_PANE:
+                    others |= {title, title.pane}
+        for child in self._stack.children:
+            child.set_class(child in others, "-second")
+        if self._stack.columns.second != others:
+            self._stack.columns.second = frozenset(others)
+            self._stack.refresh(layout=True)
 
     def on_resize(self) -> None:
         """Open or close panes for the new height."""
@@ -389,8 +505,8 @@ class Sidebar(Horizontal):
 class Body(Container):
     """The chat and the sidebar."""
 
-    def __init__(self, transcript: Transcript, sidebar: Sidebar) -> None:
-        super().__init__(transcript, sidebar, id="body")
+    def __init__(self, chat: Widget, sidebar: Sidebar) -> None:
+        super().__init__(chat, sidebar, id="body")
         self._sidebar = sidebar
         # Before anything is styled: a change later would hold up the first paint.
         sidebar.body = self

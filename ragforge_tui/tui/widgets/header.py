@@ -11,10 +11,15 @@ from textual.widget import Widget
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.drawing.lines import fit, one_line
 from ragforge_tui.tui.drawing.palette import DEFAULT_GLYPH, persona_color
+from ragforge_tui.tui.folder import folder_text
 from ragforge_tui.tui.session.state import ChatState, Outgoing
 
 DOTS = {"ready": ("●", "$success"), "starting": ("◐", "$warning"), "unreachable": ("●", "$error")}
 
+NEW = "New conversation"
+MIN_TITLE = 20
+MIN_FOLDER = 26
+"""Columns that title and folder keep on a narrow screen."""
 UNKNOWN_DOT = ("○", "dim")
 """Without an engine the state of the graph is unknown."""
 
@@ -33,6 +38,8 @@ class HeaderContents(msgspec.Struct, frozen=True):
     graph: str | None = None
     graph_phase: str = "starting"
     connected: bool = True
+    folder: str = ""
+    branch: str = ""
 
 
 def header_contents(state: ChatState) -> HeaderContents:
@@ -51,11 +58,13 @@ def header_contents(state: ChatState) -> HeaderContents:
         graph=graph.name if graph is not None else None,
         graph_phase=graph.phase if graph is not None else "starting",
         connected=state.connection != "lost",
+        folder=state.folder,
+        branch=state.branch,
     )
 
 
 class Header(Widget):
-    """Title on the left; persona, model and graph with its dot on the right."""
+    """Title on the left; folder, persona, model and graph with its dot on the right."""
 
     ALLOW_SELECT = False
 
@@ -75,8 +84,16 @@ class Header(Widget):
         if self.app.has_class("-plain") and shown.graph_phase != "ready":
             right.append((shown.graph_phase, "dim"))
         width = self.size.width
-        while len(right) > 1 and sum(cell_len(text) + 3 for text, _ in right) + 2 > width - min(len(shown.title), 20):
-            right.pop(1 if shown.speaker else 0)
+        room = width - min(cell_len(shown.title) or len(NEW), MIN_TITLE) - 2
+        folder = folder_text(shown.folder, shown.branch, max(min(width // 3, 60), MIN_FOLDER)) if shown.folder else ""
+        needed = cell_len(folder) + 3 if folder else 0
+        # The state of the graph is its dot; its name, then the model, then the persona give way to the folder.
+        while right and sum(cell_len(text) + 3 for text, _ in right) + needed > room:
+            right.pop()
+        if folder:
+            used = sum(cell_len(text) + 3 for text, _ in right)
+            short = folder_text(shown.folder, shown.branch, max(min(cell_len(folder), room - used), 1))
+            right.insert(0, (short, ""))
         parts: list[tuple[str, str]] = []
         for index, part in enumerate(right):
             parts += [(" · ", "dim"), part] if index else [part]
@@ -84,7 +101,7 @@ class Header(Widget):
         # The title takes what is left; a private conversation keeps its mark even when the title is truncated.
         space = max(width - sum(cell_len(text) for text, _ in parts), 0)
         gap = min(space, 2)
-        title = shown.title or ("opening …" if shown.opening else "New conversation")
+        title = shown.title or ("opening …" if shown.opening else NEW)
         mark = " (private)" if shown.private else ""
         room = max(space - gap - cell_len(mark), 0)
         left = fit(title, min(room, cell_len(title)) if mark else room)

@@ -1,4 +1,4 @@
-"""A line of keys with their actions, which can be clicked; active ones are highlighted."""
+"""A line of keys with their actions, which can be clicked; active ones are highlighted, the last give way."""
 
 from __future__ import annotations
 
@@ -76,11 +76,14 @@ class KeyBar(Widget):
         shown: list[tuple[str, str]] = []
         at = 0
         for hint in self._hints:
+            word = clip(one_line(hint.word), _WORD_CELLS)
+            start = at + 3 if shown else 0
+            end = start + cell_len(hint.key) + 1 + cell_len(word)
+            if shown and end > self.content_size.width:
+                break
             if shown:
                 shown.append((" · ", "dim"))
-                at += 3
-            word = clip(one_line(hint.word), _WORD_CELLS)
-            end = at + cell_len(hint.key) + 1 + cell_len(word)
+            at = start
             self._spans.append((at, end, hint.action))
             shown += [(f"{hint.key} ", "$primary"), (word, "$accent bold" if hint.on else "dim")]
             at = end

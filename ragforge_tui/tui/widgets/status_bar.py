@@ -68,8 +68,7 @@ def status_parts(state: ChatState, elapsed: int | None, hints: Iterable[str]) ->
         Part(mode, mode_style, 30 if state.mode == "ask" else 80),
     ]
     if state.summarising:
-        levels = ", ".join(f"L{level}" for level in sorted({level for level, _ in state.summarising}))
-        parts.append(Part(f"summarising {levels}", "dim", 50))
+        parts.append(Part("summarising", "dim", 50))
     parts += _code(state)
     parts += _due(state)
     if state.memory is not None:
@@ -95,14 +94,10 @@ def _code(state: ChatState) -> list[Part]:
 
 
 def _due(state: ChatState) -> list[Part]:
-    """Return how far the next summary is, or a warning if the memory is behind."""
+    """Return a warning if the memory is behind."""
     due = state.due
-    if due is None or state.summarising or not due.enabled:
-        return []
-    if due.behind:
-        return [Part("memory behind", "$warning", 70)]
-    turns = min(due.next_turns, 99)
-    return [Part(f"L1 in {turns} turn{'s' if turns != 1 else ''}", "dim", 5)] if turns > 0 else []
+    behind = due is not None and due.enabled and bool(due.behind) and not state.summarising
+    return [Part("memory behind", "$warning", 70)] if behind else []
 
 
 def _gauge(state: ChatState) -> list[Part]:

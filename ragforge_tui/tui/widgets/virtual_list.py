@@ -25,6 +25,7 @@ from ragforge_tui.tui.drawing.palette import Palette, palette_for
 L = TypeVar("L")
 
 MARGIN = 2
+_LEAST_TEXT = 12
 _BOLD = Style(bold=True)
 
 
@@ -94,12 +95,16 @@ class VirtualList(ScrollView, Generic[L], can_focus=True):
         """The key at the cursor, empty for none."""
         return self._cursor if self._cursor in self._places else ""
 
-    def show(self, lines: Sequence[L], *, empty: str | None = None) -> None:
-        """Show lines; those being read stay in view, and so does the end if it was."""
+    def show(self, lines: Sequence[L], *, empty: str | None = None, stay: bool = False) -> None:
+        """Show lines; those being read stay in view, and so does the end if it was.
+
+        Args:
+            stay: The user opened or closed a line: the window stays where it is, also at the end.
+        """
         if empty is not None:
             self._empty = empty
         top = round(self.scroll_y)
-        at_end = self._at_end
+        at_end = self._at_end and not stay
         held = self._key_below(top)
         offset = self._places[held] - top if held else 0
         on_last = not self.chosen or self._places[self._cursor] >= max(self._places.values())
@@ -120,6 +125,9 @@ class VirtualList(ScrollView, Generic[L], can_focus=True):
             self._go_to(0)
         elif held in self._places:
             self._go_to(self._places[held] - offset)
+        if stay:
+            self._reveal()
+            self._at_end = self.scroll_y >= len(lines) - self.scrollable_content_region.height
         self.refresh()
         self.call_after_refresh(self._settle)
 
@@ -309,6 +317,17 @@ def fold_arrow(opened: bool | None, palette: Palette) -> str:
 def sign_or_word(sign: str, word: str, palette: Palette) -> str:
     """Return a sign, or in the plain mode a word."""
     return f"{word if palette.plain else sign} "
+
+
+def with_facts(runs: list[Run], text: str, style: Style, facts: Run, width: int) -> list[Run]:
+    """Return the runs with as much of a text as fits before facts at the right edge; a narrow line has no facts."""
+    used = sum(cell_len(part) for part, _ in runs)
+    right = cell_len(facts[0])
+    if width - used - right < _LEAST_TEXT:
+        return with_text(runs, text, style, width)
+    shown = clip(one_line(text), width - used - right - 2)
+    gap = " " * (width - used - cell_len(shown) - right)
+    return [*runs, (shown, style), (gap, style), facts]
 
 
 def with_text(runs: list[Run], text: str, style: Style, width: int) -> list[Run]:

@@ -66,7 +66,7 @@ async def working(stage: Stage) -> None:
 async def all_panes(stage: Stage) -> None:
     """Every pane was opened once, the memory last."""
     await keys("f4", "f5", "f3")(stage)
-    await stage.shows("L3 1–8")
+    await stage.shows("Turns that doubled")
 
 
 PANES = (
@@ -76,7 +76,7 @@ PANES = (
     State("call", pane("f4", "up", "enter"), engine=calls_engine),
     State("call-diff", pane("f4", "up", "up", "up", "up", "enter", "s", "s"), engine=calls_engine),
     State("call-failed", pane("f4", "x", "up", "enter"), engine=calls_engine),
-    State("memory", pane("f3", "enter", "down", "enter", "down", "enter"), engine=remembering),
+    State("memory", pane("f3", "home", "down", "enter", "down", "enter", "down", "enter"), engine=remembering),
     State("memory-working", working, engine=remembering),
     State("memory-reading", pane("f3", "home", "enter", "down", "r"), engine=calls_engine),
     State("memory-topics", pane("f3", "t", "enter"), engine=remembering),

@@ -1,0 +1,28 @@
+"""Titles of summaries that have none: the first words of their text. Pure."""
+
+from __future__ import annotations
+
+import re
+
+TITLE_WORDS = 6
+_ASKED = re.compile(
+    r"(?:the )?(?:user|person) (?:first )?(?:asked|said|wanted|requested)"
+    r"(?: (?:me|the assistant|for|to|that|about))*\s+",
+    re.I,
+)
+"""How models begin a summary, in the form they are asked for it."""
+_QUOTED = re.compile(r"[^“„«\"]{0,40}:\s*[“„«\"]\s*([^”“»\"]+)")
+"""How extracts begin in every language: a few words, then what the user said."""
+_EDGES = " \t“”„\"'«»‘’…:;,."
+
+
+def title_from(text: str) -> str:
+    """Return the first words of a summary's text, without what all of them begin with."""
+    if quoted := _QUOTED.match(text):
+        text = quoted[1]
+    elif asked := _ASKED.match(text):
+        text = text[asked.end() :]
+    words = text.split()
+    title = " ".join(words[:TITLE_WORDS]).strip(_EDGES)
+    title = title[:1].upper() + title[1:]
+    return f"{title} …" if len(words) > TITLE_WORDS and title else title

@@ -1,0 +1,66 @@
+"""Tips of the first screen: features that this user has not used yet, a few of them at each start. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import msgspec
+
+from ragforge_tui.tui.command_registry import Registry, effective_keys, key_name
+
+SHOWN = 4
+
+
+class Tip(msgspec.Struct, frozen=True):
+    """One tip.
+
+    Attributes:
+        feature: The command, or another name that `Features` knows.
+        sign: What to type; empty: the command's key or name.
+        text: What it does, as the end of a sentence that starts with the sign.
+        action: The command that a click runs; empty for none.
+    """
+
+    feature: str
+    text: str
+    sign: str = ""
+    action: str = ""
+
+
+TIPS = (
+    Tip("@", "points the answer at a file of this folder", sign="@name"),
+    Tip("memory", "shows what is remembered of this conversation"),
+    Tip("mode", "switches between plan, ask and accept edits"),
+    Tip("recall", "asks all your past conversations a question"),
+    Tip("!", "runs a command of yours; the agent sees what came out", sign="!command"),
+    Tip("undo", "puts files back as they were before a turn"),
+    Tip("edit", "asks an earlier turn again, on a branch of its own"),
+    Tip("search", "finds words in all your conversations"),
+    Tip("context", "shows exactly what the model was sent"),
+    Tip("personas", "lets another character answer"),
+    Tip("code", "finds functions and classes by what they do"),
+    Tip("standup", "lists what was done since the last working day"),
+    Tip("insights", "gathers findings and open points of past conversations"),
+    Tip("theme", "changes the colours"),
+    Tip("help", "shows every command and key"),
+)
+"""All tips, the most useful first."""
+
+
+def chosen_tips(used: Collection[str], starts: int) -> list[Tip]:
+    """Return the tips to show: features that were never used, other ones with every start."""
+    unused = [tip for tip in TIPS if tip.feature not in used]
+    first = starts % len(unused) if len(unused) > SHOWN else 0
+    return [*unused[first:], *unused[:first]][:SHOWN]
+
+
+def sign_of(tip: Tip, registry: Registry, keymap: Mapping[str, str]) -> str:
+    """Return what to type or press for a tip, with the user's own keys."""
+    keys = effective_keys(keymap, registry).get(tip.feature, "")
+    return tip.sign or (spoken_key(keys) if keys else f"/{tip.feature}")
+
+
+def spoken_key(keys: str) -> str:
+    """Return a key as it is named to someone who sees it for the first time."""
+    name = key_name(keys)
+    return f"Ctrl+{name[1:].upper()}" if name.startswith("^") else name.replace("shift+tab", "Shift+Tab")

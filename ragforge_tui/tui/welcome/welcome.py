@@ -1,0 +1,303 @@
+"""The first screen: who answers, where, with which model, what to continue, and what to try.
+
+Shown above the chat until a conversation is open. It is complete at the first paint, except for what the engine tells:
+greeting, model, sessions and branch have their lines from the start, so that nothing moves when they arrive. The rows
+are made by `welcome_rows`, which is pure.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+from rich.cells import cell_len
+from rich.style import Style
+from textual import events
+from textual.containers import Vertical
+from textual.message import Message
+from textual.reactive import reactive
+from textual.strip import Strip
+from textual.widget import Widget
+
+from ragforge_tui.shared.events import ModelChanged
+from ragforge_tui.shared.moments import age_text
+from ragforge_tui.shared.records import Conversation
+from ragforge_tui.tui.drawing.lines import Run, clip, line_of, one_line
+from ragforge_tui.tui.drawing.palette import DEFAULT_GLYPH, Palette, palette_for
+from ragforge_tui.tui.folder import folder_text
+from ragforge_tui.tui.transcript import Transcript
+
+SESSIONS = 3
+WIDEST = 76
+FEWEST_TIPS = 2
+_LABEL = 8
+_FACTS_WIDTH = 44
+"""Columns from which sessions have their turns and age next to them."""
+_LOGO = ("·", "∙", "•", "●")
+"""The logo: turns that become a memory."""
+NAME = "ragforge"
+CLAIM = "the chat that remembers"
+NO_MODEL = (
+    ("none yet: the offline assistant answers, by words and rules", ""),
+    ("start Ollama, LM Studio or llama.cpp, then /model chooses from it", "model"),
+    ("or restart with a key: export ANTHROPIC_API_KEY=… (OPENAI_, …)", ""),
+)
+"""How to get a model, and the command that a click on the line runs."""
+
+
+class WelcomeContents(msgspec.Struct, frozen=True):
+    """Everything that the first screen shows.
+
+    Attributes:
+        sessions: The newest conversations of the folder; None while unknown.
+        tips: What to type or press, what it does, and the command that a click runs.
+        continue_key: The key that continues the newest conversation.
+        model: None while unknown.
+    """
+
+    version: str = ""
+    glyph: str = ""
+    color: str = ""
+    greeting: str = ""
+    folder: str = ""
+    branch: str = ""
+    model: ModelChanged | None = None
+    sessions: tuple[Conversation, ...] | None = None
+    tips: tuple[tuple[str, str, str], ...] = ()
+    continue_key: str = ""
+    now: datetime | None = None
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One line; a click on it runs `action`, a command with its argument, if there is one."""
+
+    runs: tuple[Run, ...] = ()
+    action: str = ""
+
+
+def welcome_rows(shown: WelcomeContents, width: int, height: int, palette: Palette) -> list[Row]:
+    """Return the rows for a width; a small height has fewer tips, then no gaps, no tips, and fewer sessions."""
+    head = [_logo(shown, width, palette)]
+    greeting = [_greeting(shown, width, palette)]
+    facts = [_fact("folder", folder_text(shown.folder, shown.branch, width - _LABEL), palette)] if shown.folder else []
+    facts += _model(shown.model, width, palette)
+    sessions = _sessions(shown, width, palette)
+    tips = _tips(shown, width, palette)
+    groups = [head, greeting, facts, sessions, tips]
+    gap = 1
+    while True:
+        rows = [row for group in groups if group for row in [*[Row()] * gap, *group]][gap:]
+        if len(rows) <= height:
+            return [_cut(row, width) for row in rows]
+        if len(tips) > FEWEST_TIPS:
+            tips.pop()
+        elif gap:
+            gap = 0
+        elif tips:
+            tips.pop()
+        elif len(sessions) > 1:
+            sessions.pop()
+        else:
+            return [_cut(row, width) for row in rows[: max(height, 0)]]
+
+
+def _cut(row: Row, width: int) -> Row:
+    """Return the row without what is wider than the screen."""
+    room, runs = width, []
+    for text, style in row.runs:
+        shown = clip(text, room)
+        room -= cell_len(shown)
+        runs.append((shown, style))
+    return Row(tuple(runs), row.action)
+
+
+def _logo(shown: WelcomeContents, width: int, palette: Palette) -> Row:
+    inks = (palette.faint, palette.muted, palette.accent, palette.accent)
+    runs: list[Run] = (
+        [] if palette.plain else [(sign, ink) for sign, ink in zip(_LOGO, inks, strict=True)] + [(" ", palette.text)]
+    )
+    runs += [(NAME, palette.accent + Style(bold=True)), (f"  {CLAIM}", palette.muted)]
+    version = one_line(shown.version)
+    used = sum(cell_len(text) for text, _ in runs)
+    if version and used + cell_len(version) + 2 <= width:
+        runs.append((" " * (width - used - cell_len(version)) + version, palette.muted))
+    return Row(tuple(runs))
+
+
+def _greeting(shown: WelcomeContents, width: int, palette: Palette) -> Row:
+    style = palette.speaker(shown.color)
+    glyph = one_line(shown.glyph) or DEFAULT_GLYPH
+    greeting = one_line(shown.greeting)
+    if not greeting:
+        return Row()
+    # Many greetings begin with the persona's glyph themselves.
+    sign = "" if palette.plain or greeting.startswith(glyph) else f"{glyph} "
+    return Row(((clip(f"{sign}{greeting}", width), style),))
+
+
+def _fact(label: str, text: str, palette: Palette, action: str = "") -> Row:
+    return Row(((f"{label:<{_LABEL}}", palette.muted), (text, palette.text)), action)
+
+
+def _model(model: ModelChanged | None, width: int, palette: Palette) -> list[Row]:
+    """Return the model and where words go, or how to get a model."""
+    room = width - _LABEL
+    if model is None or (model.phase == "loading" and not model.name):
+        return [_fact("model", "looking for one …", palette)]
+    if model.offline:
+        rows = []
+        for number, (text, action) in enumerate(NO_MODEL):
+            style = palette.text if action or not number else palette.muted
+            label = (f"{'model' if not number else '':<{_LABEL}}", palette.muted)
+            rows.append(Row((label, (clip(text, room), palette.running if not number else style)), action))
+        return rows
+    if model.phase == "failed":
+        return [Row(((f"{'model':<{_LABEL}}", palette.muted), (clip(_failed(model), room), palette.failed)), "model")]
+    name = clip(one_line(model.name), max(room // 2, 8))
+    where = one_line(model.destination)
+    text = "" if not where else "nothing leaves this machine" if where == "this machine" else f"words go to {where}"
+    between = " · " if text else ""
+    rest = clip(f"{between}{text}", max(room - cell_len(name), 0))
+    return [Row(((f"{'model':<{_LABEL}}", palette.muted), (name, palette.text), (rest, palette.muted)), "model")]
+
+
+def _failed(model: ModelChanged) -> str:
+    return f"{one_line(model.name) or 'none'} cannot be used · /model chooses another"
+
+
+def _sessions(shown: WelcomeContents, width: int, palette: Palette) -> list[Row]:
+    """Return the newest sessions; their lines are there before they are known, so that the tips do not move."""
+    if shown.sessions is None:
+        return [Row()] * (SESSIONS + 1)
+    if not shown.sessions:
+        rows = [Row((("No conversation in this folder yet: your first message starts one.", palette.muted),))]
+        return [*rows, *[Row()] * SESSIONS]
+    places = [str(place) for place in range(1, len(shown.sessions) + 1)]
+    which = f" the newest · {', '.join(places[:-1])} or {places[-1]} and Enter any" if len(places) > 1 else ""
+    hint = ((f"{'continue':<{_LABEL}}  ", palette.muted), (shown.continue_key, palette.you), (which, palette.muted))
+    rows = [Row(hint)]
+    for number, session in enumerate(shown.sessions[:SESSIONS], 1):
+        turns = session.next_turn - 1
+        facts = f"{turns} turn{' ' if turns == 1 else 's'}"
+        if width < _FACTS_WIDTH:
+            facts = ""
+        elif shown.now is not None:
+            facts += f"{age_text(session.updated_at, shown.now):>8}"
+        room = max(width - 3 - cell_len(facts) - 2, 4)
+        title = clip(one_line(session.title) or f"untitled {session.uuid[:8]}", room)
+        gap = " " * max(width - 3 - cell_len(title) - cell_len(facts), 1)
+        style = palette.text + Style(bold=True) if number == 1 else palette.text
+        runs: tuple[Run, ...] = (
+            (f"{number}  ", palette.accent),
+            (title, style),
+            (gap, palette.text),
+            (facts, palette.muted),
+        )
+        rows.append(Row(runs, f"continue {number}"))
+    return [*rows, *[Row()] * (SESSIONS + 1 - len(rows))]
+
+
+def _tips(shown: WelcomeContents, width: int, palette: Palette) -> list[Row]:
+    wide = max((cell_len(sign) for sign, _, _ in shown.tips), default=0)
+    rows = []
+    for sign, text, action in shown.tips:
+        lead = f"{sign}{' ' * (wide - cell_len(sign))}  "
+        rows.append(Row(((lead, palette.you), (clip(text, width - cell_len(lead)), palette.muted)), action))
+    return rows
+
+
+class ChatColumn(Vertical):
+    """The first screen, and the chat below it, which has only notices until a conversation is open."""
+
+    def __init__(self, welcome: Welcome, transcript: Transcript) -> None:
+        super().__init__(welcome, transcript, id="chat", classes="-welcome")
+        self._welcome = welcome
+
+    def show_welcome(self, shown: bool, *, notices: bool) -> None:
+        """Show the first screen or the chat, or both while there are notices to read."""
+        self._welcome.display = shown
+        self.set_class(shown, "-welcome")
+        self.set_class(shown and notices, "-notices")
+
+
+class Welcome(Widget):
+    """The first screen."""
+
+    ALLOW_SELECT = False
+
+    contents: reactive[WelcomeContents] = reactive(WelcomeContents())
+
+    class Clicked(Message):
+        """A line was clicked; `action` is a command and its argument."""
+
+        def __init__(self, action: str) -> None:
+            super().__init__()
+            self.action = action
+
+    def __init__(self) -> None:
+        super().__init__(id="welcome")
+        self._rows: list[Row] = []
+        self._key: object = None
+        self._palette: Palette | None = None
+        self._hovered = -1
+
+    def on_mount(self) -> None:
+        self.app.theme_changed_signal.subscribe(self, self._theme_changed)
+
+    def _theme_changed(self, _: object) -> None:
+        self._palette = None
+        self._key = None
+        self.refresh()
+
+    @property
+    def _columns(self) -> int:
+        return max(1, min(WIDEST, self.size.width - 4))
+
+    def _laid_out(self) -> tuple[list[Row], int, int]:
+        """Return the rows, the row of the first one and its column."""
+        size = self.size
+        if self._palette is None:
+            self._palette = palette_for(self.app)
+        key = (size, self.contents)
+        if key != self._key:
+            self._key = key
+            self._rows = welcome_rows(self.contents, self._columns, size.height - 1, self._palette)
+        left = max((size.width - self._columns) // 2, 0) if size.width >= WIDEST + 4 else 2
+        return self._rows, max((size.height - len(self._rows)) // 3, 1), left
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one row."""
+        rows, top, left = self._laid_out()
+        width, base = self.size.width, self.rich_style
+        at = y - top
+        runs: list[Run] = []
+        if 0 <= at < len(rows):
+            row = rows[at]
+            runs = [(" " * left, Style()), *row.runs]
+            if row.action and at == self._hovered:
+                runs = [runs[0], *((text, style + Style(underline=True)) for text, style in row.runs)]
+        return line_of(runs, width).strip.crop_extend(0, width, None).apply_style(base)
+
+    def _row_at(self, y: int) -> int:
+        rows, top, _ = self._laid_out()
+        at = y - top
+        return at if 0 <= at < len(rows) and rows[at].action else -1
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Underline a line that can be clicked."""
+        hovered = self._row_at(event.y)
+        if hovered != self._hovered:
+            self._hovered = hovered
+            self.refresh()
+
+    def on_leave(self) -> None:
+        if self._hovered >= 0:
+            self._hovered = -1
+            self.refresh()
+
+    def on_click(self, event: events.Click) -> None:
+        """Run what the line leads to."""
+        at = self._row_at(event.y)
+        if at >= 0:
+            event.stop()
+            self.post_message(self.Clicked(self._rows[at].action))
