@@ -319,12 +319,12 @@ class ChatView:
                 self._refresh_recent()
             case events.TurnCompleted() | events.TurnCancelled() | events.TurnFailed():
                 self._read_branch()
+                if isinstance(event, events.TurnCompleted):
+                    self._offer_to_carry_out(event)
             case events.ApprovalRequested():
                 self._ask_engine_question(approval_question(event, self._approval_sender(event.approval_id)))
             case events.ApprovalResolved():
                 self.questions.withdraw(event.approval_id)
-            case events.TurnCompleted():
-                self._offer_to_carry_out(event)
         self.sidebar.event(event)
         for screen in self.app.screen_stack:
             if isinstance(screen, EventScreen):

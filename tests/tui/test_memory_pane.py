@@ -157,7 +157,7 @@ async def test_the_conversations_own_summary_is_on_top(run_chat: ChatRunner, eng
     async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
         pane = await opened(chat)
         # The summary is wrapped once the pane has its width.
-        await chat.until(lambda: listed(pane, "Retries were looked at.") and listed(pane, "L2 1–5"))
+        await chat.until(lambda: listed(pane, "Retries were looked at.") and listed(pane, "1–5"))
         assert rows(pane)[0].removeprefix("▸ ").startswith("Retries were looked at.")
         assert rows(pane)[2].endswith("…")
         assert "1–5" in rows(pane)[3]

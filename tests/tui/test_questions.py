@@ -89,7 +89,7 @@ async def test_a_long_diff_is_shown_whole_and_drawn_as_far_as_it_is_seen(
         await chat.until(lambda: "1 + row 0" in screen_text(chat))
         assert len(made) < 500
         panel = chat.app.questions
-        assert panel.query_one(BlockView).virtual_size.height == 10_001
+        await chat.until(lambda: panel.query_one(BlockView).virtual_size.height == 10_001)
         await chat.press("pagedown")
         await chat.until(lambda: "row 0" not in screen_text(chat))
         chat.app.view.use_theme("light")

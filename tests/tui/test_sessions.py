@@ -126,9 +126,10 @@ async def test_picker_narrows_and_leaves(run_chat: ChatRunner, engine: FakeEngin
 
 
 async def test_picker_shows_an_error(run_chat: ChatRunner, engine: FakeEngine) -> None:
-    engine.failures[ListConversations] = RagforgeError("The [graph] is away.")
     async with run_chat(engine) as chat:
         await chat.ready()
+        await chat.until(lambda: engine.asked(ListConversations), "the first screen's sessions")
+        engine.failures[ListConversations] = RagforgeError("The [graph] is away.")
         await chat.type("/resume")
         await chat.until(lambda: isinstance(chat.app.screen, SessionPicker))
         await chat.until(lambda: "The [graph] is away." in str(chat.app.screen.query_one("#session-note").render()))
@@ -370,6 +371,8 @@ async def test_panes_take_in_what_others_do_while_a_turn_runs_here(run_chat: Cha
     owner = engine.conversations[conversation(1).uuid]
     async with run_chat(engine, continue_last=True, size=(140, 40), tui=TuiSettings()) as chat:
         await chat.until(lambda: chat.loaded)
+        await chat.press("f8")
+        await chat.until(lambda: chat.app.sidebar.pane("memory"))
         trace, files = chat.app.sidebar.pane("trace"), chat.app.sidebar.pane("files")
         memory = chat.app.sidebar.pane("memory")
         assert isinstance(trace, TracePane) and isinstance(files, FilesPane) and isinstance(memory, MemoryPane)

@@ -66,7 +66,7 @@ async def working(stage: Stage) -> None:
 async def all_panes(stage: Stage) -> None:
     """Every pane was opened once, the memory last."""
     await keys("f4", "f5", "f3")(stage)
-    await stage.shows("Turns that doubled")
+    await stage.shows("7 summaries")
 
 
 PANES = (
