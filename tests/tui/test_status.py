@@ -10,6 +10,7 @@ from ragforge_tui.shared.events import CodeIndexChanged, GraphChanged, ModelChan
 from ragforge_tui.shared.records import Message, Usage
 from ragforge_tui.tui.command_registry import Registry, effective_keys, keymap_problems
 from ragforge_tui.tui.commands import all_commands
+from ragforge_tui.tui.commands.chat_commands import usage_text
 from ragforge_tui.tui.dialogs.help_screen import help_text
 from ragforge_tui.tui.session.state import ChatState, Spent, sent_tokens
 from ragforge_tui.tui.widgets.status_bar import count, drawn, fitted, foot_hints, status_parts
@@ -41,11 +42,11 @@ def line(shown: ChatState, width: int, elapsed: int | None = None) -> str:
 @pytest.mark.parametrize(
     ("width", "expected"),
     [
-        (116, "○ idle  ask  context 12.3k of 200k, 6 %  31k tok  $0.42{}/ commands · ^p palette · ^q quit"),
-        (76, "○ idle  ask  ctx 6 %  31k tok  $0.42{}/ commands · ^p palette · ^q quit"),
-        (56, "○ idle  ask  ctx 6 %  31k tok  $0.42{}/ commands"),
-        (40, "○ idle  ask  ctx 6 %  31k tok  $0.42{}"),
-        (22, "○ idle  ctx 6 %  $0.42"),
+        (116, "○ idle · ask · context 12.3k of 200k, 6 %{}/ commands · ^p palette · ^q quit"),
+        (56, "○ idle · ask · ctx 6 %{}/ commands · ^p palette"),
+        (40, "○ idle · ask · ctx 6 %{}/ commands"),
+        (30, "○ idle · ask · ctx 6 %{}"),
+        (18, "○ idle · ctx 6 %{}"),
         (10, "○ idle{}"),
         (3, "○ i"),
     ],
@@ -57,7 +58,7 @@ def test_what_gives_way(width: int, expected: str) -> None:
 
 def test_what_matters_now_stays() -> None:
     busy = state(running={conversation(1).uuid: 1}, mode="edits", summarising={(1, 1), (2, 1)})
-    assert line(busy, 50, 7) == "◐ thinking 7 s  accept edits  ctx 6 %     esc stop"
+    assert line(busy, 50, 7) == "◐ thinking 7 s · accept edits · ctx 6 %   esc stop"
     assert line(state(hint="^c again quits"), 30) == "○ idle          ^c again quits"
     journal = state(graph=GraphChanged(phase="unreachable", name="g", journaled=3))
     assert "3 in journal" in line(journal, 24)
@@ -70,14 +71,42 @@ def test_what_matters_now_stays() -> None:
 def test_the_index_of_code_shows_while_it_works() -> None:
     reading = state(code=CodeIndexChanged(phase="reading", done=1_200, todo=5_000))
     assert " code 1 200/5 000 " in line(reading, 140)
-    assert " code 24 % " in line(reading, 100)
+    assert " code 24 % " in line(reading, 90)
     assert "code vectors 3/9" in line(state(code=CodeIndexChanged(phase="embedding", done=3, todo=9)), 140)
     for phase in ("looking", "ready", "elsewhere", "off"):
         assert "code" not in line(state(code=CodeIndexChanged(phase=phase, files=9)), 140)
 
 
-def test_a_small_cost_is_not_reported_to_be_none() -> None:
-    assert " $0.0042 " in line(state(spent=Spent(input_tokens=900, output_tokens=10, cost=0.0042)), 120)
+@pytest.mark.parametrize(
+    ("spent", "expected"),
+    [
+        (Spent(), "No tokens were counted since this chat was started."),
+        (
+            Spent(input_tokens=30_500, output_tokens=1_000, cost=0.42),
+            "Since this chat was started: 30.5k tokens sent, 1k received, $0.42. "
+            "Each request sends the conversation again.",
+        ),
+        (
+            Spent(input_tokens=900, output_tokens=10, cost=0.0042),
+            "Since this chat was started: 900 tokens sent, 10 received, $0.0042. "
+            "Each request sends the conversation again.",
+        ),
+        (
+            Spent(input_tokens=900, output_tokens=10),
+            "Since this chat was started: 900 tokens sent, 10 received. Each request sends the conversation again.",
+        ),
+    ],
+)
+def test_what_was_spent_is_told_on_request(spent: Spent, expected: str) -> None:
+    assert usage_text(spent) == expected
+
+
+async def test_the_command_tells_it(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        chat.app.session.state.spent = Spent(input_tokens=900, output_tokens=10)
+        await chat.type("/usage")
+        await chat.until(lambda: chat.noticed("900 tokens sent"))
 
 
 @pytest.mark.parametrize(("used", "style"), [(10_000, "dim"), (150_000, "$warning"), (190_000, "$error")])

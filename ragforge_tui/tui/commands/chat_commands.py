@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
+from ragforge_tui.shared.formatting import dollars
 from ragforge_tui.shared.records import ConversationFilter
 from ragforge_tui.shared.requests.sessions import ListConversations
 from ragforge_tui.shared.requests.work import ListModels, SetModel
 from ragforge_tui.tui.command_registry import Commands
 from ragforge_tui.tui.host import Host
+from ragforge_tui.tui.session.state import Spent
 from ragforge_tui.tui.sessions.session_list_model import model_rows
 from ragforge_tui.tui.sessions.session_service import SessionService
 from ragforge_tui.tui.widgets.choice_list import Choice
+from ragforge_tui.tui.widgets.status_bar import count
 
 if TYPE_CHECKING:
     from ragforge_tui.shared.records import SearchHit
@@ -139,3 +142,20 @@ def turn_number(text: str, example: str) -> int:
     if wanted and not wanted.isdecimal():
         raise RagforgeError(f"{text!r} is not the number of a turn.", todo=f"/{example}.")
     return int(wanted or 0)
+
+
+@COMMANDS.add("usage", "Show the tokens and the cost of this chat", ("cost",))
+async def show_usage(host: Host, _: str) -> None:
+    """Show what was sent to and received from models since the chat was started."""
+    host.session.notice(usage_text(host.session.state.spent))
+
+
+def usage_text(spent: Spent) -> str:
+    """Return the tokens and the cost since the chat was started as a sentence."""
+    if not spent.tokens:
+        return "No tokens were counted since this chat was started."
+    cost = f", {dollars(spent.cost)}" if spent.cost else ""
+    return (
+        f"Since this chat was started: {count(spent.input_tokens)} tokens sent, {count(spent.output_tokens)} received"
+        f"{cost}. Each request sends the conversation again."
+    )

@@ -267,7 +267,10 @@ class QuestionPanel(Vertical, can_focus=True):
         counted = f" · {lines} lines" if lines > 1 else ""
         more = f"   ({len(self._waiting) - 1} more)" if len(self._waiting) > 1 else ""
         reason = (f"why: {why}\n" if why else "", "$text-muted")
-        self._title.update(Content.assemble(reason, (title, "bold"), (counted + more, "dim")))
+        # What follows the question, such as that a command is not confined, is the same each time.
+        asked, mark, note = title.partition("? ")
+        parts = (f"{asked}{mark.strip()}", "bold"), (f" {note}" if note else "", "$text-muted")
+        self._title.update(Content.assemble(reason, *parts, (counted + more, "dim")))
         scroll = self.query_one("#question-scroll", VerticalScroll)
         given = bool(question.detail.strip())
         scroll.display = given and question.kind != "diff"

@@ -13,7 +13,6 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from ragforge_tui.shared.formatting import dollars
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.command_registry import Registry, effective_keys, key_name
 from ragforge_tui.tui.session.state import ChatState
@@ -75,12 +74,7 @@ def status_parts(state: ChatState, elapsed: int | None, hints: Iterable[str]) ->
         parts.append(Part(f"memory {state.memory.percent} %", "dim", 15))
     if graph is not None and graph.journaled:
         parts.append(Part(f"{graph.journaled} in journal", "$warning", 90))
-    parts += _gauge(state)
-    if state.spent.tokens:
-        parts.append(Part(f"{count(state.spent.tokens)} tok", "dim", 40))
-    if state.spent.cost:
-        parts.append(Part(dollars(state.spent.cost), "dim", 45))
-    return parts + _keys(state, hints)
+    return parts + _gauge(state) + _keys(state, hints)
 
 
 def _code(state: ChatState) -> list[Part]:
@@ -138,10 +132,10 @@ def fitted(parts: list[Part], width: int) -> list[Part]:
 
 
 def _cells(parts: list[Part]) -> int:
-    """Return the width with two spaces between parts, `` · `` between keys and at least two before the keys."""
+    """Return the width with `` · `` between parts and between keys, and at least two spaces before the keys."""
     keys = [part for part in parts if part.key]
     left = [part for part in parts if not part.key]
-    cells = sum(cell_len(part.text) for part in parts) + 2 * max(len(left) - 1, 0) + 3 * max(len(keys) - 1, 0)
+    cells = sum(cell_len(part.text) for part in parts) + 3 * (max(len(left) - 1, 0) + max(len(keys) - 1, 0))
     return cells + (2 if keys and left else 0)
 
 
@@ -150,9 +144,9 @@ def drawn(parts: list[Part], width: int) -> Content:
     left: list[tuple[str, str]] = []
     keys: list[tuple[str, str]] = []
     for part in parts:
-        side, between = (keys, " · ") if part.key else (left, "  ")
+        side = keys if part.key else left
         if side:
-            side.append((between, "dim"))
+            side.append((" · ", "dim"))
         side.append((plain_text(part.text), part.style))
     used = sum(cell_len(text) for text, _ in (*left, *keys))
     if used > width and len(parts) == 1:
