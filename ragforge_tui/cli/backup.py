@@ -173,6 +173,5 @@ def _backups(loaded: Loaded) -> Path:
 
 
 def add_to(graph_app: typer.Typer) -> None:
-    """Add the commands to those of `graph`."""
     for command in (backup, restore, copy, compact):
         graph_app.command()(command)

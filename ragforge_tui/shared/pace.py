@@ -1,4 +1,4 @@
-"""When background work may use the processor: not while a request is prepared or the user types.
+"""Pace of background work, which waits while a request is prepared or the user types.
 
 One object per agent. A request and a key are served by Python in the engine and on the screen, which threads of the
 background would delay; so that work asks before each small piece, and uses more than one core only while nothing else
@@ -65,7 +65,6 @@ class Pace:
         return 1 if self._turns else self._most
 
     async def clear(self) -> None:
-        """Wait until the next piece may start."""
         while self._urgent or self._typing_left() > 0:
             await self._changed.wait()
             if (left := self._typing_left()) > 0:

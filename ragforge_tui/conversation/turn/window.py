@@ -87,7 +87,6 @@ class TurnWindow:
             held += sum(map(_least_chars, earlier))
 
     def close(self) -> None:
-        """Stop reading."""
         if self._reading is not None:
             self._reading.cancel()
 

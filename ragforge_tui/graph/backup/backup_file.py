@@ -109,7 +109,6 @@ class BackupWriter:
         self._frame(msgspec.msgpack.encode(header))
 
     def put(self, record: Record) -> None:
-        """Append a record."""
         self._frame(msgspec.msgpack.encode(record))
 
     def mark(self) -> tuple[int, Any]:

@@ -69,7 +69,6 @@ class FileChange:
         self.new_starts: list[int] = []
 
     def note_change(self, removed: list[int], added: list[int]) -> None:
-        """Note rows that were replaced by others."""
         if removed and added:
             self._changes.update(dict.fromkeys((*removed, *added), (removed, added)))
 

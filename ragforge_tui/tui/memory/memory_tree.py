@@ -218,7 +218,6 @@ class SummaryTree:
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing to list."""
         return not (self._nodes or self._working or self._failed or self.last_turn)
 
     def stop_working(self) -> bool:

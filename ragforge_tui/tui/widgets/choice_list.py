@@ -155,7 +155,6 @@ class ChoiceList(Widget):
         return Content.assemble(*parts)
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Show which row a click would pick."""
         self._hover(event.y)
 
     def on_leave(self) -> None:

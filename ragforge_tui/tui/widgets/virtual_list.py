@@ -265,7 +265,6 @@ class VirtualList(ScrollView, Generic[L], can_focus=True):
             self.post_message(self.Opened(self, self.chosen))
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Show which line a click would open."""
         self._hover(event.y)
 
     def on_leave(self) -> None:
