@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
+import numpy as np
 import pytest
 
 from ragforge_tui.graph import Graph, GraphTarget, Store
@@ -96,6 +97,7 @@ async def everything(graph: Graph) -> str:
     await store.code.replace_references("/w", ["src/app.py"], references, [])
     await store.code.link_message(large.uuid, ["s1"])
     await store.code.store_totals(await store.code.count("/w"))
+    await store.code.search.vectors.store_words("/w", "fake", ["wait", "retry"], np.eye(2, DIMENSION, dtype=np.float32))
     await graph.run(
         "MATCH (m:Message {uuid: $uuid}) MERGE (k:Commit {uuid: 'k'}) SET k.hash = 'abc', k.committed_at = $at "
         "MERGE (m)-[p:PRODUCED]->(k) SET p.found = true",

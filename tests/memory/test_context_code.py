@@ -7,7 +7,7 @@ from ragforge_tui.memory.context import ContextBuilder, ContextInputs, SystemPar
 from ragforge_tui.memory.context.code import code_section
 from ragforge_tui.memory.context.sections import CODE_SECTION
 from ragforge_tui.settings.schema import MemorySettings
-from ragforge_tui.shared.code_records import Scope
+from ragforge_tui.shared.code_records import FoundCode
 from tests.support.fake_code import SCOPES, scope
 
 
@@ -56,11 +56,11 @@ async def built(find: object, text: str = "How does Session.send retry?") -> lis
 
 
 async def test_the_section_is_there_only_if_something_was_found() -> None:
-    async def some(_: str) -> list[Scope]:
-        return SCOPES[:1]
+    async def some(_: str) -> FoundCode:
+        return FoundCode(scopes=SCOPES[:1])
 
-    async def none(_: str) -> list[Scope]:
-        return []
+    async def none(_: str) -> FoundCode:
+        return FoundCode()
 
     assert CODE_SECTION in await built(some)
     assert CODE_SECTION not in await built(none)

@@ -265,7 +265,7 @@ def size_text(size: int) -> str:
 PAGE_CALLS = 200
 MOST_CALLS = 2000
 """Pages grow with the number of known calls: the first of ten thousand calls is a dozen pages away."""
-_NAME_CELLS = 12
+_NAME_CELLS = 8
 _WITHOUT_SIZE = 36
 """Below this width a row shows no size."""
 

@@ -33,6 +33,10 @@ LEAST_BESIDE = 24
 """Columns of the chat, half of them on either side of a dialog; fewer show nothing but cut words."""
 
 
+NEARLY_ALL = 90
+"""Percent of the height from which a dialog that covers the width covers the height too."""
+
+
 class Dialog(ModalScreen[T]):
     """A frame over the chat, with a bold ``.title`` and a muted line of ``.keys``."""
 
@@ -46,15 +50,17 @@ class Dialog(ModalScreen[T]):
     """
 
     def on_resize(self, event: events.Resize) -> None:
-        """Cover the whole width where only fragments of the chat's lines would stay in view."""
+        """Cover the chat where only fragments of its lines would stay in view."""
         frame = self.query(Vertical).first()
         css, inline = frame.styles.base, frame.styles.inline
         widest = next((one for one in (css.max_width, css.width) if one is not None and one.is_cells), None)
         if widest is not None and event.size.width - widest.value < LEAST_BESIDE:
             inline.width = inline.max_width = "100%"
+            if css.height is not None and css.height.is_percent and css.height.value >= NEARLY_ALL:
+                inline.height = "100%"
         else:
-            inline.clear_rule("width")
-            inline.clear_rule("max_width")
+            for rule in ("width", "max_width", "height"):
+                inline.clear_rule(rule)
 
     def show_error(self, sentence: str) -> None:
         """Show the error of some background work, by default in place of the keys."""
