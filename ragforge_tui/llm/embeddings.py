@@ -78,11 +78,17 @@ class LocalEmbedder:
         found = np.zeros((len(texts), self.dimension), np.float32)
         with one_blas_thread():
             for batch in local_batches(texts):
-                found[batch] = await asyncio.to_thread(self.encode, [texts[n][:MAX_CHARS] for n in batch])
+                found[batch] = await asyncio.to_thread(self._encode, [texts[n][:MAX_CHARS] for n in batch])
         return found
 
-    def encode(self, texts: list[str]) -> Vectors:
-        """Return what `embed` does; for a thread, or a process without an event loop."""
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """Return what `embed` does, for a process without an event loop."""
+        found = np.zeros((len(texts), self.dimension), np.float32)
+        for batch in local_batches(texts):
+            found[batch] = self._encode([texts[n][:MAX_CHARS] for n in batch])
+        return found
+
+    def _encode(self, texts: list[str]) -> Vectors:
         with self._lock:
             # Encoding holds no lock: a question does not wait for the texts of an import.
             if self._encoder is None:
