@@ -13,6 +13,7 @@ from ragforge_tui.tui.dialogs.command_palette import CommandPalette, palette_row
 from ragforge_tui.tui.dialogs.help_screen import HelpScreen
 from ragforge_tui.tui.features import FILE_NAME, Features
 from ragforge_tui.tui.personas.persona_picker import PersonaPicker
+from ragforge_tui.tui.settings.settings_screen import SettingsScreen
 from tests.support.fake_engine import FakeEngine
 from tests.tui.conftest import Chat, ChatRunner
 
@@ -102,3 +103,14 @@ async def test_a_dialog_covers_what_it_would_leave_only_fragments_of(run_chat: C
         await chat.until(lambda: frame.region.width == 100)
         await chat.pilot.resize_terminal(120, 40)
         await chat.until(lambda: frame.region.width == 92)
+
+
+async def test_a_dialog_that_covers_the_width_and_nearly_the_height_covers_all(run_chat: ChatRunner) -> None:
+    async with run_chat(FakeEngine(), size=(80, 24), config_file=Path("/none/config.yaml")) as chat:
+        await chat.ready()
+        await chat.type("/settings")
+        await chat.until(lambda: isinstance(chat.app.screen, SettingsScreen))
+        frame = chat.app.screen.query(Vertical).first()
+        await chat.until(lambda: frame.region.size == (80, 24))
+        await chat.pilot.resize_terminal(160, 40)
+        await chat.until(lambda: frame.region.size == (110, 36))

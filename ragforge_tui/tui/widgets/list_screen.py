@@ -56,7 +56,7 @@ class Dialog(ModalScreen[T]):
         widest = next((one for one in (css.max_width, css.width) if one is not None and one.is_cells), None)
         if widest is not None and event.size.width - widest.value < LEAST_BESIDE:
             inline.width = inline.max_width = "100%"
-            if css.height is not None and css.height.is_percent and css.height.value >= NEARLY_ALL:
+            if css.height is not None and not css.height.is_cells and css.height.value >= NEARLY_ALL:
                 inline.height = "100%"
         else:
             for rule in ("width", "max_width", "height"):
