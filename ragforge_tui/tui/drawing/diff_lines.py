@@ -341,10 +341,10 @@ def header_runs(file: FileChange, width: int, palette: Palette) -> list[Run]:
     band = palette.band
     state = {"new": "new file", "deleted": "deleted", "changed": ""}[file.state]
     counts: list[Run] = [("  ", band), *count_runs(*file.counts, palette)]
-    remarks = ", ".join(part for part in (state, file.note) if part)
-    if remarks:
-        remarks = clip(f", {remarks}" if palette.plain else f"  {remarks}", max(1, width // 2))
-        counts.append((remarks, palette.muted))
+    room = max(1, width // 2)
+    for remark, style in ((state, palette.muted), (file.note, palette.running)):
+        if remark:
+            counts.append((clip(f", {remark}" if palette.plain else f"  {remark}", room), style))
     taken = sum(cell_len(text) for text, _ in counts)
     path = clip(file.path, max(1, width - taken - 1))
     left: list[Run] = [(path if palette.plain else f" {path}", palette.heading), *counts]

@@ -361,7 +361,8 @@ class NoteBlock(Block):
             glyph = "again:" if self.kind == "retry" else "note:" if self.level == "info" else f"{self.level}:"
         first = [(f"{glyph} ", style)]
         text = clean(cut_middle(self.text, _MOST_NOTE_CHARS))
-        return wrap([(text, palette.muted)], width, first=first, rest=[("  ", palette.text)])
+        body = palette.text if self.level == "error" else palette.muted
+        return wrap([(text, body)], width, first=first, rest=[("  ", palette.text)])
 
     def estimate(self, width: int) -> int:
         return self.gap + _estimated_lines(self.text, width)
