@@ -1,9 +1,10 @@
-"""Pictures of the chat from two real sessions: ``python -m screenshots.make [--out DIR] [--only NAME]``.
+"""Pictures and a film of the chat from real sessions: ``python -m screenshots.make [--out DIR] [--only NAME]``.
 
 Each session runs the real screen, engine and embedded graph without a terminal:
 
 - `recorded`: a language model works on the small project in ``screenshots/project``. Its answers to the real prompts
   were recorded in ``answers.json`` and are replayed by a server on loopback.
+- `demo`: the first turns of the same, as a film.
 - `offline`: the offline assistant answers questions about the program's own code.
 
 Needs ``pip install -e '.[pictures]'`` and the DejaVu fonts.
@@ -24,13 +25,14 @@ import msgspec
 from ragforge_tui.graph import stop_server
 from ragforge_tui.settings.load import load
 from ragforge_tui.tui.drawing.theme import DARK, LIGHT
-from screenshots.studio import WIDE, Studio, run
+from screenshots.studio import ANSWER_SECONDS, WIDE, Studio, run
 from tests.support.model_script import Step
 from tests.support.openai_server import OpenAIServer
 
 HERE = Path(__file__).resolve().parent
 SMALL = (80, 24)
 TALL = (120, 60)
+FILM = (120, 36)
 COMMON = {
     "user.name": "Ada",
     "tui.theme": DARK.name,
@@ -137,8 +139,23 @@ async def offline(studio: Studio) -> None:
         await studio.close()
 
 
+async def demo(studio: Studio) -> None:
+    """Hold the first turns of the recorded session as a film, then look at what was sent."""
+    await studio.resize(FILM)
+    film = studio.film()
+    for message in RECORDED[:2]:
+        await studio.send(message, approve=True, film=film)
+    await studio.press("f3")
+    film.hold(ANSWER_SECONDS)
+    await studio.open("/context")
+    film.hold(ANSWER_SECONDS)
+    await studio.close()
+    studio.keep(film, "demo")
+
+
 SESSIONS = {
     "recorded": (HERE / "project", "courier", RECORDED_SETTINGS, recorded),
+    "demo": (HERE / "project", "courier", RECORDED_SETTINGS | {"agent.memory.summarization.every_turns": 2}, demo),
     "offline": (HERE.parent / "ragforge_tui", "ragforge-chat/ragforge_tui", OFFLINE_SETTINGS, offline),
 }
 """Source of the workspace, its copy (the first folder is the workspace), settings and the session itself."""

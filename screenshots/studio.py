@@ -14,10 +14,15 @@ from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.wire import Engine
 from ragforge_tui.tui.app import ChatApp, ChatOptions
 from ragforge_tui.tui.drawing.theme import DARK
+from screenshots.film import SAMPLE_SECONDS, Film
 from screenshots.svg import png, with_font, without_folder
 
 WIDE = (120, 40)
 TIMEOUT_SECONDS = 60.0
+QUESTION_SECONDS, ANSWER_SECONDS = 2.2, 3.0
+"""How long a film shows a question and an answer."""
+TYPED_AT_ONCE = 3
+"""Letters that a film shows typed at once."""
 
 
 class Studio:
@@ -61,14 +66,18 @@ class Studio:
         await self._pilot.pause()
         await self._pilot.press(*(["escape"] if text.startswith("/") else []), "enter")
 
-    async def send(self, text: str, *, approve: bool = False) -> None:
+    async def send(self, text: str, *, approve: bool = False, film: Film | None = None) -> None:
         """Send a message and wait for the answer and for the memory.
 
         Args:
             approve: Answer all questions with yes.
+            film: Shows how the message is typed; questions and the answer are held, to be read.
         """
         turns = self._turns()
-        await self.type(text)
+        if film is None:
+            await self.type(text)
+        else:
+            await self._type_slowly(text)
         deadline = time.monotonic() + TIMEOUT_SECONDS
         while self._turns() == turns or self._app.session.state.busy:
             if time.monotonic() > deadline:
@@ -76,8 +85,33 @@ class Studio:
             await self._pilot.pause(0.1)
             if approve and self._app.questions.has_focus:
                 await self._pilot.pause(0.8)  # a question ignores keys for its first 0.7 seconds
+                if film is not None:
+                    film.hold(QUESTION_SECONDS)
                 await self._pilot.press("y")
         await self.settle()
+        if film is not None:
+            film.hold(ANSWER_SECONDS)
+
+    async def _type_slowly(self, text: str) -> None:
+        for start in range(0, len(text), TYPED_AT_ONCE):
+            self._app.prompt.insert(text[start : start + TYPED_AT_ONCE])
+            await self._pilot.pause(SAMPLE_SECONDS)
+        await self._pilot.press("enter")
+
+    def film(self) -> Film:
+        """Return a film of the chat that has just been started."""
+        film = Film(self._app, self._secret)
+        film.start()
+        return film
+
+    def keep(self, film: Film, name: str) -> None:
+        """Write a film."""
+        (self._out / f"{name}.svg").write_text(film.picture(self._fonts), encoding="utf-8")
+
+    async def resize(self, size: tuple[int, int]) -> None:
+        """Change the size of the terminal."""
+        await self._pilot.resize_terminal(*size)
+        await self._pilot.pause(0.3)
 
     def _turns(self) -> int:
         conversation = self._engine.agent.opened(self._app.session.state.conversation_id)

@@ -12,7 +12,8 @@ import resvg_py
 from fontTools import subset
 from fontTools.ttLib import TTFont
 
-FONT = "DejaVu Sans Mono"
+from screenshots.film import FONT
+
 FONT_FILES = {"400": "DejaVuSansMono.ttf", "700": "DejaVuSansMono-Bold.ttf"}
 """Weight and file name of each face."""
 
