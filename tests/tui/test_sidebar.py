@@ -13,7 +13,7 @@ from textual.widgets import Input
 
 from ragforge_tui.settings.schema import TuiSettings
 from ragforge_tui.shared.errors import GraphUnavailableError
-from ragforge_tui.shared.events import ToolCallFinished, ToolCallStarted, TurnCompleted, TurnStarted
+from ragforge_tui.shared.events import ApprovalResolved, ToolCallFinished, ToolCallStarted, TurnCompleted, TurnStarted
 from ragforge_tui.shared.records import AccessedFile
 from ragforge_tui.shared.requests.memory import FetchFiles
 from ragforge_tui.shared.requests.work import FetchCall, ListCalls
@@ -27,6 +27,7 @@ from ragforge_tui.tui.widgets.key_bar import KeyBar
 from tests.support.calls_scene import calls_engine, calls_of
 from tests.support.fake_engine import CLOCK, FakeEngine, conversation, message, turn
 from tests.tui.conftest import Chat, ChatRunner
+from tests.tui.test_questions import approval, screen_text
 
 WIDE, NARROW = (140, 40), (80, 24)
 SHOWN = TuiSettings(reduced_motion=True)
@@ -440,3 +441,13 @@ async def test_a_wide_screen_has_two_columns_of_panes(run_chat: ChatRunner) -> N
         assert trace_of(chat).region.right == 220
         await chat.pilot.resize_terminal(150, 55)
         await chat.until(lambda: memory.region.x == trace_of(chat).region.x)
+
+
+async def test_titles_follow_panes_that_a_question_folds(run_chat: ChatRunner) -> None:
+    async with run_chat(calls_engine(), size=(120, 40), tui=SHOWN, continue_last=True) as chat:
+        await traced(chat)
+        await chat.until(lambda: "▾ MEMORY" in screen_text(chat))
+        chat.engine.emit(msgspec.structs.replace(approval("k"), detail="x\n" * 8, kind="command"))
+        await chat.until(lambda: "▸ MEMORY" in screen_text(chat))
+        chat.engine.emit(ApprovalResolved(conversation_id="", turn_index=1, approval_id="k", decision="no"))
+        await chat.until(lambda: "▾ MEMORY" in screen_text(chat))

@@ -405,6 +405,7 @@ class Sidebar(Horizontal):
             share = f"{max(self.pane_layout.share(pane.name_), 1)}fr"
             pane.styles.height = share if pane.filled or len(shown) == 1 else EMPTY_ROWS
         self._place_columns(shown)
+        self._redraw_titles()
         fresh = [pane for pane in panes if pane.name_ in active and pane.name_ not in self._active]
         self._active = active
         for pane in fresh:
