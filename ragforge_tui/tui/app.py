@@ -159,6 +159,7 @@ class ChatApp(TypeAheadApp):
             near = registry.suggest(parsed.name)
             ask = f"Did you mean /{near.name}?" if near else "/help lists all commands."
             self.session.notice(f"There is no command /{parsed.name}. {ask}", "warning")
+            self.prompt.select_all()  # What is typed next takes its place.
             return
         if parsed is not None and parsed.command is not None:
             self.view.features.choose(parsed.command.name)

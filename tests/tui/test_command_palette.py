@@ -9,7 +9,7 @@ from textual.containers import Vertical
 
 from ragforge_tui.tui.command_registry import Registry
 from ragforge_tui.tui.commands import all_commands
-from ragforge_tui.tui.dialogs.command_palette import CommandPalette, palette_rows
+from ragforge_tui.tui.dialogs.command_palette import CommandPalette, found, palette_rows
 from ragforge_tui.tui.dialogs.help_screen import HelpScreen
 from ragforge_tui.tui.features import FILE_NAME, Features
 from ragforge_tui.tui.personas.persona_picker import PersonaPicker
@@ -50,6 +50,27 @@ def test_uses_are_counted_across_chats(tmp_path: Path) -> None:
 def test_a_broken_file_counts_as_missing(tmp_path: Path, content: bytes) -> None:
     (tmp_path / FILE_NAME).write_bytes(content)
     assert Features(tmp_path).most_chosen() == []
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("undo", "undo"),
+        ("rewind", "branch"),
+        ("go back", "branch"),
+        ("br", "branch"),
+        ("undo-d", "undo-delete"),
+    ],
+)
+def test_a_query_finds_a_command_by_its_name_then_by_what_it_does(query: str, first: str) -> None:
+    assert found(query, palette_rows(REGISTRY, {}, []))[0].key == first
+
+
+def test_what_removes_something_is_found_by_its_name_alone_and_never_first() -> None:
+    rows = palette_rows(REGISTRY, {}, [])
+    assert [row.key for row in found("dele", rows)][:2] == ["delete", "delete-persona"]
+    assert {row.key for row in found("del", rows)[-2:]} == {"delete", "delete-persona"}
+    assert not {"delete", "archive", "delete-persona"} & {row.key for row in found("restores within 7 days", rows)}
 
 
 async def pick(chat: Chat, *letters: str) -> None:

@@ -65,6 +65,9 @@ async def test_unknown_command_is_not_sent(run_chat: ChatRunner) -> None:
         await chat.type("/modle x")
         await chat.until(lambda: chat.noticed("There is no command /modle. Did you mean /model?"))
         assert chat.app.prompt.text == "/modle x", "what was typed is not lost"
+        await chat.until(lambda: chat.app.prompt.selected_text == "/modle x")
+        await chat.press(*"/model")
+        assert chat.app.prompt.text == "/model", "what is typed next takes its place"
         assert not chat.engine.asked(SendMessage)
 
 

@@ -121,7 +121,12 @@ async def _resend(host: Host, turn: int, text: str) -> None:
     host.session.send(text)
 
 
-@COMMANDS.add("branch", "Continue from a turn in a new conversation", ("fork",), arguments="[TURN]")
+@COMMANDS.add(
+    "branch",
+    "Go back to a turn: continue from it in a new conversation",
+    ("fork", "back", "rewind"),
+    arguments="[TURN]",
+)
 async def branch(host: Host, which: str) -> None:
     """Continue from a turn in a new conversation; this one stays unchanged."""
     await _open_branch(host, _turn_index(host, which, last=True))
@@ -133,7 +138,10 @@ async def _open_branch(host: Host, turn: int) -> None:
     branch = await session.ask(BranchConversation(conversation_id=parent, turn_index=turn))
     await session.open(branch.uuid)
     shared = f"It shares turns 1 to {turn}" if turn > 1 else "It shares turn 1" if turn else "It starts empty"
-    session.notice(f"This is a branch. {shared}; /resume {parent[:8]} opens the original, which is unchanged.")
+    session.notice(
+        f"This is a branch. {shared}; /resume {parent[:8]} opens the original, which is unchanged. "
+        "Files stay as they are: /undo in the original takes its edits back."
+    )
 
 
 async def _user_message(host: Host, turn: int) -> str:

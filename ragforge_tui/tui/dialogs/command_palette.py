@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from ragforge_tui.tui import fuzzy
 from ragforge_tui.tui.command_registry import Command, Registry, effective_keys, key_name
 from ragforge_tui.tui.widgets.choice_list import Choice
 from ragforge_tui.tui.widgets.list_screen import Picker
 
 MOST_USED = 5
+MEANT_LETTERS = 4
+"""Letters of the name of a command that removes something, from which it comes before what only holds the words."""
 USED_HEADING = "Most used"
 LAST_HEADING = "Remove"
 
@@ -32,9 +35,26 @@ class CommandPalette(Picker):
 
         super().__init__("Commands", load, empty="no commands", verb="runs it", detail_right=False)
 
-    def searched(self, row: Choice) -> str:
-        """Return what a command is found by: its name, its aliases and what it does."""
-        return f"{row.label} {row.lead} {row.detail}"
+    def matching(self, query: str) -> list[Choice]:
+        """Return the commands that a query means, best first; one that removes something only by its name."""
+        return found(query, self._rows)
+
+
+def found(query: str, rows: list[Choice]) -> list[Choice]:
+    """Return the rows that match by name or alias, then those that hold the words; a removing one only by its name."""
+    words = query.casefold().split()
+    if not words:
+        return rows
+    named = fuzzy.best(query, rows, lambda row: f"{row.key} {row.lead}")
+    exact = [row for row in named if row.key == words[0]]
+    starts = [row for row in named if any(name.startswith(words[0]) for name in (row.key, *row.lead.split()))]
+    texts = [(row, f"{row.detail} {row.lead}".casefold()) for row in rows if row.heading != LAST_HEADING]
+    described = [row for row, text in texts if all(word in text for word in words)]
+    removing = [row for row in starts if row.heading == LAST_HEADING]
+    meant = removing if len(words[0]) >= MEANT_LETTERS else []
+    rows = [row for row in (*exact, *starts) if row not in removing] + meant
+    rows += [row for row in (*described, *named) if row.heading != LAST_HEADING]
+    return list({row.key: row for row in (*rows, *removing)}.values())
 
 
 def palette_rows(registry: Registry, keymap: Mapping[str, str], used: Iterable[str]) -> list[Choice]:

@@ -390,8 +390,9 @@ class TracePane(Pane):
         self.show()
 
     def conversation_changed(self) -> None:
-        """Drop the list."""
+        """Drop the list and its filter."""
         self.trace = Trace()
+        self._filter, self._text.value, self._text.display = Filter(), "", False
         self._fetching = False
         self.show()
 

@@ -176,10 +176,14 @@ class FilterScreen(ListScreen[T]):
     def narrow(self, at: str = "") -> None:
         """Show the rows that match the typed words, with the cursor at a key."""
         query = self.query_one(Input).value
-        rows = fuzzy.best(query, self._rows, self.searched)
+        rows = self.matching(query)
         self._list.show(rows, headings=not query.strip())
         self._list.go_to(at)
         self._note.update(self._keys if rows else f"{'no match' if self._rows else self._empty} · esc back")
+
+    def matching(self, query: str) -> list[Choice]:
+        """Return the rows that match a query, best first."""
+        return fuzzy.best(query, self._rows, self.searched)
 
     def searched(self, row: Choice) -> str:
         """Return the text of a row that is searched."""
