@@ -15,6 +15,9 @@ RELEVANT = 1.4
 """Relevance from which something is recalled: a rare word in common and some similarity, or words or meaning alone if
 they match that much better. Measurements: benchmarks/RECALL.md."""
 SMALLEST_SIMILAR = 0.01
+EQUAL = 1e-6
+"""Deviation, as a share of the largest value, up to which values count as equal: some eight times the rounding of single
+precision. Without it, the z-scores of equal cosines are those of their rounding errors."""
 TAIL = 0.1
 """Share of the best turn's score below which others are left out; LoCoMo dev loses half a point at 0.2 and none at 0.1,
 in a simulation of the ranking."""
@@ -91,7 +94,7 @@ def zscores(values: Floats, among: npt.NDArray[np.bool_]) -> Floats:
     if not chosen.size:
         return np.zeros_like(values)
     deviation = float(chosen.std())
-    if deviation < 1e-9:
+    if deviation <= EQUAL * float(np.abs(chosen).max()):
         return np.zeros_like(values)
     return ((values - float(chosen.mean())) / deviation).astype(np.float32)
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ragforge_tui.memory.recall import ConversationIndex
@@ -213,6 +213,7 @@ turns = st.lists(
 
 
 @given(turns, st.lists(st.sampled_from(WORDS), max_size=3))
+@example([(1, [], 4), (2, [], 4), (3, [], 4)], [])
 def test_an_index_grown_in_any_order_equals_one_built_at_once(
     puts: list[tuple[int, list[str], int]], asked: list[str]
 ) -> None:
