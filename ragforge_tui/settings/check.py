@@ -22,7 +22,7 @@ GRAPH_SCHEMES = ("bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc")
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 
 
-def checked(key: str, value: Any, origin: str, *, where: str = "") -> Any:
+def checked(key: str, value: Any, origin: str, *, where: str = "", strict: bool = True) -> Any:
     """Return a value converted to its setting's type.
 
     Args:
@@ -30,6 +30,7 @@ def checked(key: str, value: Any, origin: str, *, where: str = "") -> Any:
         value: The value as parsed or typed.
         origin: The file, variable or flag it comes from.
         where: Start of the error message; empty: the origin and the key.
+        strict: Whether a text is no number; in the environment it may be one.
 
     Raises:
         ConfigError: The setting does not exist, or the value is invalid.
@@ -39,7 +40,7 @@ def checked(key: str, value: Any, origin: str, *, where: str = "") -> Any:
         raise unknown(key, sections().get(key.rpartition(".")[0], sections()[""]), origin)
     where = where or f"{origin}: {key}"
     try:
-        typed = msgspec.convert(value, entry.type)
+        typed = msgspec.convert(value, entry.type, strict=strict)
         if isinstance(typed, float) and not math.isfinite(typed):
             raise ValueError("not finite")
     except (msgspec.ValidationError, ValueError, RecursionError) as error:

@@ -14,15 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import platformdirs
 
 from ragforge_tui.settings.check import checked, found, unknown
+from ragforge_tui.settings.folders import find_paths, user_file
 from ragforge_tui.settings.keys import example_yaml, sections
-from ragforge_tui.settings.schema import Loaded, Paths, Settings
+from ragforge_tui.settings.schema import Loaded, Settings
 from ragforge_tui.settings.specification import understood, value_of
 from ragforge_tui.shared.errors import ConfigError
 
-APP = "ragforge"
 ENVIRONMENT = {
     "RAGFORGE_MODEL": "model.name",
     "RAGFORGE_API_BASE": "model.api_base",
@@ -31,6 +30,7 @@ ENVIRONMENT = {
     "NEO4J_USERNAME": "graph.username",
     "NEO4J_PASSWORD": "graph.password",
     "NEO4J_DATABASE": "graph.database",
+    "RAGFORGE_KEEP_WARM_MINUTES": "engine.keep_warm_minutes",
 }
 FLAGS = {
     "model.name": "--model",
@@ -108,16 +108,6 @@ def load(
     return Loaded(settings=_assemble(merged), paths=paths, workspace=folder, origins=origins, config_file=str(file))
 
 
-def find_paths(env: Mapping[str, str]) -> Paths:
-    """Return the program's folders without creating them."""
-    home = env.get("RAGFORGE_HOME")
-    if home:
-        root = Path(home).expanduser().absolute()
-        return Paths(config=str(root), data=str(root / "data"), state=str(root / "state"))
-    dirs = platformdirs.PlatformDirs(APP, appauthor=False)
-    return Paths(config=dirs.user_config_dir, data=dirs.user_data_dir, state=dirs.user_state_dir)
-
-
 def find_workspace(workspace: str | None) -> str:
     """Return the workspace as an absolute path without symlinks.
 
@@ -137,14 +127,6 @@ def find_workspace(workspace: str | None) -> str:
     if not resolved.is_dir():
         raise ConfigError(f"The workspace {folder} is not a folder.", todo="Name a folder with --workspace.")
     return str(resolved)
-
-
-def user_file(config_file: str | None, paths: Paths, env: Mapping[str, str]) -> tuple[Path, bool]:
-    """Return the path of the user's settings file, and whether it was given explicitly."""
-    explicit = config_file if config_file is not None else env.get("RAGFORGE_CONFIG") or None
-    if explicit is not None:
-        return Path(explicit).expanduser().absolute(), True
-    return Path(paths.config, "config.yaml"), False
 
 
 def _same_file(first: Path, second: Path) -> bool:
@@ -222,7 +204,8 @@ def _check_section(path: str, data: Any, file: str, layer: Layer) -> None:
 
 def _checked(key: str, value: Any, origin: str) -> Any:
     """Return a value converted to its setting's type; errors name a variable or a flag without the key."""
-    return checked(key, value, origin, where=origin if origin in (*ENVIRONMENT, *FLAGS.values(), key) else "")
+    where = origin if origin in (*ENVIRONMENT, *FLAGS.values(), key) else ""
+    return checked(key, value, origin, where=where, strict=origin not in ENVIRONMENT)
 
 
 def _reason(error: BaseException) -> str:

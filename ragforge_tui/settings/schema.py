@@ -12,6 +12,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from ragforge_tui.settings.folders import Paths as Paths
+
 
 class _Section(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     pass
@@ -123,6 +125,19 @@ class GraphSettings(_Section, frozen=True):
     linger_seconds: Annotated[
         float, Meta(ge=0, description="Seconds the embedded server keeps running after the last chat has ended.")
     ] = 20.0
+
+
+class EngineSettings(_Section, frozen=True):
+    """The processes that run the agent."""
+
+    keep_warm_minutes: Annotated[
+        float,
+        Meta(
+            ge=0,
+            description="Minutes a process stays ready after the last chat has ended, from which the next chat starts "
+            "in a moment; 0: none, each chat loads everything anew.",
+        ),
+    ] = 30.0
 
 
 class ToolSettings(_Section, frozen=True):
@@ -384,26 +399,12 @@ class Settings(_Section, frozen=True):
 
     model: ModelSettings = ModelSettings()
     graph: GraphSettings = GraphSettings()
+    engine: EngineSettings = EngineSettings()
     tools: ToolSettings = msgspec.field(default_factory=ToolSettings)
     tui: TuiSettings = msgspec.field(default_factory=TuiSettings)
     personas: PersonaSettings = PersonaSettings()
     user: UserSettings = UserSettings()
     agent: AgentSettings = msgspec.field(default_factory=AgentSettings)
-
-
-class Paths(msgspec.Struct, kw_only=True, frozen=True):
-    """Folders of the program: below RAGFORGE_HOME if it is set, else as platformdirs decides.
-
-    Attributes:
-        config: The user's config.yaml and keymaps.
-        data: The embedded graph (``graph/``), texts of hybrid persistence (``contents/``), personas, exports, file
-            contents stored for undo (``undo/``).
-        state: Logs, journal (``journal/``), locks, prompt history, the user's decisions (approvals, trust).
-    """
-
-    config: str
-    data: str
-    state: str
 
 
 class Loaded(msgspec.Struct, kw_only=True, frozen=True):

@@ -37,13 +37,14 @@ class TurnStarted(_TurnEvent):
 
 
 class MessageStarted(_TurnEvent):
-    """A reply of the model starts; its text follows in deltas."""
+    """A reply of the model starts; its text follows in deltas. For `recalled` see `Message.recalled`."""
 
     message_id: str
     persona: str = ""
     persona_glyph: str = ""
     persona_color: str = ""
     model: str = ""
+    recalled: str = ""
 
 
 class ReasoningDelta(_TurnEvent):
@@ -94,7 +95,8 @@ class ApprovalRequested(_TurnEvent):
         question: One plain line, such as ``Edit src/app.py?``.
         detail: A unified diff (kind ``write``), the command (kind ``command``), or the path (kind ``secret``).
         session_scope: Description of what "this session" would allow; empty if it is not offered.
-        always: Pattern of commands that "always" would allow permanently; empty if it is not offered.
+        always: Patterns of commands that "always" would allow permanently, one for each command of a chain that is
+            not allowed yet; empty if it is not offered.
     """
 
     approval_id: str
@@ -103,7 +105,7 @@ class ApprovalRequested(_TurnEvent):
     question: str
     detail: str = ""
     session_scope: str = ""
-    always: str = ""
+    always: list[str] = []
 
 
 CostScope = Literal["turn", "session"]
@@ -263,7 +265,7 @@ class SummaryFailed(_Event):
 
 
 class TopicsChanged(_Event):
-    """A summary of this conversation proposed, merged or related topics."""
+    """Topics of this conversation were proposed, merged, related or split."""
 
     conversation_id: str
     topics: list[Topic]

@@ -12,7 +12,7 @@ import asyncio
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 TYPING_SECONDS = 1.0
 """Time after a key in which the next one is expected."""
@@ -31,14 +31,19 @@ class Pace:
         self._urgent = 0
         self._turns = 0
         self._typed_until = 0.0
+        self._awaited = 0
+        self._needed = asyncio.Event()
+        """Set while background work is waited for."""
         self._changed = asyncio.Event()
+        """Set while nothing urgent holds it back."""
         self._changed.set()
 
     @contextmanager
     def urgent(self) -> Iterator[None]:
         """Hold background work back inside the context: something that the user waits for is prepared."""
         self._urgent += 1
-        self._changed.clear()
+        if not self._awaited:
+            self._changed.clear()
         try:
             yield
         finally:
@@ -60,15 +65,40 @@ class Pace:
         self._typed_until = time.monotonic() + TYPING_SECONDS
 
     @property
+    def turn_runs(self) -> bool:
+        return self._turns > 0
+
+    @property
     def workers(self) -> int:
         """Number of pieces that may run at once."""
         return 1 if self._turns else self._most
 
+    @contextmanager
+    def awaited(self) -> Iterator[None]:
+        """Let background work go on inside the context: what is prepared waits for it."""
+        self._awaited += 1
+        self._needed.set()
+        self._changed.set()
+        try:
+            yield
+        finally:
+            self._awaited -= 1
+            if not self._awaited:
+                self._needed.clear()
+                if self._urgent:
+                    self._changed.clear()
+
     async def clear(self) -> None:
-        while self._urgent or self._typing_left() > 0:
-            await self._changed.wait()
-            if (left := self._typing_left()) > 0:
-                await asyncio.sleep(left)
+        """Wait until nothing urgent is prepared and the user does not type, unless this work is waited for."""
+        while not self._awaited:
+            if self._urgent:
+                await self._changed.wait()
+            elif (left := self._typing_left()) > 0:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(left):
+                        await self._needed.wait()
+            else:
+                return
 
     def _typing_left(self) -> float:
         return self._typed_until - time.monotonic()

@@ -174,8 +174,34 @@ class Message(msgspec.Struct, kw_only=True):
     persona_color: str = ""
     model: str = ""
     error: str = ""
+    recalled: str = ""
+    """What memory gave for a turn's first reply, as JSON: a list of `RecalledPlace`; empty if all is of this one."""
     usage: Usage | None = None
     tool_calls: list[ToolCall] = []
+
+
+class RecalledPlace(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What was recalled from one conversation for a request.
+
+    Attributes:
+        conversation_id: Empty for the conversation of the request.
+        turn_index: The first of its recalled turns.
+        turns: Number of recalled turns; `notes` of its summaries and findings.
+    """
+
+    conversation_id: str = ""
+    title: str = ""
+    turn_index: int = 0
+    turns: int = 0
+    notes: int = 0
+
+
+def recalled_places(recalled: str) -> list[RecalledPlace]:
+    """Return the places in `Message.recalled`; none if it is empty or unreadable."""
+    try:
+        return msgspec.json.decode(recalled, type=list[RecalledPlace]) if recalled else []
+    except msgspec.MsgspecError:
+        return []
 
 
 class Turn(msgspec.Struct, kw_only=True):
@@ -392,6 +418,7 @@ ContextItemKind = Literal[
     "topic",
     "code",
     "note",
+    "frame",
 ]
 
 
@@ -455,7 +482,7 @@ class ContextRecord(msgspec.Struct, kw_only=True):
 
     Attributes:
         budget: Most tokens for the past.
-        tokens: Tokens of the past: the earlier turns and the memory block.
+        tokens: Tokens of the past: the earlier turns and the memory block. `sent_tokens` counts all.
         digest: SHA-256 of the parts as sent, as hexadecimal digits.
         whole: Whether all earlier turns of the conversation were sent unchanged.
         verified: Whether the texts looked up again have the digest of those sent.
@@ -476,3 +503,7 @@ class ContextRecord(msgspec.Struct, kw_only=True):
     version: int = 1
     created_at: datetime
     sections: list[ContextSection] = []
+
+    @property
+    def sent_tokens(self) -> int:
+        return sum(section.tokens for section in self.sections)

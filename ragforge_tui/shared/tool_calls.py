@@ -104,6 +104,11 @@ def tool_info(name: str) -> ToolInfo:
     return _tools.get(name) or ToolInfo(name=name)
 
 
+def tool_label(name: str) -> str:
+    """Return the word that stands for a tool wherever the user reads of its calls."""
+    return tool_info(name).label or name
+
+
 def argument_names(tool: ToolInfo) -> tuple[str, ...]:
     """Return the names of the arguments that may identify what a call acted on, the best first."""
     return (tool.main_argument, *USUAL_ARGUMENTS) if tool.main_argument else USUAL_ARGUMENTS

@@ -23,23 +23,43 @@ async def test_work_waits_while_a_request_is_prepared() -> None:
 
 
 async def test_work_waits_after_a_key_and_each_key_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 100.0
-    waits: list[float] = []
+    monkeypatch.setattr(pace_module, "TYPING_SECONDS", 0.3)
+    pace = Pace()
+    began = asyncio.get_running_loop().time()
+    pace.typed()
+    waiting = asyncio.create_task(pace.clear())
+    await asyncio.sleep(0.1)
+    pace.typed()
+    await asyncio.wait_for(waiting, 10)
+    assert asyncio.get_running_loop().time() - began >= 0.39
 
-    async def sleep(seconds: float) -> None:
-        nonlocal now
-        waits.append(seconds)
-        if len(waits) == 1:
-            pace.typed()
-        now += seconds
 
-    monkeypatch.setattr(pace_module.time, "monotonic", lambda: now)
-    monkeypatch.setattr(pace_module.asyncio, "sleep", sleep)
+async def test_work_that_is_waited_for_goes_on() -> None:
     pace = Pace()
     pace.typed()
-    now += 0.25
-    await pace.clear()
-    assert waits == [pytest.approx(0.75), pytest.approx(0.25)]
+    with pace.urgent():
+        waiting = asyncio.create_task(pace.clear())
+        await asyncio.sleep(0.01)
+        assert not waiting.done()
+        with pace.awaited():
+            await asyncio.wait_for(waiting, 10)
+            await asyncio.wait_for(pace.clear(), 10)
+        held = asyncio.create_task(pace.clear())
+        await asyncio.sleep(0.01)
+        assert not held.done()
+    held.cancel()
+
+
+async def test_work_that_waits_for_a_pause_in_typing_goes_on_when_waited_for() -> None:
+    pace = Pace()
+    pace.typed()
+    waiting = asyncio.create_task(pace.clear())
+    await asyncio.sleep(0.01)
+    assert not waiting.done()
+    began = asyncio.get_running_loop().time()
+    with pace.awaited():
+        await asyncio.wait_for(waiting, 10)
+    assert asyncio.get_running_loop().time() - began < pace_module.TYPING_SECONDS / 2
 
 
 async def test_a_turn_leaves_one_worker() -> None:

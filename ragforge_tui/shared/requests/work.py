@@ -181,7 +181,7 @@ class FileDiff(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         diff: Unified diff, or a sentence if the file is binary or secret or its content is not stored.
-        note: Remark, for example that someone else has changed the file since.
+        note: Remark, for example that the file was changed outside the conversation since.
     """
 
     path: str

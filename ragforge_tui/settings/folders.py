@@ -1,0 +1,48 @@
+"""Where the program keeps its files: its folders, and the user's settings file.
+
+Apart from `schema.py` and `load.py`, because the start of the chat needs the folders before it can wait for those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+APP = "ragforge"
+
+
+class Paths(msgspec.Struct, kw_only=True, frozen=True):
+    """Folders of the program: below RAGFORGE_HOME if it is set, else as platformdirs decides.
+
+    Attributes:
+        config: The user's config.yaml and keymaps.
+        data: The embedded graph (``graph/``), texts of hybrid persistence (``contents/``), personas, exports, file
+            contents stored for undo (``undo/``).
+        state: Logs, journal (``journal/``), locks, prompt history, the user's decisions (approvals, trust).
+    """
+
+    config: str
+    data: str
+    state: str
+
+
+def find_paths(env: Mapping[str, str]) -> Paths:
+    """Return the program's folders without creating them."""
+    home = env.get("RAGFORGE_HOME")
+    if home:
+        root = Path(home).expanduser().absolute()
+        return Paths(config=str(root), data=str(root / "data"), state=str(root / "state"))
+    import platformdirs
+
+    dirs = platformdirs.PlatformDirs(APP, appauthor=False)
+    return Paths(config=dirs.user_config_dir, data=dirs.user_data_dir, state=dirs.user_state_dir)
+
+
+def user_file(config_file: str | None, paths: Paths, env: Mapping[str, str]) -> tuple[Path, bool]:
+    """Return the path of the user's settings file, and whether it was given explicitly."""
+    explicit = config_file if config_file is not None else env.get("RAGFORGE_CONFIG") or None
+    if explicit is not None:
+        return Path(explicit).expanduser().absolute(), True
+    return Path(paths.config, "config.yaml"), False

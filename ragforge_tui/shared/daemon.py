@@ -1,0 +1,35 @@
+"""What the background processes of the program start with: the supervisor of the graph, and the engine host.
+
+They outlive the chat that started them, so they get none of its keys.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+
+_KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "VIRTUAL_ENV")
+
+
+def daemon_command(*arguments: str) -> list[str]:
+    """Return the command line that runs this interpreter with `arguments`."""
+    # -P: the folder we are in may hold modules with the names of ours.
+    return [sys.executable, "-P", *arguments]
+
+
+def daemon_environment(further: re.Pattern[str] | None = None) -> dict[str, str]:
+    """Return the environment of a background process, in which this package is found wherever it was imported from.
+
+    Args:
+        further: Names of variables that are kept too.
+    """
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name in _KEPT or (further is not None and further.fullmatch(name))
+    }
+    package_root = str(Path(__file__).resolve().parents[2])
+    paths = [str(Path(part).resolve()) for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
+    return kept | {"PYTHONPATH": os.pathsep.join([package_root, *paths])}
