@@ -20,7 +20,9 @@ from neo4j import (
     AsyncDriver,
     AsyncGraphDatabase,
     AsyncManagedTransaction,
+    AsyncSession,
     Auth,
+    Query,
     basic_auth,
     unit_of_work,
 )
@@ -46,6 +48,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 Transaction = AsyncManagedTransaction
 Work = Callable[[Transaction], Awaitable[T]]
+Attempt = Callable[[AsyncSession], Awaitable[T]]
 OnPhase = Callable[[GraphPhase, ErrorInfo | None], None]
 
 USER_AGENT = "ragforge-chat"
@@ -57,6 +60,8 @@ ATTACH_SECONDS = 60.0
 """Seconds that a server that reports ready may leave connections unanswered before the chat reports it."""
 REACHABLE_WAIT_SECONDS = 2.5
 """Seconds a statement waits for a graph known to be unreachable: one check, including its duration."""
+READ_SECONDS = 30.0
+"""Deadline of one statement that reads."""
 SCHEMA_TIMEOUT = 300.0
 """Seconds one schema statement may take: creating an index over existing data takes time."""
 
@@ -147,7 +152,8 @@ class Graph:
             GraphUnavailableError: No response within `deadline` seconds, or the graph is unreachable.
             GraphError: The graph rejected the statement.
         """
-        return await self._run(READ_ACCESS, work, deadline)
+        bounded = unit_of_work(timeout=deadline)(work)
+        return await self._run(READ_ACCESS, lambda session: session.execute_read(bounded), deadline)
 
     async def write(self, work: Work[T], *, deadline: float = 30.0) -> T:
         """Run `work` in a write transaction, which must be idempotent: it is run again when its commit's fate is
@@ -157,16 +163,24 @@ class Graph:
             GraphUnavailableError: No response within `deadline` seconds, or the graph is unreachable.
             GraphError: The graph rejected the statement.
         """
-        return await self._run(WRITE_ACCESS, work, deadline)
+        bounded = unit_of_work(timeout=deadline)(work)
+        return await self._run(WRITE_ACCESS, lambda session: session.execute_write(bounded), deadline)
 
     async def rows(self, statement: str, /, **parameters: Any) -> list[dict[str, Any]]:
         """Return the rows of one statement that reads, as their columns by name.
+
+        The statement is its own transaction, which the server ends: one round trip instead of two.
 
         Raises:
             GraphUnavailableError: No response within 30 seconds, or the graph is unreachable.
             GraphError: The graph rejected the statement.
         """
-        return await self.read(_all_rows(statement, parameters))
+
+        async def attempt(session: AsyncSession) -> list[dict[str, Any]]:
+            result = await session.run(Query(statement, timeout=READ_SECONDS), parameters)
+            return [dict(record) async for record in result]
+
+        return await self._run(READ_ACCESS, attempt, READ_SECONDS)
 
     async def one(self, statement: str, /, **parameters: Any) -> dict[str, Any] | None:
         """Return the first row of one statement that reads, None when there is none; fails as `rows` does."""
@@ -404,7 +418,7 @@ class Graph:
         if driver is not self._own_driver:
             await driver.close()
 
-    async def _run(self, access: str, work: Work[T], deadline: float) -> T:
+    async def _run(self, access: str, attempt: Attempt[T], deadline: float) -> T:
         last: BaseException | None = None
         try:
             async with asyncio.timeout(deadline):
@@ -414,7 +428,7 @@ class Graph:
                     driver = self._driver
                     assert driver
                     try:
-                        result = await self._attempt(driver, access, work, deadline)
+                        result = await self._attempt(driver, access, attempt)
                     except (DriverError, Neo4jError, OSError) as error:
                         last = error
                         replaced = self._driver is not driver  # by a concurrent statement
@@ -434,14 +448,11 @@ class Graph:
             self._set_unavailable(error)
             raise
 
-    async def _attempt(self, driver: AsyncDriver, access: str, work: Work[T], deadline: float) -> T:
+    async def _attempt(self, driver: AsyncDriver, access: str, attempt: Attempt[T]) -> T:
         async with driver.session(
             database=self._database, default_access_mode=access, bookmark_manager=self._bookmarks
         ) as session:
-            bounded = unit_of_work(timeout=deadline)(work)
-            if access == READ_ACCESS:
-                return await session.execute_read(bounded)
-            return await session.execute_write(bounded)
+            return await attempt(session)
 
     async def _wait_until_reachable(self) -> None:
         """Fail early while the graph is known to be unreachable; `_watch` notices when it is reachable again."""

@@ -91,15 +91,15 @@ class Retries:
     """The decision whether a failed transaction is worth another attempt, and the wait before it."""
 
     def __init__(self) -> None:
-        self._constraints = 0
+        self._conflicts = 0
         self._tries = 0
         self._lost_since: float | None = None
 
     def should_retry(self, error: BaseException, *, restarts: bool) -> bool:
         """Return whether to retry; `restarts` if this program restarts a lost server."""
-        if isinstance(error, ConstraintError):
-            self._constraints += 1
-            return self._constraints < CONSTRAINT_ATTEMPTS
+        if isinstance(error, ConstraintError) or _vanished(error):
+            self._conflicts += 1
+            return self._conflicts < CONSTRAINT_ATTEMPTS
         if lost(error):
             clock = asyncio.get_running_loop().time()
             self._lost_since = self._lost_since or clock
@@ -111,6 +111,11 @@ class Retries:
         self._tries += 1
         longest = 0.5 if self._lost_since else 0.1
         await asyncio.sleep(min(0.01 * 2**self._tries, longest) * random.uniform(0.3, 1.0))
+
+
+def _vanished(error: BaseException) -> bool:
+    """Return whether a node was deleted between the index that named it and the read of it: nothing locks it."""
+    return isinstance(error, Neo4jError) and (error.code or "").endswith("EntityNotFound")
 
 
 def _rejected(error: AuthError, name: str, username: str) -> GraphUnavailableError:

@@ -1,10 +1,10 @@
 """The journal: records that could not be written to a graph, in files until they can.
 
-While the graph is unreachable the engine appends the records it would have stored: one file per process, one JSON line
-per record, on the disk before `append` returns. A journal belongs to one graph and waits for it. `drain` writes all its
-files into the graph, in order and once: the store's operations are idempotent, and a file is deleted only when all of
-it is stored. A file belongs to the process that holds its lock, so several processes can drain side by side, and the
-files of dead processes are taken over.
+While the graph is unreachable, or starts and a user waits for an answer, the engine appends the records it would have
+stored: one file per process, one JSON line per record, on the disk before `append` returns. A journal belongs to one
+graph and waits for it. `drain` writes all its files into the graph, in order and once: the store's operations are
+idempotent, and a file is deleted only when all of it is stored. A file belongs to the process that holds its lock, so
+several processes can drain side by side, and the files of dead processes are taken over.
 
 Files of releases that did not record the graph are drained where the conversations they name are; others wait.
 """
@@ -55,6 +55,22 @@ class Moved(msgspec.Struct, frozen=True):
     """Conversations created for turns whose own conversation is in another graph."""
 
 
+class _OwnFile:
+    """The file that this process appends to, and whose lock it holds."""
+
+    def __init__(self, path: Path, file: io.BufferedWriter) -> None:
+        self.path = path
+        self.file = file
+
+    def move_to(self, folder: Path) -> None:
+        """Move it into the journal of another graph; the lock stays.
+
+        Raises:
+            OSError: It cannot be moved.
+        """
+        self.path = self.path.rename(folder / self.path.name)
+
+
 class Journal:
     """The journal of this process's graph; writes the journals of all processes into the graph.
 
@@ -69,7 +85,9 @@ class Journal:
         self._identity = self._folders.remembered(address)
         self._committed = False
         """Whether this process has reached the graph, or journaled for it, and is therefore bound to it."""
-        self._file: io.BufferedWriter | None = None
+        self.starting = False
+        """Whether the graph only starts: what is appended is for the one that answers, even if it replaced another."""
+        self._file: _OwnFile | None = None
         self.touched: set[str] = set()
         """Conversations with turns written from the journal, which still lack recall keys."""
 
@@ -97,12 +115,13 @@ class Journal:
                 os.ftruncate(file.fileno(), start)
                 raise
         except OSError as error:
+            what = "still starting" if self.starting else "unreachable"
             raise GraphError(
-                f"The graph is unreachable; its journal in {self._folders.root} cannot be written: {error.strerror}.",
+                f"The graph is {what}; its journal in {self._folders.root} cannot be written: {error.strerror}.",
                 todo="Free some space there or make it writable, then send the message again.",
                 kind="journal",
             ) from error
-        self._committed |= bool(self._identity)
+        self._committed |= bool(self._identity) and not self.starting
 
     def check(self, identity: str) -> None:
         """Check that the graph that answered is the one this process keeps to.
@@ -145,12 +164,20 @@ class Journal:
             GraphError: The state folder cannot be written.
         """
         self._reached(store.graph.identity)
-        self.close()
+        # Its lock is kept until it is drained: a process that took it over would let later records overtake these.
+        own, self._file = self._file, None
+        try:
+            return await self._drain_files(store, own.path if own is not None else None)
+        finally:
+            if own is not None:
+                own.file.close()
+
+    async def _drain_files(self, store: Store, locked: Path | None) -> int:
         written = 0
         for path in by_age([self._folders.root, *self._own_folders()], "*.jsonl"):
             try:
                 with path.open("rb+") as file:
-                    if not lock(path, file):
+                    if path != locked and not lock(path, file):
                         continue
                     if path.parent == self._folders.root and not await _belongs(store, file):
                         continue
@@ -185,13 +212,15 @@ class Journal:
     def close(self) -> None:
         """Close this process's file; another process, or the next `append`, may continue it."""
         if self._file is not None:
-            self._file.close()
+            self._file.file.close()
             self._file = None
 
     def _reached(self, identity: str) -> None:
         self.check(identity)
         try:
             self._folders.remember(self._address, identity)
+            if self._file is not None and identity != self._identity:
+                self._file.move_to(self._folders.make(identity, self._address))
         except OSError as error:
             raise GraphError(
                 f"The journal in {self._folders.root} cannot be written: {error.strerror}.",
@@ -204,17 +233,17 @@ class Journal:
         return self._folders.of(self._identity, self._address)
 
     def _open(self) -> io.BufferedWriter:
-        while self._file is None:
+        while (own := self._file) is None:
             folder = self._folders.make(self._identity, self._address)
             path = folder / f"{os.getpid()}-{uuid.uuid4().hex}.jsonl"
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
             file = os.fdopen(descriptor, "wb")
             fcntl.flock(file, fcntl.LOCK_EX)
             if os.fstat(file.fileno()).st_nlink:
-                self._file = file
+                self._file = _OwnFile(path, file)
             else:  # another process took the new file for an empty one left behind, before it was locked
                 file.close()
-        return self._file
+        return own.file
 
 
 async def move_journal(root: Path, key: str, store: Store, *, workspace: str) -> Moved:

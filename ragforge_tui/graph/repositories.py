@@ -52,6 +52,6 @@ class Store:
         self.recall = Recall(graph)
         self.vectors = Vectors(graph)
         self.search = Search(graph)
-        self.other_conversations = OtherConversations(graph, self.search, self.summaries)
+        self.other_conversations = OtherConversations(graph, self.search)
         self.memory_exporter = MemoryExporter(graph, self.summaries)
         self.transfer = Transfer(graph, self.conversations, self.turns, self.memory_exporter)

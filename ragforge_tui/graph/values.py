@@ -24,6 +24,11 @@ def native(value: Any) -> Any:
     return value
 
 
+def moment(text: str) -> datetime:
+    """Return the time that Cypher's `toString` wrote, aware; the embedded graph writes UTC without its zone."""
+    return native(datetime.fromisoformat(text))  # type: ignore[no-any-return]
+
+
 def plain(value: Any) -> Any:
     """Return a value for JSON: nodes and relationships with properties, times in ISO 8601, bytes in base64."""
     match value:

@@ -13,7 +13,7 @@ import pytest
 
 from ragforge_tui.graph import Graph, Journal, Store
 from ragforge_tui.shared.errors import GraphError, GraphUnavailableError
-from ragforge_tui.shared.records import FileAccess, ToolResult, now
+from ragforge_tui.shared.records import FileAccess, Message, ToolResult, now
 from tests.support.records import call_of, conversation, message, one_turn
 
 ADDRESS = "a"
@@ -216,4 +216,26 @@ def test_what_waits_of_a_purged_conversation_is_forgotten(tmp_path: Path) -> Non
     assert one.uuid.encode() not in kept
     assert kept.count(b"\n") == 2 * 8
     assert journal.forget(two.uuid) == 2 * 8
+    assert files_in(tmp_path) == []
+
+
+async def test_nobody_takes_the_file_of_a_process_that_drains_an_older_one(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dead, mine, other = (Journal(tmp_path, ADDRESS) for _ in range(3))
+    older, newer = conversation(), conversation()
+    for journal, each in ((dead, older), (mine, newer)):
+        journal.append("create_conversation", each)
+        a_turn_in(journal, each.uuid, 1)
+    dead.close()
+    begin, taken = store.messages.begin_turn, []
+
+    async def meanwhile(record: Message) -> Message:
+        if record.conversation_id == older.uuid:
+            taken.append(await other.drain(store))
+        return await begin(record)
+
+    monkeypatch.setattr(store.messages, "begin_turn", meanwhile)
+    assert await mine.drain(store) == 2 * 7
+    assert taken == [0], "later records of the process that appended it could overtake those in the file"
     assert files_in(tmp_path) == []

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import uuid
 from datetime import timedelta
+from typing import Any
 
 import msgspec
 import pytest
 
 from ragforge_tui.graph import Graph, Store, writer_id
+from ragforge_tui.graph.connection import READ_SECONDS, Work
+from ragforge_tui.graph.store.vectors import OPENING_SECONDS
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.records import (
     ConversationFilter,
@@ -267,3 +270,18 @@ async def test_a_branch_reads_its_parents_beginning(store: Store) -> None:
     assert await store.turns.range(grandchild.uuid) == (1, 4)
     assert said(await store.turns.between(root.uuid, start=3, end=9)) == [(3, "root 3"), (4, "root 4")]
     assert await store.turns.range((await store.conversations.create(conversation())).uuid) == (1, 0)
+
+
+async def test_vector_indexes_are_opened_without_the_deadline_of_a_search(
+    graph: Graph, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deadlines: list[float] = []
+    read = graph.read
+
+    async def noted(work: Work[Any], *, deadline: float = READ_SECONDS) -> Any:
+        deadlines.append(deadline)
+        return await read(work, deadline=deadline)
+
+    monkeypatch.setattr(graph, "read", noted)
+    await store.vectors.open_indexes()
+    assert deadlines == [OPENING_SECONDS, OPENING_SECONDS]

@@ -9,9 +9,7 @@ import asyncio
 import logging
 import os
 import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import NoReturn
 
 import psutil
@@ -19,6 +17,7 @@ import psutil
 from ragforge_tui.graph.embedded.files import ServerAddress, ServerFiles, open_private_log
 from ragforge_tui.graph.embedded.server import STOP_TIMEOUT, Server, find_running, require_installed, stop
 from ragforge_tui.settings.schema import Paths
+from ragforge_tui.shared.daemon import daemon_command, daemon_environment
 from ragforge_tui.shared.errors import ErrorInfo, GraphUnavailableError
 from ragforge_tui.shared.files import FileLock
 from ragforge_tui.shared.records import now
@@ -112,25 +111,7 @@ class ServerHold:
         require_installed()
         if attempt > MAX_SPAWNS:
             raise self._not_started("cannot be supervised")
-        files = self.files
-        with open_private_log(files.supervisor_log) as output:
-            self._supervisor = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-P",  # the folder we are in may hold anything
-                    *SUPERVISOR,
-                    f"--home={files.home}",
-                    f"--logs={files.logs}",
-                    f"--heap-mb={self._heap_mb}",
-                    f"--linger-seconds={self._linger}",
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                cwd=files.home,
-                env=_environment(),
-                start_new_session=True,
-            )
+        self._supervisor = start_supervisor(self.files, heap_mb=self._heap_mb, linger_seconds=self._linger)
 
     def _not_started(self, what: str) -> GraphUnavailableError:
         return GraphUnavailableError(
@@ -140,10 +121,41 @@ class ServerHold:
         )
 
 
+def start_supervisor(files: ServerFiles, *, heap_mb: int, linger_seconds: float) -> subprocess.Popen[bytes]:
+    """Start the server's supervisor, which ends at once if another one runs. The folders must exist.
+
+    Raises:
+        OSError: It cannot be started.
+    """
+    command = daemon_command(
+        *SUPERVISOR,
+        f"--home={files.home}",
+        f"--logs={files.logs}",
+        f"--heap-mb={heap_mb}",
+        f"--linger-seconds={linger_seconds}",
+    )
+    with open_private_log(files.supervisor_log) as output:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            cwd=files.home,
+            env=daemon_environment(),
+            start_new_session=True,
+        )
+
+
 def server_status(paths: Paths) -> ServerAddress | None:
     """Return the address of the running embedded server, None if none runs. Starts nothing."""
     address = ServerFiles.of(paths).read_address()
     return address if address and address.alive() else None
+
+
+def server_ready(paths: Paths) -> bool:
+    """Return whether the embedded server runs and its database answers. Starts nothing."""
+    address = server_status(paths)
+    return address is not None and address.phase == "ready"
 
 
 def stop_server(paths: Paths) -> bool:
@@ -166,15 +178,6 @@ def stop_server(paths: Paths) -> bool:
         stop(server)
         stopped = True
     return stopped
-
-
-def _environment() -> dict[str, str]:
-    # The supervisor outlives this chat: it gets no keys, and finds this package wherever it was imported from.
-    kept = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "VIRTUAL_ENV")
-    environment = {name: os.environ[name] for name in kept if name in os.environ}
-    package_root = str(Path(__file__).resolve().parents[3])
-    further = [str(Path(part).resolve()) for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
-    return environment | {"PYTHONPATH": os.pathsep.join([package_root, *further])}
 
 
 def _raise(error: ErrorInfo) -> NoReturn:

@@ -23,6 +23,7 @@ import msgspec
 import psutil
 
 from ragforge_tui.graph.embedded import http
+from ragforge_tui.graph.embedded.class_archive import ClassArchive
 from ragforge_tui.graph.embedded.files import (
     DATABASE,
     ServerFiles,
@@ -137,9 +138,10 @@ def start(files: ServerFiles, version: str, *, heap_mb: int) -> Server:
     """
     # Everything but the version is in a file of the user's own: every local user can read a command line.
     atomic_write(files.arguments, b"\n".join(_quoted(argument) for argument in _arguments(files, heap_mb)))
+    classes = class_archive(files, heap_mb).server_options()
     with open_private_log(files.server_log) as output:
         process = subprocess.Popen(
-            [str(_java()), f"{_VERSION}{version}", f"@{files.arguments}"],
+            [str(_java()), f"{_VERSION}{version}", *classes, f"@{files.arguments}"],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -149,6 +151,11 @@ def start(files: ServerFiles, version: str, *, heap_mb: int) -> Server:
         )
     log.info("server %s started, pid %s", version, process.pid)
     return Server(pid=process.pid, started=psutil.Process(process.pid).create_time(), version=version)
+
+
+def class_archive(files: ServerFiles, heap_mb: int) -> ClassArchive:
+    """Return the archive of the installed server's classes."""
+    return ClassArchive(files, _java(), _package() / "jars", _class_options(heap_mb))
 
 
 def wait_ready(files: ServerFiles, server: Server, *, stopping: Callable[[], bool] = lambda: False) -> Server | None:
@@ -254,19 +261,25 @@ def _java() -> Path:
     return _package() / "jre" / "bin" / "java"
 
 
-def _arguments(files: ServerFiles, heap_mb: int) -> list[str]:
+def _class_options(heap_mb: int) -> list[str]:
     return [
         f"-Xmx{heap_mb}m",
-        # A server that ran out of memory is half dead; gone, it is started again.
-        "-XX:+ExitOnOutOfMemoryError",
-        # Nothing of ours under /tmp.
-        "-XX:-UsePerfData",
-        f"-XX:ErrorFile={files.logs}/graph-server-crash.log",
         "--add-modules",
         "jdk.incubator.vector",
         "--enable-native-access=ALL-UNNAMED",
         "-cp",
         f"{_package() / 'jars'}/*",
+    ]
+
+
+def _arguments(files: ServerFiles, heap_mb: int) -> list[str]:
+    return [
+        *_class_options(heap_mb),
+        # A server that ran out of memory is half dead; gone, it is started again.
+        "-XX:+ExitOnOutOfMemoryError",
+        # Nothing of ours under /tmp.
+        "-XX:-UsePerfData",
+        f"-XX:ErrorFile={files.logs}/graph-server-crash.log",
         f"-Darcadedb.server.rootPath={files.root}",
         # Production flushes the write-ahead log with every transaction.
         "-Darcadedb.server.mode=production",

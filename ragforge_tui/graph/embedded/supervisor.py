@@ -44,6 +44,7 @@ class Supervisor:
         self._users = FileLock(files.users_lock)
         self._wake = threading.Event()
         self._stopping = False
+        self._unused = False
         self._server: Server | None = None
         self._failures: list[float] = []
 
@@ -68,6 +69,12 @@ class Supervisor:
         self._files.address.unlink(missing_ok=True)
         return 0
 
+    def make_archive(self) -> None:
+        """Make the archive of the server's classes, after it ended because nobody needed it; other chats can start."""
+        if self._unused:
+            self._users.release()
+            embedded.class_archive(self._files, self._heap_mb).make()
+
     def _hold(self) -> None:
         self._server = self._adopt() or self._start()
         last_used = time.monotonic()
@@ -84,6 +91,7 @@ class Supervisor:
             # Held exclusively from here on: a new chat waits until this process has ended or released it again.
             if self._idle(last_used) >= self._linger:
                 log.info("nobody uses the graph any more")
+                self._unused = True
                 return
             self._users.release()
 
@@ -120,6 +128,7 @@ class Supervisor:
             embedded.stop(server)
             if self._stopping:
                 return server
+            embedded.class_archive(self._files, self._heap_mb).discard()  # a damaged one could be the cause
             self._count_failure()
 
     def _wait_ready(self, server: Server) -> Server | None:
@@ -195,7 +204,11 @@ def main(arguments: list[str] | None = None) -> int:
     alone = FileLock(files.supervisor_lock)
     for _ in range(LOCK_ATTEMPTS):
         if alone.try_acquire():
-            return Supervisor(files, heap_mb=options.heap_mb, linger_seconds=options.linger_seconds).run()
+            supervisor = Supervisor(files, heap_mb=options.heap_mb, linger_seconds=options.linger_seconds)
+            status = supervisor.run()
+            alone.release()
+            supervisor.make_archive()
+            return status
         time.sleep(0.05)  # a chat that looks whether we are there holds it for an instant
     return 0  # another one serves already
 

@@ -32,8 +32,10 @@ _END = 2**31
 
 _RESULT = projection("r", RESULT_FIELDS, *outside(RESULT_LARGE))
 _WRITES = (
-    "MATCH (m:Message {conversation_id: $id})-[:MADE_TOOL_CALL]->(t:ToolCall)-[:PRODUCED_RESULT]->(r:ToolResult) "
-    "WHERE t.tool_name IN $tools AND r.success "
+    "UNWIND $segments AS segment "
+    "MATCH (m:Message {conversation_id: segment.id})-[:MADE_TOOL_CALL]->(t:ToolCall)"
+    "-[:PRODUCED_RESULT]->(r:ToolResult) "
+    "WHERE m.turn_index >= segment.first AND m.turn_index <= segment.last AND t.tool_name IN $tools AND r.success "
     "RETURN t.uuid AS call, t.tool_name AS tool, m.turn_index AS turn, m.position AS position, "
     "coalesce(t.iteration, 1) AS iteration, coalesce(t.ordinal, 0) AS ordinal"
 )
@@ -143,11 +145,21 @@ class Files:
     async def writes(self, conversation_id: str, tools: Sequence[str], workspace: str) -> list[StoredWrite]:
         """Return successful calls of these tools that wrote files of a workspace, in order.
 
-        A branch has its own only, not those of the turns it shares.
+        A branch has those of the turns it shares too.
+
+        Raises:
+            NotFoundError: There is no such conversation.
         """
 
         async def work(tx: Transaction) -> list[StoredWrite]:
-            found = await tx.run(_WRITES, id=conversation_id, tools=list(tools))
+            segments = await segments_of(tx, conversation_id, 1, _END)
+            if not segments:
+                return []
+            found = await tx.run(
+                _WRITES,
+                segments=[{"id": s.conversation_id, "first": s.first, "last": s.last} for s in segments],
+                tools=list(tools),
+            )
             rows: list[dict[str, Any]] = [dict(record) async for record in found]
             here = await _calls_in(tx, [row["call"] for row in rows], workspace)
             rows = [row for row in rows if row["call"] in here]

@@ -7,19 +7,20 @@ deleted conversations are never found.
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from ragforge_tui.graph.connection import Graph, Transaction
+from ragforge_tui.graph.connection import Graph
 from ragforge_tui.graph.schema.indexes import MESSAGE_LEX, SUMMARY_TEXT
 from ragforge_tui.graph.store.search import Match, Scope, Search, matches
-from ragforge_tui.graph.store.summaries import Summaries
-from ragforge_tui.graph.values import native
+from ragforge_tui.graph.store.summaries import SUMMARY, summary_from
+from ragforge_tui.graph.values import moment
 from ragforge_tui.shared.records import Conversation, Summary
 
 EXACT_VECTORS = 3_000
@@ -27,6 +28,8 @@ EXACT_VECTORS = 3_000
 MOST_COMMON_SHARE = 0.25
 """Share of all messages from which a scope is checked behind the full-text index instead of being searched for with
 the words: the index reads a list of all turns of a conversation that is named to it."""
+COUNT_SECONDS = 60.0
+"""Age of a count of all messages that still tells well enough how common those in scope are."""
 _DEEPEST = 4_000
 """Maximum number of neighbours requested from a vector index until enough are in scope."""
 _EVERYWHERE = Scope(None, [])
@@ -84,10 +87,11 @@ class Others(msgspec.Struct, frozen=True):
 class OtherConversations:
     """Turns and summaries of conversations other than the open one."""
 
-    def __init__(self, graph: Graph, search: Search, summaries: Summaries) -> None:
+    def __init__(self, graph: Graph, search: Search) -> None:
         self._graph = graph
         self._search = search
-        self._stored_summaries = summaries
+        self._messages = 0
+        self._counted = -math.inf
 
     async def scope(self, own: Sequence[str], workspace: str | None) -> Others:
         """Return the conversations that may be recalled from.
@@ -100,17 +104,15 @@ class OtherConversations:
         which = f"(c:Conversation) WHERE {hidden}"
         if workspace is not None:
             which = f"(c:Conversation {{workspace: $workspace}}) WHERE NOT {hidden}"
-        # The messages are counted by a count that both backends keep, so it takes no longer in a large graph.
-        rows, counted = await asyncio.gather(
+        rows, everything = await asyncio.gather(
             self._graph.rows(
                 f"MATCH {which} RETURN c.uuid AS uuid, c.next_turn - 1 AS turns, "
                 "coalesce(c.branch_turn, 0) AS shared, c.message_count AS messages",
                 workspace=workspace,
                 own=list(own),
             ),
-            self._graph.one("MATCH (m:Message) RETURN count(m) AS messages"),
+            self._count_messages(),
         )
-        everything = int(counted["messages"]) if counted else 0
         uuids = [row["uuid"] for row in rows]
         share = sum(_own_messages(row["turns"], row["shared"], row["messages"]) for row in rows) / max(everything, 1)
         if workspace is None:
@@ -119,13 +121,12 @@ class OtherConversations:
 
     async def among(self, conversations: Sequence[Conversation]) -> Others:
         """Return these conversations as the ones that may be recalled from, whoever asks."""
-        counted = await self._graph.one("MATCH (m:Message) RETURN count(m) AS messages")
         shared = [(one.next_turn - 1, one.branch_turn or 0, one.message_count) for one in conversations]
         messages = sum(_own_messages(*sizes) for sizes in shared)
         return Others(
             Scope([one.uuid for one in conversations], []),
             sum(turns - first for turns, first, _ in shared),
-            _share(messages / max(int(counted["messages"]) if counted else 0, 1)),
+            _share(messages / max(await self._count_messages(), 1)),
         )
 
     async def turns(
@@ -261,72 +262,62 @@ class OtherConversations:
         return matches(rows)
 
     async def _read_turns(self, uuids: Sequence[str], scores: Mapping[str, float], model: str) -> list[OtherTurn]:
-        async def work(tx: Transaction) -> tuple[list[list[Any]], dict[str, str]]:
-            # In one row: the driver spends more time on a row than on its content.
-            result = await tx.run(
-                "UNWIND $ids AS id MATCH (m:Message {uuid: id}) "
-                "OPTIONAL MATCH (s:Sitting {conversation_id: m.conversation_id, ordinal: m.sitting}) "
-                "RETURN collect([m.uuid, m.conversation_id, m.turn_index, "
-                "coalesce(s.date, m.timestamp), coalesce(m.turn_text, ''), "
-                "CASE WHEN m.embed_model = $model THEN m.embedding_bytes ELSE NULL END]) AS turns",
-                ids=list(dict.fromkeys(uuids)),
-                model=model,
-            )
-            record = await result.single()
-            turns = record["turns"] if record is not None else []
-            result = await tx.run(
-                "UNWIND $ids AS id MATCH (c:Conversation {uuid: id}) RETURN c.uuid AS uuid, c.title AS title",
-                ids=list({turn[1] for turn in turns}),
-            )
-            return turns, {record["uuid"]: record["title"] or "" async for record in result}
-
         if not uuids:
             return []
-        turns, titles = await self._graph.read(work)
+        # In one row, with times as text: the driver spends more on a row or a time than on a text.
+        rows = await self._graph.rows(
+            "UNWIND $ids AS id MATCH (m:Message {uuid: id}) MATCH (c:Conversation {uuid: m.conversation_id}) "
+            "OPTIONAL MATCH (s:Sitting {conversation_id: m.conversation_id, ordinal: m.sitting}) "
+            "RETURN collect([m.uuid, m.conversation_id, coalesce(c.title, ''), m.turn_index, "
+            "toString(coalesce(s.date, m.timestamp)), coalesce(m.turn_text, ''), "
+            "CASE WHEN m.embed_model = $model THEN m.embedding_bytes ELSE NULL END]) AS turns",
+            ids=list(dict.fromkeys(uuids)),
+            model=model,
+        )
         return [
             OtherTurn(
                 conversation_id=conversation_id,
-                title=titles.get(conversation_id, ""),
+                title=title,
                 turn_index=turn_index,
-                date=native(date),
+                date=moment(date),
                 text=text,
                 words=scores.get(uuid, 0.0),
                 vector=None if stored is None else np.frombuffer(bytes(stored), np.float32),
             )
-            for uuid, conversation_id, turn_index, date, text, stored in turns
+            for row in rows
+            for uuid, conversation_id, title, turn_index, date, text, stored in row["turns"]
         ]
 
     async def _read_summaries(self, rows: Sequence[Match], model: str) -> list[OtherSummary]:
-        wanted = {row.uuid for row in rows}
-        if not wanted:
+        if not rows:
             return []
-        facts = await self._summary_facts(wanted, model)
-        found = []
-        for summary in await self._stored_summaries.by_id(list(facts)):
-            title, ended, vector = facts[summary.uuid]
-            found.append(OtherSummary(summary=summary, title=title, ended=ended, vector=vector))
-        return found
+        found = await self._graph.rows(
+            "UNWIND $ids AS id MATCH (s:Summary {uuid: id}) MATCH (c:Conversation {uuid: s.conversation_id}) "
+            "OPTIONAL MATCH (m:Message {conversation_id: s.conversation_id, turn_index: s.end_turn_index, "
+            f"position: 0}}) RETURN collect([{SUMMARY}, coalesce(c.title, ''), "
+            "toString(coalesce(m.timestamp, s.created_at)), "
+            "CASE WHEN s.embed_model = $model THEN s.embedding_bytes ELSE NULL END]) AS summaries",
+            ids=list({row.uuid: None for row in rows}),
+            model=model,
+        )
+        return [
+            OtherSummary(
+                summary=summary_from(properties),
+                title=title,
+                ended=moment(ended),
+                vector=None if vector is None else np.frombuffer(bytes(vector), np.float32),
+            )
+            for row in found
+            for properties, title, ended, vector in row["summaries"]
+        ]
 
-    async def _summary_facts(
-        self, uuids: set[str], model: str
-    ) -> dict[str, tuple[str, datetime, npt.NDArray[np.float32] | None]]:
-        """Return title of the conversation, start of the last turn and vector of summaries."""
-        return {
-            row["uuid"]: (
-                row["title"] or "",
-                native(row["ended"]),
-                None if row["vector"] is None else np.frombuffer(bytes(row["vector"]), np.float32),
-            )
-            for row in await self._graph.rows(
-                "UNWIND $ids AS id MATCH (s:Summary {uuid: id}) MATCH (c:Conversation {uuid: s.conversation_id}) "
-                "OPTIONAL MATCH (m:Message {conversation_id: s.conversation_id, turn_index: s.end_turn_index, "
-                "position: 0}) "
-                "RETURN s.uuid AS uuid, c.title AS title, coalesce(m.timestamp, s.created_at) AS ended, "
-                "CASE WHEN s.embed_model = $model THEN s.embedding_bytes ELSE NULL END AS vector",
-                ids=sorted(uuids),
-                model=model,
-            )
-        }
+    async def _count_messages(self) -> int:
+        """Return the number of all messages, at most `COUNT_SECONDS` old; both backends keep it."""
+        now = time.monotonic()
+        if now - self._counted > COUNT_SECONDS:
+            row = await self._graph.one("MATCH (m:Message) RETURN count(m) AS messages")
+            self._messages, self._counted = int(row["messages"]) if row else 0, now
+        return self._messages
 
 
 def _own_messages(turns: int, shared: int, messages: int) -> float:

@@ -48,7 +48,7 @@ HEADLINE_CHARS = 160
 _COMPUTED = ("key_findings", "topics", "parent")
 _FIELDS = tuple(name for name in Summary.__struct_fields__ if name not in _COMPUTED)
 _CONVERSATION = projection("c", CONVERSATION_FIELDS)
-_SUMMARY = projection("s", (*_FIELDS, "key_findings", "topics"))
+SUMMARY = projection("s", (*_FIELDS, "key_findings", "topics"))
 _TEXTS = ("conversation_summary", "actions_summary", "files_mentioned", "tools_used")
 _REWRITTEN = (*_TEXTS, "title", "summary_char_count", "made_by", "created_at")
 _OUTLINE = projection("s", (*(name for name in _FIELDS if name not in _TEXTS), "topics"))
@@ -79,7 +79,7 @@ class Summaries:
         """
 
         async def work(tx: AsyncManagedTransaction) -> list[Summary] | None:
-            return await _visible(tx, conversation_id, _SUMMARY if texts else _OUTLINE)
+            return await _visible(tx, conversation_id, SUMMARY if texts else _OUTLINE)
 
         found: list[Summary] | None = await self._graph.read(work)
         if found is None:
@@ -120,9 +120,9 @@ class Summaries:
     async def by_id(self, uuids: Sequence[str]) -> list[Summary]:
         """Return the summaries of these ids that exist, in the order of the turns, without their parents."""
         return [
-            _summary_from(record["s"])
+            summary_from(record["s"])
             for record in await self._graph.rows(
-                f"UNWIND $ids AS id MATCH (s:Summary {{uuid: id}}) RETURN {_SUMMARY} AS s ORDER BY s.start_turn_index",
+                f"UNWIND $ids AS id MATCH (s:Summary {{uuid: id}}) RETURN {SUMMARY} AS s ORDER BY s.start_turn_index",
                 ids=list(uuids),
             )
         ]
@@ -287,7 +287,7 @@ async def _visible(tx: AsyncManagedTransaction, conversation_id: str, fields: st
         f"RETURN {fields} AS s ORDER BY s.level, s.start_turn_index",
         rows=[{"id": part.conversation_id, "last": part.last_turn} for part in lineage],
     )
-    found = [_summary_from(record["s"]) async for record in result]
+    found = [summary_from(record["s"]) async for record in result]
     return frontier_marked(merged_chain(found, [part.conversation_id for part in lineage]))
 
 
@@ -305,7 +305,8 @@ async def _lineage(tx: AsyncManagedTransaction, conversation_id: str) -> list[Li
     return found
 
 
-def _summary_from(properties: Any) -> Summary:
+def summary_from(properties: Any) -> Summary:
+    """Return a summary from the properties that `SUMMARY` projects."""
     fields = {"conversation_summary": "", **given(properties, _FIELDS)}
     return Summary(
         **fields,
@@ -315,8 +316,8 @@ def _summary_from(properties: Any) -> Summary:
 
 
 async def _one(tx: AsyncManagedTransaction, uuid: str) -> Summary | None:
-    record = await (await tx.run(f"MATCH (s:Summary {{uuid: $uuid}}) RETURN {_SUMMARY} AS s", uuid=uuid)).single()
-    return _summary_from(record["s"]) if record else None
+    record = await (await tx.run(f"MATCH (s:Summary {{uuid: $uuid}}) RETURN {SUMMARY} AS s", uuid=uuid)).single()
+    return summary_from(record["s"]) if record else None
 
 
 async def _state(tx: AsyncManagedTransaction, conversation_id: str) -> tuple[Conversation, list[int], int] | None:

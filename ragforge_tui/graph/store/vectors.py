@@ -23,6 +23,7 @@ from ragforge_tui.shared.records import SimilarConversation
 _CONVERSATION = projection("c", CONVERSATION_FIELDS)
 BATCH = 200
 """Vectors stored in one statement: about a megabyte of numbers."""
+OPENING_SECONDS = 1_800.0
 MOST_WITHOUT_SUMMARY = 500
 """Newest conversations without a vector of a summary that are compared by their turns."""
 _VISIBLE = (
@@ -247,6 +248,31 @@ class Vectors:
             for record in page
         ]
         return sorted(found, key=lambda one: (-one.score, one.conversation.uuid))[: max(limit, 0)]
+
+    async def open_indexes(self) -> None:
+        """Have the server open the indexes that recall asks, which it does with their first search otherwise.
+
+        The embedded server reads an index then, or builds it after many were added at once: seconds for 10 000
+        vectors, minutes for 100 000, during which a question gets no answer.
+
+        Raises:
+            GraphUnavailableError: No response within `OPENING_SECONDS`.
+        """
+        _, size = await self.model()
+        if not size:
+            return
+        vector = [1.0] + [0.0] * (size - 1)
+        for label in ("Summary", "Message"):
+
+            async def work(tx: Transaction, label: str = label) -> None:
+                result = await tx.run(
+                    "CALL db.index.vector.queryNodes($index, 1, $vector) YIELD node RETURN count(node) AS found",
+                    index=self._graph.dialect.vector_index(label),
+                    vector=vector,
+                )
+                await result.consume()
+
+            await self._graph.read(work, deadline=OPENING_SECONDS)
 
     async def _mean_of_turns(self, conversation_id: str, model: str) -> npt.NDArray[np.float32] | None:
         """Return the mean direction of a conversation's newest turns; None if none has a vector."""
