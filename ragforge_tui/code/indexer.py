@@ -28,6 +28,7 @@ from ragforge_tui.shared.code_records import CodeTotals, IndexedFile, Scope
 from ragforge_tui.shared.code_words import code_words, first_sentence, identifier_words
 from ragforge_tui.shared.errors import ModelError
 from ragforge_tui.shared.events import CodePhase
+from ragforge_tui.shared.pace import Pace
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +63,7 @@ class Indexer:
 
     Args:
         worker: The process that parses.
-        is_busy: Whether a turn runs.
+        pace: When this work may use the processor.
         report: Receives the progress.
 
     Attributes:
@@ -78,7 +79,7 @@ class Indexer:
         worker: WorkerClient,
         store: Callable[[], Awaitable[Store]],
         embedder: Embedder | None,
-        is_busy: Callable[[], bool],
+        pace: Pace,
         report: Report,
     ) -> None:
         self._workspace = workspace
@@ -86,7 +87,7 @@ class Indexer:
         self._worker = worker
         self._store = store
         self._embedder = embedder
-        self._is_busy = is_busy
+        self._pace = pace
         self._report = report
         self._known: dict[str, IndexedFile] | None = None
         self._words: set[str] | None = None
@@ -390,9 +391,10 @@ class Indexer:
         await store.code.store_totals(self.totals)
 
     async def _give_way(self, started: float) -> None:
-        """Pause while a turn runs, for a multiple of the time since `started`."""
-        if self._is_busy():
+        """Pause while a turn runs, for a multiple of the time since `started`, and while the user waits or types."""
+        if self._pace.turn_runs:
             await asyncio.sleep(min((time.monotonic() - started) * TURN_SHARE, LONGEST_PAUSE))
+        await self._pace.clear()
 
     def _count(self) -> None:
         assert self._known is not None

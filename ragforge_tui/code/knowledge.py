@@ -26,6 +26,7 @@ from ragforge_tui.shared.code_records import CodeTotals
 from ragforge_tui.shared.errors import GraphError, RagforgeError
 from ragforge_tui.shared.events import CodeIndexChanged, CodePhase
 from ragforge_tui.shared.files import FileLock
+from ragforge_tui.shared.pace import Pace
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +50,7 @@ class CodeKnowledge:
         ignore: The user's patterns of paths to leave out.
         locks: Folder of the locks between processes.
         store: Returns the graph's store; waits while the graph starts.
-        is_busy: Whether a turn runs, which the index gives way to.
+        pace: When the index may use the processor.
         on_change: Receives the state whenever it changes, and progress a few times a second at most.
 
     Attributes:
@@ -65,13 +66,14 @@ class CodeKnowledge:
         locks: Path,
         store: Callable[[], Awaitable[Store]],
         embedder: Embedder | None,
-        is_busy: Callable[[], bool],
+        pace: Pace,
         on_change: OnChange,
     ) -> None:
         self.workspace = str(workspace)
         self._settings = settings
         self._locks = locks
         self._store = store
+        self._pace = pace
         self._on_change = on_change
         self._worker = WorkerClient()
         limits = FileLimits(max_files=settings.max_files, max_file_bytes=settings.max_file_bytes, ignore=ignore)
@@ -81,7 +83,7 @@ class CodeKnowledge:
             worker=self._worker,
             store=store,
             embedder=embedder,
-            is_busy=is_busy,
+            pace=pace,
             report=self._report,
         )
         self._task: asyncio.Task[None] | None = None
@@ -184,6 +186,7 @@ class CodeKnowledge:
                     self._indexed.set()
                     return
                 await asyncio.sleep(LOCK_SECONDS)
+            await self._pace.clear()
             self._indexer.forget_known()
             await self._run_once(None)
             if keep and self._settings.watch:

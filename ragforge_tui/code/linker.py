@@ -14,6 +14,7 @@ from ragforge_tui.code.current import scopes_now
 from ragforge_tui.code.mentions import Lines, Touched, chosen, touched_by
 from ragforge_tui.graph import Store
 from ragforge_tui.shared.code_records import Scope
+from ragforge_tui.shared.pace import Pace
 from ragforge_tui.shared.records import Turn
 
 PAGE_TURNS = 20
@@ -29,10 +30,12 @@ class CodeLinker:
 
     Args:
         store: Returns the store, waiting while the graph starts.
+        pace: When this work may use the processor.
     """
 
-    def __init__(self, store: Callable[[], Awaitable[Store]], workspace: Path) -> None:
+    def __init__(self, store: Callable[[], Awaitable[Store]], workspace: Path, pace: Pace) -> None:
         self._store = store
+        self._pace = pace
         self._folder = workspace
         self._workspace = str(workspace)
 
@@ -48,10 +51,12 @@ class CodeLinker:
         start = await store.code_links.through(conversation_id) + 1
         start = min(start, ended) if ended else start
         while start <= until:
+            await self._pace.clear()
             end = min(start + PAGE_TURNS, until + 1)
             for turn in await store.turns.between(conversation_id, start=start, end=end):
                 if turn.messages[-1].state == "streaming":
                     return
+                await self._pace.clear()
                 await self._link_turn(store, turn, NEW_SECONDS if wait and turn.turn_index == ended else 0.0)
                 await store.code_links.set_through(conversation_id, turn.turn_index)
             start = end

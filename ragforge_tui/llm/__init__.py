@@ -18,7 +18,7 @@ from ragforge_tui.llm.base import (
     TextPart,
     ToolRequest,
 )
-from ragforge_tui.llm.client import LiteLLMModel
+from ragforge_tui.llm.client import LiteLLMModel, check_provider
 from ragforge_tui.llm.discover import choose_model, list_models, make_model
 from ragforge_tui.llm.litellm_loader import preload
 from ragforge_tui.llm.offline import OfflineAssistant
@@ -39,6 +39,7 @@ __all__ = [
     "Retrying",
     "TextPart",
     "ToolRequest",
+    "check_provider",
     "choose_model",
     "count_tokens",
     "list_models",

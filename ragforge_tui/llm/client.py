@@ -33,7 +33,7 @@ from ragforge_tui.llm.base import (
 )
 from ragforge_tui.llm.forms import NO_STATE, form_wanted, formed
 from ragforge_tui.llm.litellm_loader import load_litellm, loaded_litellm
-from ragforge_tui.llm.provider_errors import cut_off, never_began, stalled, to_model_error, unfinished
+from ragforge_tui.llm.provider_errors import cut_off, never_began, no_provider, stalled, to_model_error, unfinished
 from ragforge_tui.settings.schema import LIVE_MODEL_SETTINGS, ModelSettings
 from ragforge_tui.shared.errors import ModelError
 from ragforge_tui.shared.records import Usage
@@ -376,6 +376,27 @@ class LiteLLMModel:
     def _secrets(self) -> list[str]:
         keys = [value for name, value in os.environ.items() if name.endswith(("_API_KEY", "_TOKEN")) and value]
         return [*keys, *([self._choice.api_key] if self._choice.api_key else [])]
+
+
+async def check_provider(choice: ModelChoice) -> None:
+    """Check that the provider of a model is known, so that a misspelled name is told before a message is sent.
+
+    Imports LiteLLM in a thread.
+
+    Raises:
+        ModelError: kind ``unknown_model``.
+    """
+    if not await asyncio.to_thread(_has_provider, choice):
+        raise no_provider(choice.name)
+
+
+def _has_provider(choice: ModelChoice) -> bool:
+    litellm = load_litellm()
+    try:
+        litellm.get_llm_provider(_litellm_name(litellm, choice.name, custom=bool(choice.api_base)))
+    except litellm.exceptions.BadRequestError:
+        return False
+    return True
 
 
 def _litellm_name(litellm: Any, name: str, *, custom: bool) -> str:

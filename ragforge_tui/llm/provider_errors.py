@@ -31,12 +31,16 @@ _WINDOW = re.compile(
     re.IGNORECASE,
 )
 """Limit stated by a provider; its groups are alternatives."""
+_NO_PROVIDER_WORDS = re.compile(r"provider not provided", re.IGNORECASE)
+"""LiteLLM's own words for a name whose provider it does not know; no request was sent."""
 _MODEL_WORDS = re.compile(
-    r"provider not provided|model[^.]{0,80}(?:not found|does not exist|not exist|is not supported|not a valid)"
-    r"|(?:unknown|invalid|no such) model",
+    r"model[^.]{0,80}(?:not found|does not exist|not exist|is not supported|not a valid)"
+    r"|(?:unknown|invalid|no such) model|model_not_found",
     re.IGNORECASE,
 )
-_KEY_WORDS = re.compile(r"api[_ ]key[^.]{0,60}must be (?:set|provided)|missing[^.]{0,40}api[_ ]key", re.IGNORECASE)
+_KEY_WORDS = re.compile(
+    r"api[_ ]key[^.]{0,60}must be (?:set|provided)|missing[^.]{0,40}api[_ ]key|missing credentials", re.IGNORECASE
+)
 _KEY_TODO = "Set the right key in the provider's variable, RAGFORGE_API_KEY or model.api_key."
 _QUOTA_WORDS = re.compile(
     r"insufficient[_ ](?:quota|balance|credit)|current quota|billing|credit balance", re.IGNORECASE
@@ -89,11 +93,15 @@ def to_model_error(error: BaseException, *, model: str, destination: str, secret
         )
     if status in (402, 429):
         return _limited(chain, detail, where, quote)
-    if status == 404 or _MODEL_WORDS.search(detail):
+    if _NO_PROVIDER_WORDS.search(detail):
+        return no_provider(model)
+    if _MODEL_WORDS.search(detail):
+        return _unknown_model(model, where)
+    if status == 404:
         return ModelError(
-            f"{where} does not know the model {model}.{quote}",
+            f"{_sentence(where)} answered 404, not found, to a request for the model {model}.{quote}",
             kind="unknown_model",
-            todo="Choose another one with /model or --model; LiteLLM names look like provider/model.",
+            todo="Check the address (model.api_base) and the name, or choose another model with /model; then /retry.",
         )
     if status is not None and status < 500 and status != 408:
         return ModelError(f"{where} refused the request.{quote}", kind="bad_request", todo="Change it and retry.")
@@ -104,6 +112,30 @@ def to_model_error(error: BaseException, *, model: str, destination: str, secret
         todo="Retry in a moment; if the error persists, choose another model with /model.",
         retry_after=_retry_after(chain, detail),
         transient=has_status,
+    )
+
+
+def no_provider(model: str) -> ModelError:
+    """Return the error for a model whose provider cannot be told from its name; nothing was sent."""
+    provider, slash, _ = model.partition("/")
+    why = f"no provider is called {provider}" if slash else "its name does not say which provider offers it"
+    return ModelError(
+        f"The model {model} cannot be used: {why}.",
+        kind="unknown_model",
+        todo="Choose a model with /model; names look like openai/gpt-5 or ollama/llama3.2.",
+    )
+
+
+def _unknown_model(model: str, where: str) -> ModelError:
+    """Return the error for a model that its provider does not offer to this user."""
+    provider, _, name = model.partition("/")
+    if provider in ("ollama", "ollama_chat"):
+        todo = f"Get it with `ollama pull {name}`, or choose another model with /model; then /retry."
+        return ModelError(f"Ollama does not have the model {name}.", kind="unknown_model", todo=todo)
+    return ModelError(
+        f"{_sentence(where)} has no model {model}, or the key may not use it.",
+        kind="unknown_model",
+        todo="Choose another model with /model, then /retry.",
     )
 
 

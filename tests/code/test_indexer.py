@@ -20,6 +20,7 @@ from ragforge_tui.code.worker_client import WorkerClient, WorkerGoneError
 from ragforge_tui.graph import Graph, Store
 from ragforge_tui.graph.schema.migrate import record_embedding
 from ragforge_tui.llm.embeddings import LocalEmbedder
+from ragforge_tui.shared.pace import Pace
 from tests.conftest import ONE_BACKEND
 from tests.support.sizes import DIMENSION
 
@@ -61,7 +62,9 @@ class Index:
         self.limits = FileLimits(**{"max_files": 100, "max_file_bytes": 5_000, **limits})
         self.indexer = self.another()
 
-    def another(self, embedder: Lengths | None = None, worker: WorkerClient | None = None) -> Indexer:
+    def another(
+        self, embedder: Lengths | None = None, worker: WorkerClient | None = None, pace: Pace | None = None
+    ) -> Indexer:
         """An indexer as another start of the program would have it."""
 
         async def store() -> Store:
@@ -73,7 +76,7 @@ class Index:
             worker=worker or self.worker,
             store=store,
             embedder=embedder,
-            is_busy=lambda: False,
+            pace=pace or Pace(),
             report=lambda phase, done, todo: self.phases.append(phase),
         )
 
@@ -353,6 +356,28 @@ async def test_vectors_are_made_once_for_what_they_are_made_of(make: Make, graph
         assert embedder.texts == []
         (stored,) = await index.store.code.totals(index.workspace)
         assert (stored.complete, stored.vectors) == (True, stored.scopes)
+    finally:
+        await record_embedding(graph, "", DIMENSION)
+
+
+async def test_vectors_wait_while_a_request_is_prepared(
+    make: Make, graph: Graph, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, embedder, pace = make(), Lengths(), Pace()
+    await record_embedding(graph, "", DIMENSION)
+    monkeypatch.setattr(indexer, "WORDS_AT_ONCE", 1)
+    monkeypatch.setattr(indexer, "EMBEDDED_AT_ONCE", 1)
+    try:
+        another = index.another(embedder, pace=pace)
+        await another.run()
+        with pace.urgent():
+            making = asyncio.create_task(another.embed())
+            while not embedder.texts:
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.2)
+            assert len(embedder.texts) == 1
+        await making
+        assert len(embedder.texts) > 1
     finally:
         await record_embedding(graph, "", DIMENSION)
 

@@ -22,6 +22,7 @@ from ragforge_tui.graph.schema.migrate import record_embedding
 from ragforge_tui.settings.schema import CodeSettings, Loaded, Paths
 from ragforge_tui.shared.code_records import CodeTotals
 from ragforge_tui.shared.events import CodeIndexChanged
+from ragforge_tui.shared.pace import Pace
 from tests.conftest import ONE_BACKEND
 from tests.support.fake_embedder import FakeEmbedder
 from tests.support.sizes import DIMENSION
@@ -67,7 +68,7 @@ async def make(store: Store, folder: Path, tmp_path: Path, monkeypatch: pytest.M
                 locks=tmp_path / "locks",
                 store=opened,
                 embedder=embedder,
-                is_busy=lambda: False,
+                pace=Pace(),
                 on_change=(states if states is not None else []).append,
             )
         )
@@ -224,6 +225,7 @@ from ragforge_tui.code import indexer
 from ragforge_tui.code.knowledge import CodeKnowledge
 from ragforge_tui.graph import GraphTarget, Store
 from ragforge_tui.settings.schema import CodeSettings, Paths
+from ragforge_tui.shared.pace import Pace
 from tests.conftest import ONE_BACKEND, open_graph
 
 async def main(target, paths, folder, locks):
@@ -243,7 +245,7 @@ async def main(target, paths, folder, locks):
         return store
 
     code = CodeKnowledge(Path(folder), CodeSettings(), ignore=[], locks=Path(locks), store=opened, embedder=None,
-                         is_busy=lambda: False, on_change=lambda state: None)
+                         pace=Pace(), on_change=lambda state: None)
     code.start(keep=True)
     await asyncio.sleep(120)
 

@@ -21,9 +21,11 @@ from ragforge_tui.llm import (
     Retrying,
     TextPart,
     ToolRequest,
+    check_provider,
     choose_model,
     make_model,
 )
+from ragforge_tui.llm.provider_errors import to_model_error
 from ragforge_tui.settings.schema import ModelSettings
 from ragforge_tui.shared.errors import ModelError
 from tests.llm.conftest import MakeModel, collect, retries
@@ -67,6 +69,26 @@ async def test_text_comes_in_pieces_and_ends_with_usage(server: OpenAIServer, ma
     assert (last.usage.input_tokens, last.usage.output_tokens, last.usage.cached_tokens) == (100, 7, 60)
     assert last.usage.cost_usd is None
     assert server.chats()[0]["stream_options"] == {"include_usage": True}
+
+
+async def test_comparing_a_request_with_its_types_would_change_nothing(server: OpenAIServer, make: MakeModel) -> None:
+    from openai._utils import async_transform
+    from openai.types.chat import completion_create_params
+
+    call = {"id": "1", "type": "function", "function": {"name": "read_file", "arguments": '{"path": "a.py"}'}}
+    messages: list[dict[str, Any]] = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Read a.py"},
+        {"role": "assistant", "content": "", "tool_calls": [call], "reasoning_content": "It is small."},
+        {"role": "tool", "tool_call_id": "1", "content": "x = 1"},
+    ]
+    server.script([Step(text="It sets x.")])
+    async for _ in make(temperature=0.5).stream(messages, tools=[TOOL]):
+        pass
+    sent = server.chats()[0]
+    assert [message["role"] for message in sent["messages"]] == ["system", "user", "assistant", "tool"]
+    assert sent["tools"] == [TOOL]
+    assert await async_transform(sent, completion_create_params.CompletionCreateParamsStreaming) == sent
 
 
 async def test_a_known_model_has_a_price_and_a_window(server: OpenAIServer, make: MakeModel) -> None:
@@ -176,7 +198,27 @@ async def test_a_key_of_the_environment_goes_to_no_other_address(
 async def test_unknown_model(server: OpenAIServer, make: MakeModel) -> None:
     server.script([Step(status=404, message="The model `nope` does not exist", code="model_not_found")])
     _, error = await failure(make("openai/nope"))
-    assert error.info.kind == "unknown_model" and "openai/nope" in str(error)
+    assert error.info.kind == "unknown_model"
+    assert str(error) == (
+        "The test server has no model openai/nope, or the key may not use it. "
+        "Choose another model with /model, then /retry."
+    )
+
+
+@pytest.mark.parametrize(("name", "why"), [("foo", "its name does not say"), ("foo/bar", "no provider is called foo")])
+async def test_a_model_without_a_known_provider_is_told_in_our_words(name: str, why: str) -> None:
+    choice = ModelChoice(name=name, origin="settings", destination=name)
+    _, error = await failure(LiteLLMModel(choice, ModelSettings(name=name)))
+    with pytest.raises(ModelError) as checked:
+        await check_provider(choice)
+    assert str(error) == str(checked.value) and error.info.kind == "unknown_model"
+    assert why in str(error) and "LLM" not in str(error) and "http" not in str(error) and "/model" in str(error)
+
+
+def test_a_missing_model_of_ollama_can_be_pulled() -> None:
+    refused = Exception('{"error": "model \'nope\' not found"}')
+    error = to_model_error(refused, model="ollama/nope", destination=THIS_MACHINE)
+    assert error.info.kind == "unknown_model" and "`ollama pull nope`" in str(error)
 
 
 async def test_a_name_without_provider_works_at_a_custom_address(server: OpenAIServer, make: MakeModel) -> None:
@@ -413,15 +455,19 @@ from ragforge_tui.llm import ModelChoice, LiteLLMModel, preload
 
 async def main():
     await preload()
+    loaded = set(sys.modules)
     model = LiteLLMModel(
         ModelChoice(name="openai/x", origin="", destination="here", api_base=sys.argv[1]),
         ModelSettings(retries=0), backoff=0.01)
-    for _ in range(5):
+    for attempt in range(5):
         try:
             async for part in model.stream([{"role": "user", "content": "x"}], tools=None):
                 pass
         except ModelError:
             pass
+        # The first message takes no longer than any other; errors may load more.
+        if attempt == 0:
+            assert not (late := set(sys.modules) - loaded), late
     stream = model.stream([{"role": "user", "content": "x"}], tools=None)
     await anext(stream)
     await stream.aclose()
@@ -430,7 +476,7 @@ asyncio.run(main())
 """
 
 
-async def test_nothing_is_printed_and_no_dotenv_is_read(server: OpenAIServer, tmp_path: Path) -> None:
+async def test_nothing_is_printed_or_loaded_late_and_no_dotenv_is_read(server: OpenAIServer, tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("LITELLM_LOG=DEBUG\nOPENAI_API_BASE=http://127.0.0.1:9/\n")
     steps = [Step(text="ok"), Step(status=401), Step(status=500), Step(text="part", cut=True), Step(drop=True)]
     server.script([*steps, Step(text="long " * 100, delay=0.05)])

@@ -180,6 +180,24 @@ async def test_a_command_is_run_exactly(talk: Talk) -> None:
     await talk.toolbox.close()
 
 
+async def test_what_a_project_does_is_told_from_its_readme_and_its_top_level(talk: Talk) -> None:
+    (talk.workspace / "README.md").write_text(
+        "Lantern\n=======\n\n[![build](x.svg)](x)\n\nA tool that measures light.\nRun it with `make`.\n\nMore.\n"
+    )
+    answer = await talk.ask("What does this project do?")
+    assert talk.calls == ["list_directory", "read_file"]
+    assert "`README.md:6-7`\n\n> A tool that measures light. Run it with `make`.\n" in answer
+    assert "At the top level: `src/`, `README.md`, `notes.txt`." in answer and "More." not in answer
+
+
+async def test_what_a_project_does_without_a_readme(talk: Talk) -> None:
+    (talk.workspace / "README.md").unlink()
+    answer = await talk.ask("what is this project about?")
+    assert "No README says what this project does." in answer and "`notes.txt`" in answer
+    (talk.workspace / "pyproject.toml").write_text('[project]\nname = "lantern"\ndescription = "Measures light."\n')
+    assert "> Measures light." in await talk.ask("que fait ce projet ?")
+
+
 async def test_french_is_answered_in_french(talk: Talk) -> None:
     assert "pas un modèle de langage" in await talk.ask("bonjour")
     assert "MAX_RETRIES" in await talk.ask("montre src/retry.py")
@@ -233,6 +251,11 @@ async def test_refusals_end_the_turn() -> None:
         ("exécute `ls -l`", "run"),
         ("affiche le contenu de README", "read"),
         ("explain @src/app.py", "read"),
+        ("What does this project do?", "about"),
+        ("explain the codebase", "about"),
+        ("que fait ce projet ?", "about"),
+        ("what is this repository about", "about"),
+        ("what does the code in the parser do when the token budget is used up?", "lookup"),
         ("grep TODO", "lookup"),
         ("why does the parser fail on empty input?", "lookup"),
         ("find the file settings", "find_file"),

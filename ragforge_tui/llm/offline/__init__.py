@@ -26,12 +26,22 @@ from ragforge_tui.llm.base import (
     TextPart,
     ToolRequest,
 )
-from ragforge_tui.llm.offline.answers import Evidence, FinishedCall, Hit, answer, best_hits, grep_hits, is_listing
+from ragforge_tui.llm.offline.answers import (
+    Evidence,
+    FinishedCall,
+    Hit,
+    answer,
+    best_hits,
+    grep_hits,
+    introducing_file,
+    is_listing,
+)
 from ragforge_tui.llm.offline.intents import Intent, key_terms, parse_intent
 from ragforge_tui.shared.json_text import json_object
 from ragforge_tui.shared.records import Usage
 
 _MOST_ROUNDS = 4
+_INTRODUCING_LINES = 80
 _PIECE = re.compile(r"\s*\S+\s*")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
 _QUOTED = re.compile(r"^(?:- )?`[^`]+:\d+(?:-\d+)?`|^- (?:you|me|vous|moi): |^`[^`]+`$|^>")
@@ -169,6 +179,8 @@ def next_calls(intent: Intent, done: list[FinishedCall], offered: set[str]) -> l
             planned = _read(intent, done)
         case "lookup":
             planned = _lookup(intent, done)
+        case "about":
+            planned = _about(done)
         case _:
             planned = [] if done else _only_call(intent)
     made = [(call.name, {key: value for key, value in call.arguments.items() if key != "reason"}) for call in done]
@@ -197,6 +209,17 @@ def _only_call(intent: Intent) -> list[PlannedCall]:
             return [PlannedCall("search_files", {"query": intent.path}, "To find this file.")]
         case _:
             return []
+
+
+def _about(done: list[FinishedCall]) -> list[PlannedCall]:
+    """Return the calls that tell what a project is: its top level, then the file that introduces it."""
+    if not done:
+        return [PlannedCall("list_directory", {"path": "."}, "To see what is there.")]
+    introduction = introducing_file(done[0].text)
+    if len(done) > 1 or not introduction:
+        return []
+    arguments = {"path": introduction, "start_line": 1, "end_line": _INTRODUCING_LINES}
+    return [PlannedCall("read_file", arguments, "It introduces the project.")]
 
 
 def _replace(intent: Intent, done: list[FinishedCall]) -> list[PlannedCall]:

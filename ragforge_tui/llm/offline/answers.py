@@ -6,6 +6,7 @@ is a line of a result.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import msgspec
 
 from ragforge_tui.llm.offline.intents import Intent
+from ragforge_tui.shared.model_help import WAYS_TO_A_MODEL
 
 _HIT = re.compile(r"^(?P<path>[^\n]+?):(?P<line>\d+): ?(?P<text>.*)$")
 _NUMBERED = re.compile(r"^\s*(\d+)\t(.*)$")
@@ -20,6 +22,15 @@ _RECALLED = re.compile(r"^\s*(?P<mark>\[t\d+\]) (?P<where>.*)$")
 _DEFINITION = re.compile(
     r"^\s*(?:async\s+)?(?:def|class|function|func|fn|struct|interface|type|const|export|#+)\b", re.I
 )
+_ENTRY = re.compile(r"(?P<name>.+?)(?: \([\d.]+ \w+\))?(?P<ignored> \(ignored\))?")
+_README = re.compile(r"readme(?:\.(?:md|rst|txt|markdown|adoc|org))?", re.I)
+_MANIFESTS = ("pyproject.toml", "package.json", "Cargo.toml", "composer.json", "setup.cfg")
+_DESCRIPTION = re.compile(r"""^\s*"?description"?\s*[=:]\s*["']?(.+?)["']?,?\s*$""")
+_NO_PROSE = re.compile(r"#|[-=*_~]{3,}$|\[?!\[|<|\.\. |\|")
+"""Beginnings of lines of a README that are no prose: headings, rules, badges, pictures, markup, tables."""
+_MOST_TOLD = 1_200
+"""Characters of a README's paragraph."""
+_MOST_ENTRIES = 40
 _MOST_FILES = 2
 _MOST_QUOTED = 60
 _MOST_HITS = 6
@@ -38,7 +49,7 @@ _HELP = {
     '- change a file: `replace "a" with "b" in notes.txt`, `create todo.txt with …`\n'
     "- run a command: ``run `make test` ``\n"
     "- answer a question from the files: its words are searched for and the best lines quoted.\n\n"
-    "For a real conversation choose a model with /model.",
+    f"For a real conversation {WAYS_TO_A_MODEL[0]}; {WAYS_TO_A_MODEL[1]}.",
     True: "Vous pouvez me demander :\n"
     "- de montrer un fichier : `montre README.md`, `lis src/app.py lignes 10 à 40`\n"
     "- de chercher : `où est load_config`, `trouve les fichiers *.py`\n"
@@ -124,14 +135,75 @@ def best_hits(hits: list[Hit], terms: list[str]) -> list[Hit]:
     return [best[path][1] for path in sorted(best, key=rank)[:_MOST_FILES]]
 
 
+def introducing_file(listing: str) -> str:
+    """Return the file of a folder that says what a project is: its README, else its manifest; empty if it has none."""
+    names = [name for name in _entries(listing) if not name.endswith("/")]
+    readmes = sorted((name for name in names if _README.fullmatch(name)), key=len, reverse=True)
+    return next(iter([*readmes, *(name for name in _MANIFESTS if name in names)]), "")
+
+
+def _entries(listing: str) -> list[str]:
+    """Return the names in a result of list_directory, without the ignored ones."""
+    matches = [_ENTRY.fullmatch(line) for line in listing.splitlines()]
+    return [match["name"] for match in matches if match and not match["ignored"]]
+
+
 def answer(evidence: Evidence) -> str:
     """Return the answer to a question from the evidence for it."""
     french = evidence.intent.french
     if evidence.intent.kind in ("greet", "help"):
         body = _HELP[french]
         return f"{_INTRODUCTION[french]}\n\n{body}"
-    body = _lookup(evidence) if evidence.intent.kind == "lookup" else _outcome(evidence)
+    match evidence.intent.kind:
+        case "lookup":
+            body = _lookup(evidence)
+        case "about":
+            body = _about(evidence)
+        case _:
+            body = _outcome(evidence)
     return f"{_INTRODUCTION[french]}\n\n{body}" if evidence.first else body
+
+
+def _about(evidence: Evidence) -> str:
+    """Return the title and first paragraph of the file that introduces the project, and what is at its top level."""
+    french, done = evidence.intent.french, evidence.done
+    parts: list[str] = []
+    for call in done:
+        if call.name == "read_file" and is_listing(call.text):
+            parts += _introduced(str(call.arguments.get("path", "")), call.text)
+    if not parts:
+        parts.append(
+            "Aucun README ne dit ce que fait ce projet." if french else "No README says what this project does."
+        )
+    entries = [name for call in done if call.name == "list_directory" for name in _entries(call.text)]
+    shown = [name for name in entries if not name.startswith(".")]
+    if shown:
+        listed = ", ".join(f"`{name}`" for name in shown[:_MOST_ENTRIES])
+        more = len(shown) - _MOST_ENTRIES
+        rest = (f" et {more} autres" if french else f" and {more} more") if more > 0 else ""
+        parts.append(f"{'À la racine :' if french else 'At the top level:'} {listed}{rest}.")
+    return "\n\n".join(parts)
+
+
+def _introduced(path: str, text: str) -> list[str]:
+    """Return the first paragraph of prose of a README, or the description in a manifest, with its lines."""
+    numbered = [(int(m[1]), m[2].strip()) for line in text.splitlines() if (m := _NUMBERED.match(line))]
+    if path in _MANIFESTS:
+        found = [(number, m[1]) for number, line in numbered if (m := _DESCRIPTION.match(line))][:1]
+    else:
+        prose = itertools.dropwhile(lambda one: not one[1] or _NO_PROSE.match(one[1]), _without_underlines(numbered))
+        found = list(itertools.takewhile(lambda one: one[1], prose))
+    if not found:
+        return []
+    said = " ".join(line for _, line in found)
+    said = said if len(said) <= _MOST_TOLD else f"{said[:_MOST_TOLD]}…"
+    return [f"`{path}:{found[0][0]}-{found[-1][0]}`", f"> {said}"]
+
+
+def _without_underlines(numbered: list[tuple[int, str]]) -> list[tuple[int, str]]:
+    """Return the lines without titles that a line of signs below them marks as such."""
+    titles = {at - 1 for at, (_, line) in enumerate(numbered) if re.fullmatch(r"(?:=|-|~|\*){3,}", line)}
+    return [one for at, one in enumerate(numbered) if at not in titles]
 
 
 def _outcome(evidence: Evidence) -> str:

@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-Kind = Literal["greet", "help", "run", "replace", "create", "read", "list", "find_file", "lookup"]
+Kind = Literal["greet", "help", "about", "run", "replace", "create", "read", "list", "find_file", "lookup"]
 
 
 class Intent(msgspec.Struct, kw_only=True, frozen=True):
@@ -64,9 +64,21 @@ _PATH = re.compile(
 _Q = r"[`\"'“”«»]\s?"
 
 _GREETING = re.compile(r"(?:hi|hello|hey|good (?:morning|evening)|bonjour|salut|bonsoir|coucou|thanks?|merci)\b", re.I)
+_MOST_ABOUT_WORDS = 9
 _HELP = re.compile(
     r"(?:/?help|aide)[\s?!.]*$|what can you do|who are you|what are you"
     r"|que (?:peux|sais)[- ]tu(?: faire)?\s*[?!.]*$|qui es[- ]tu",
+    re.I,
+)
+_SUBJECT = (
+    r"(?:this|the|our|my|ce|cette|le|la)\s+"
+    r"(?:project|repo(?:sitory)?|program|app(?:lication)?|code(?:base)?|projet|dépôt|programme)"
+)
+_ABOUT = re.compile(
+    rf"(?:what|que|qu'est-ce que)\b.{{0,12}}\b(?:does|do|is|fait|est)\s+{_SUBJECT}\b"
+    rf"|(?:describe|explain|summari[sz]e|introduce|present|décri[st]|explique|résume|présente)[rz]?(?:-moi)?\s+{_SUBJECT}\b"
+    rf"|(?:tell me|what do you know)\s+(?:something\s+)?about\s+{_SUBJECT}\b"
+    rf"|(?:c'est quoi|à quoi sert|de quoi parle)\s+{_SUBJECT}\b",
     re.I,
 )
 _RUN = re.compile(r"\b(?:run|execute|launch|lance[rz]?|exécute[rz]?)\b[^`]*`([^`]+)`", re.I)
@@ -107,6 +119,9 @@ def parse_intent(text: str) -> Intent:
             return msgspec.structs.replace(intent, french=french)
     if _HELP.search(text):
         return Intent(kind="help", french=french)
+    # A longer question names something in the project, which is looked up.
+    if _ABOUT.search(text) and len(text.split()) <= _MOST_ABOUT_WORDS:
+        return Intent(kind="about", french=french)
     terms = key_terms(text)
     if _GREETING.match(text) and len(text.split()) <= 4:
         return Intent(kind="greet", french=french)
