@@ -115,8 +115,8 @@ DAYS = {language: names.split() for language, names in _DAYS.items()}
 def language_of(text: str) -> str:
     """Return the language's two-letter code (``en``, ``fr``, …), empty if the text is too short or too mixed."""
     found = dict.fromkeys(STOP_WORDS, 0)
-    for word in _WORD.findall(text[:_SAMPLE]):
-        for language in _LANGUAGES_OF.get(word.casefold(), ()):
+    for word in filter(_LANGUAGES_OF.__contains__, _WORD.findall(text[:_SAMPLE].casefold())):
+        for language in _LANGUAGES_OF[word]:
             found[language] += 1
     ranked = sorted(((count, language) for language, count in found.items()), reverse=True)
     (best, language), (second, _) = ranked[0], ranked[1]

@@ -24,6 +24,7 @@ from ragforge_tui.memory.context import (
     ContextInputs,
     SystemPart,
     builder,
+    recalled_elsewhere,
     sections,
     without_memory,
 )
@@ -33,7 +34,20 @@ from ragforge_tui.memory.context.truncation import GAP, cut_to, locate, take
 from ragforge_tui.memory.context.turn_formats import REASONED, SHORT, WHOLE, render_turn, short_results, short_texts
 from ragforge_tui.memory.recall import Recalled, RecalledFinding, RecalledTurn, render_turns
 from ragforge_tui.settings.schema import MemorySettings, RecallSettings, RecentSettings
-from ragforge_tui.shared.records import Finding, Message, Summary, ToolCall, ToolResult, Turn
+from ragforge_tui.shared.records import (
+    ContextItem,
+    ContextRecord,
+    ContextSection,
+    Finding,
+    Message,
+    RecalledPlace,
+    Summary,
+    ToolCall,
+    ToolResult,
+    Turn,
+    now,
+    recalled_places,
+)
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 
@@ -755,3 +769,19 @@ def test_the_digest_is_that_of_the_parts() -> None:
     parts = [{"role": "system", "content": part.text} for part in PARTS[:4]]
     parts += [{"role": "user", "content": "Look"}, {"role": "assistant", "content": "Done"}]
     assert context.record.digest == hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
+
+
+def test_what_was_recalled_elsewhere_is_told_by_conversation() -> None:
+    def record(*sections: tuple[str, list[ContextItem]]) -> ContextRecord:
+        made = [ContextSection(name=name, title="", items=items) for name, items in sections]
+        return ContextRecord(conversation_id="own", turn_index=9, created_at=now(), sections=made)
+
+    own = ContextItem(kind="turn", turn_index=2)
+    assert recalled_elsewhere(record(("recalled", [own]), ("frontier", [ContextItem(kind="summary")]))) == ""
+    summary = ContextItem(kind="summary", conversation_id="x", title="Harbour", turn_index=1, last_turn=4)
+    turn = ContextItem(kind="turn", conversation_id="x", title="Harbour", turn_index=7)
+    assert recalled_places(recalled_elsewhere(record(("summaries", [summary]), ("recalled", [own, own, turn])))) == [
+        RecalledPlace(turn_index=2, turns=2),
+        RecalledPlace(conversation_id="x", title="Harbour", turn_index=7, turns=1, notes=1),
+    ]
+    assert recalled_places("not JSON") == []

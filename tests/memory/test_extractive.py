@@ -124,8 +124,13 @@ def test_actions_are_given_with_their_reasons_and_outcomes() -> None:
             1,
             "Fix the greeting",
             "The greeting says hello again.",
-            ("read_file", '{"path": "src/app.py"}', "To see it first.", f'{{"text": "{lines}"}}'),
-            ("grep_files", '{"pattern": "greet"}', "To see it first.", '{"text": "a.py:1: x\\nb.py:2: y\\nb.py:3: z"}'),
+            ("read_file", '{"path": "src/app.py"}', "To find the greeting.", f'{{"text": "{lines}"}}'),
+            (
+                "grep_files",
+                '{"pattern": "greet"}',
+                "To find the greeting.",
+                '{"text": "a.py:1: x\\nb.py:2: y\\nb.py:3: z"}',
+            ),
             ("edit_file", '{"path": "src/app.py"}', "", '{"text": "Wrote src/app.py (+2 -1 lines)."}'),
             (
                 "run_command",
@@ -143,8 +148,8 @@ def test_actions_are_given_with_their_reasons_and_outcomes() -> None:
         )
     ]
     assert extract(turns).actions_summary == (
-        "To see it first → read `src/app.py` (lines 3–8), searched for `greet` (3 matches in 2 files). Edited "
-        "`src/app.py` (+2 -1), ran `make test` (3 passed in 1s), ran `make lint` (exit status 1: E501 too long), used "
+        "Read `src/app.py` (lines 3–8), searched for `greet` (3 matches in 2 files): To find the greeting. Edited "
+        "`src/app.py` (+2 −1), ran `make test` (3 passed in 1s), ran `make lint` (exit status 1: E501 too long), used "
         "weather(Lyon) (failed: It failed)."
     )
     many = [
@@ -160,6 +165,20 @@ def test_actions_are_given_with_their_reasons_and_outcomes() -> None:
     assert len(told) <= 500
     assert "more." in told or "times" in told
     assert extract(many).conversation_summary
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        ("You asked for it.", "Wrote `hello.py` (+2 −0)."),
+        ("The user requested `hello.py`.", "Wrote `hello.py` (+2 −0)."),
+        ("A first script to try the build.", "Wrote `hello.py` (+2 −0): A first script to try the build."),
+    ],
+)
+def test_a_reason_follows_the_action_if_it_tells_more(reason: str, told: str) -> None:
+    call = ("write_file", '{"path": "hello.py"}', reason, '{"text": "Wrote hello.py (+2 -0 lines)."}')
+    made = extract([acted(1, "Write a script", "It is written.", call)])
+    assert made.actions_summary == told
 
 
 def test_code_shows_of_itself_what_it_is() -> None:

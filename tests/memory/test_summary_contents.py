@@ -50,7 +50,7 @@ async def test_what_tools_did_is_reported_and_its_files_are_mentioned(graph: Gra
     [made] = await Summarizer(store, SMALL, model, quiet).run_due(uuid)
     assert made.files_mentioned == ["src/a.py"]
     assert made.tools_used == ["read_file"]
-    assert made.actions_summary == "Pour la lire → lu `src/a.py` (lignes 1–1) (3 fois)."
+    assert made.actions_summary == "Lu `src/a.py` (lignes 1–1) (3 fois) : Pour la lire."
     request = model.requests[0]
     assert [m["role"] for m in request] == ["system", "user"]
     assert "Où est" not in request[0]["content"]

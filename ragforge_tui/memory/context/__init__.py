@@ -15,8 +15,9 @@ from ragforge_tui.memory.context.builder import (
     system_tokens,
     without_memory,
 )
+from ragforge_tui.memory.context.places import recalled_elsewhere
 from ragforge_tui.memory.context.sections import PERSONA_PART
-from ragforge_tui.memory.context.stored import StoredContext, look_up, to_stored
+from ragforge_tui.memory.context.stored import StoredContext, accounted, look_up, to_stored
 
 __all__ = [
     "PERSONA_PART",
@@ -27,9 +28,11 @@ __all__ = [
     "StoredContext",
     "Strategy",
     "SystemPart",
+    "accounted",
     "answer_tokens",
     "look_up",
     "past_tokens",
+    "recalled_elsewhere",
     "system_tokens",
     "to_stored",
     "without_memory",

@@ -419,10 +419,13 @@ def _reasoned_by(turn: Turn, model: str) -> bool:
     return all(reply.model == model for reply in replies) and any(has_reasoning(reply) for reply in replies)
 
 
-def without_memory(settings: MemorySettings, inputs: ContextInputs) -> BuiltContext:
+def without_memory(settings: MemorySettings, inputs: ContextInputs, *, missing: str = "") -> BuiltContext:
     """Return the context to send while the graph is unavailable: all messages if few, else the first and last nine.
 
     Texts that are too long for the model's window keep head and tail.
+
+    Args:
+        missing: What could not be searched and why, as a sentence for the record.
     """
 
     def summarised(first: int, last: int) -> str:
@@ -442,6 +445,7 @@ def without_memory(settings: MemorySettings, inputs: ContextInputs) -> BuiltCont
         model=inputs.model,
         strategy="without graph",
         tokens=tokens,
+        missing=[missing] if missing else [],
         version=BLOCK_VERSION,
         created_at=now(),
         sections=_all_sections(inputs.system, section, []),

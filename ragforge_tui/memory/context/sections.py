@@ -45,6 +45,8 @@ TOOLS_SECTION = "tools"
 ENVIRONMENT_SECTION = "environment"
 PAST_SECTION = "past"
 NOTE_SECTION = "note"
+FRAME_SECTION = "frame"
+MESSAGE_SECTION = "message"
 CODE_SECTION = "code"
 BEFORE_PAST = (SYSTEM_SECTION, TOOLS_SECTION, ENVIRONMENT_SECTION)
 """Sections before the past turns, in this order."""
@@ -57,6 +59,8 @@ TITLES = {
     ENVIRONMENT_SECTION: "Workspace",
     PAST_SECTION: "Earlier turns, word for word",
     NOTE_SECTION: "Note next to the message",
+    FRAME_SECTION: "Beginning and end of the memory block",
+    MESSAGE_SECTION: "Your message",
     "goal": "How this conversation began",
     "frontier": "What happened before, summarised",
     "findings": "What was decided and found",

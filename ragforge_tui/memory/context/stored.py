@@ -14,25 +14,29 @@ import msgspec
 from ragforge_tui.graph import Store
 from ragforge_tui.memory.context.builder import BuiltContext, digest_of
 from ragforge_tui.memory.context.earlier import earlier_blocks, earlier_summary_text, earlier_turn_text
+from ragforge_tui.memory.context.history_window import MESSAGE_TOKENS
 from ragforge_tui.memory.context.sections import (
     BLOCK_VERSION,
     DETAILED,
+    FRAME_SECTION,
     KEPT,
+    MESSAGE_SECTION,
     PAST_SECTION,
     SAID,
+    TITLES,
     block_sections,
     item_label,
     past_messages,
     request_parts,
     summary_text,
 )
-from ragforge_tui.memory.context.truncation import take
+from ragforge_tui.memory.context.truncation import take, tokens_in
 from ragforge_tui.memory.context.turn_formats import render_turn
 from ragforge_tui.memory.history import ChatMessage, message_text
 from ragforge_tui.memory.recall.keys import said_text
 from ragforge_tui.memory.recall.packing import CUT_MARK
 from ragforge_tui.shared.errors import NotFoundError
-from ragforge_tui.shared.records import ContextItem, ContextRecord, Summary, Turn
+from ragforge_tui.shared.records import ContextItem, ContextRecord, ContextSection, Message, Summary, Turn
 
 STORED_ONCE = ("system", "instructions", "persona", "tools", "environment")
 """Kinds of items whose texts are stored by their digests."""
@@ -91,6 +95,42 @@ async def look_up(record: ContextRecord, store: Store) -> ContextRecord:
     for item, messages in zip(past, sent or current, strict=True):
         item.text = "\n".join(filter(None, map(message_text, messages)))
     return record
+
+
+def accounted(record: ContextRecord, message: Message) -> ContextRecord:
+    """Return the record with everything that was sent listed, so that items add up to sections and these to the whole.
+
+    Headings, separators and the frame of the memory block become items of their own, and the user's message a section.
+    """
+    sections: list[ContextSection] = []
+    for section in record.sections:
+        rest = section.tokens - sum(item.tokens for item in section.items)
+        items = [*section.items, *_frame(rest)] if section.items else section.items
+        tokens = sum(item.tokens for item in items)
+        sections.append(msgspec.structs.replace(section, items=items, tokens=tokens))
+    past = sum(s.tokens for s in [*block_sections(record), *(s for s in record.sections if s.name == PAST_SECTION)])
+    frame = _frame(record.tokens - past)
+    if frame:
+        # It surrounds the block, which is sent after the past turns.
+        after = next((at for at, s in enumerate(sections) if s.name == PAST_SECTION), len(sections) - 1) + 1
+        sections.insert(after, _section_of(FRAME_SECTION, frame))
+    asked = ContextItem(
+        kind="query",
+        source=message.uuid,
+        turn_index=message.turn_index,
+        date=message.timestamp,
+        tokens=tokens_in(message.content) + MESSAGE_TOKENS,
+        text=message.content,
+    )
+    return msgspec.structs.replace(record, sections=[*sections, _section_of(MESSAGE_SECTION, [asked])])
+
+
+def _frame(tokens: int) -> list[ContextItem]:
+    return [ContextItem(kind="frame", tokens=tokens)] if tokens > 0 else []
+
+
+def _section_of(name: str, items: list[ContextItem]) -> ContextSection:
+    return ContextSection(name=name, title=TITLES[name], tokens=sum(item.tokens for item in items), items=items)
 
 
 def _digest(record: ContextRecord, past: list[list[ChatMessage]], block: str | None) -> str:

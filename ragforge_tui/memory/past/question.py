@@ -37,6 +37,8 @@ log = logging.getLogger(__name__)
 
 EMBED_SECONDS = 15.0
 """Most seconds to wait for the question's vector: a command may have to load the embedding model first."""
+CANDIDATES = 50
+"""Turns requested from each index: the whole past is asked."""
 LEAST_RELEVANT = 1.0
 """Relevance from which a turn is quoted: a rare word in common is enough, since here the user asks for the past."""
 SAME_WORDS = 0.85
@@ -101,7 +103,9 @@ class PastQuestions:
             return []
         question = await self._question(store, text, words)
         candidates, findings = await asyncio.gather(
-            turns_of_others(store, question, self._settings.recall, others, least=LEAST_RELEVANT),
+            turns_of_others(
+                store, question, self._settings.recall, others, least=LEAST_RELEVANT, candidates=CANDIDATES
+            ),
             self._findings(store, question, others, conversations),
         )
         said = await self._said(store, [one.candidate for one in candidates[: 2 * limit]], question.rarities)
@@ -155,7 +159,7 @@ class PastQuestions:
         titles = {one.uuid: one.title for one in conversations}
         for insight in insights.values():
             for finding in (*insight.key_findings, *insight.action_items):
-                shared = terms.matched(question.rarities, finding.text, language_of(finding.text))
+                shared = terms.matched(question.rarities, finding.text)
                 score = scoring.relevance(shared, None, self._settings.recall.min_score)
                 if shared and score >= scoring.RELEVANT:
                     turn = (finding.turns or [insight.up_to_turn])[0]

@@ -13,7 +13,6 @@ from typing import Literal
 import msgspec
 
 from ragforge_tui.graph.store.search import Matcher
-from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.prose import answer_prose, code_lines, cut, sentences, user_prose
 from ragforge_tui.memory.recall.terms import matched
 from ragforge_tui.memory.summaries.offline.informativeness import QUESTION_MARKS, decides
@@ -118,7 +117,7 @@ def _lines(texts: Sequence[str]) -> list[str]:
 
 
 def _rating(sentence: str, rarities: Mapping[str, float]) -> float:
-    rating = matched(rarities, sentence, language_of(sentence))
+    rating = matched(rarities, sentence)
     if sentence.endswith(QUESTION_MARKS):
         return rating * _ASKED
     return rating * _DECIDED if decides(sentence) else rating
@@ -131,7 +130,7 @@ def _grown(found: Sequence[str], place: int, rarities: Mapping[str, float]) -> s
         text = f"{found[place - 1]} {text}"
     for following in found[place + 1 :]:
         longer = f"{text} {following}"
-        more = matched(rarities, longer, language_of(longer)) > matched(rarities, text, language_of(text))
+        more = matched(rarities, longer) > matched(rarities, text)
         if len(longer) > QUOTE_CHARS or not (more or len(text) < _SHORT):
             break
         text = longer

@@ -13,7 +13,6 @@ import numpy as np
 
 from ragforge_tui.graph import Store
 from ragforge_tui.graph.store.other_conversations import Others, OtherTurn
-from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.recall import scoring, terms
 from ragforge_tui.memory.recall.keys import RESULTS_MARK, shown
 from ragforge_tui.memory.recall.packing import Candidate
@@ -21,8 +20,8 @@ from ragforge_tui.memory.recall.query import Question, Vector
 from ragforge_tui.memory.recall.summaries import RatedSummary
 from ragforge_tui.settings.schema import RecallSettings
 
-CANDIDATES = 50
-"""Turns requested from each index."""
+CANDIDATES = 20
+"""Turns requested from each index; more are read in vain (see benchmarks/RECALL.md)."""
 TRIED = 60
 """Turns of other conversations considered for packing."""
 
@@ -41,14 +40,16 @@ async def turns_of_others(
     others: Others,
     *,
     least: float = scoring.RELEVANT,
+    candidates: int = CANDIDATES,
 ) -> list[Fetched]:
     """Return turns of other conversations relevant to a question, best first.
 
     Args:
         least: Relevance from which a turn counts.
+        candidates: Turns requested from each index.
     """
     found = await store.other_conversations.turns(
-        others, question.rarest, question.vector, question.model, limit=CANDIDATES
+        others, question.rarest, question.vector, question.model, limit=candidates
     )
     return rank(found, question, settings.min_score, least)
 
@@ -72,7 +73,7 @@ def rank(
     fetched: list[Fetched] = []
     for row in np.argsort(-scores, kind="stable"):
         turn = found[row]
-        matched = terms.matched(question.rarities, turn.text, language_of(turn.text))
+        matched = terms.matched(question.rarities, turn.text)
         near = cosine(question.vector, turn.vector)
         relevance = scoring.relevance(matched, near, similar, in_context=bool(question.context))
         if relevance < least:

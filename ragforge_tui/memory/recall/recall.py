@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any
 
 from ragforge_tui.graph import Store
+from ragforge_tui.graph.store.other_conversations import Others
 from ragforge_tui.llm.embeddings import Embedder
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.recall.index import ConversationIndex
@@ -90,6 +91,10 @@ class Recall:
         return self._model.reason or self._model.failure
 
     # --- keeping up to date, in the background ---------------------------------------------------------------------
+
+    async def connect(self) -> None:
+        """Find out whether the vectors in the graph are of this model; without it only words are searched."""
+        await self._model.claim(await self._store())
 
     async def load(self) -> None:
         """Read the conversation into the index: its words, and the vectors stored so far.
@@ -209,12 +214,16 @@ class Recall:
         until = None if seconds is None else asyncio.get_running_loop().time() + seconds
         if not self._asked(query):
             return Recalled(reason=self.reason)
-        question = await self._question(query, EMBED_SECONDS if seconds is None else seconds * EMBED_SHARE)
+        # The scope does not depend on the question, so both are found out at once.
+        question, where = await asyncio.gather(
+            self._question(query, EMBED_SECONDS if seconds is None else seconds * EMBED_SHARE),
+            self._others(until) if others else _no_others(),
+        )
         missing = [self.left()] if own else []
         if question.vector is None and self._model.name:
             missing.append("The message had no vector in time: found by words.")
         (fetched, foreign, late), mine = await asyncio.gather(
-            self._from_others(question, until, turns=others, summaries=summaries and others),
+            self._from_others(question, until, where, summaries=summaries),
             asyncio.to_thread(self._own, question, exclude) if own else _nothing(),
         )
 
@@ -319,26 +328,35 @@ class Recall:
         """Return the rarity of a question's words in this conversation, or in the graph while it is too short."""
         return self.index.rarities(question.rarities) if self.index.turns >= FEWEST_TURNS else question.rarities
 
-    async def _from_others(
-        self, question: Question, until: float | None, *, turns: bool, summaries: bool
-    ) -> tuple[list[Fetched], list[RatedSummary], str]:
-        """Return turns and summaries of other conversations; if the graph fails or is late, none and a sentence."""
-        if self._settings.recall.scope == "none" or not (turns or summaries):
-            return [], [], ""
-        settings = self._settings.recall
-        workspace = self._workspace if settings.scope == "workspace" else None
+    async def _others(self, until: float | None) -> tuple[Others | None, str]:
+        """Return the conversations that may be recalled from; if the graph fails or is late, none and a sentence."""
+        scope = self._settings.recall.scope
+        if scope == "none":
+            return None, ""
         try:
             async with asyncio.timeout_at(until):
                 store = await self._store()
-                where = await store.other_conversations.scope(self._sync.conversations, workspace)
+                workspace = self._workspace if scope == "workspace" else None
+                return await store.other_conversations.scope(self._sync.conversations, workspace), ""
+        except (GraphError, TimeoutError) as error:
+            return None, _not_searched(error)
+
+    async def _from_others(
+        self, question: Question, until: float | None, where: tuple[Others | None, str], *, summaries: bool
+    ) -> tuple[list[Fetched], list[RatedSummary], str]:
+        """Return turns and summaries of other conversations; if the graph fails or is late, none and a sentence."""
+        others, late = where
+        if others is None:
+            return [], [], late
+        try:
+            async with asyncio.timeout_at(until):
+                store = await self._store()
                 fetched, foreign = await asyncio.gather(
-                    turns_of_others(store, question, settings, where) if turns else _nothing(),
-                    summaries_of_others(store, question, where) if summaries else _nothing(),
+                    turns_of_others(store, question, self._settings.recall, others),
+                    summaries_of_others(store, question, others) if summaries else _nothing(),
                 )
         except (GraphError, TimeoutError) as error:
-            reason = str(error).rstrip(".") or "that took too long"
-            log.warning("other conversations not searched: %s", reason)
-            return [], [], f"Other conversations were not searched: {reason}."
+            return [], [], _not_searched(error)
         return fetched, foreign, ""
 
     async def _question_vector(self, question: str, seconds: float) -> Vector | None:
@@ -420,6 +438,17 @@ class Recall:
 
 async def _nothing() -> list[Any]:
     return []
+
+
+async def _no_others() -> tuple[None, str]:
+    return None, ""
+
+
+def _not_searched(error: Exception) -> str:
+    """Return the sentence that says why other conversations were not searched."""
+    reason = str(error).rstrip(".") or "that took too long"
+    log.warning("other conversations not searched: %s", reason)
+    return f"Other conversations were not searched: {reason}."
 
 
 def _sentence(parts: Sequence[str]) -> str:

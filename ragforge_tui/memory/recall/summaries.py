@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.recall import scoring, terms
 from ragforge_tui.memory.recall.packing import RecalledFinding, RecalledSummary, RecalledTurn
 from ragforge_tui.memory.recall.scoring import RELEVANT
@@ -47,7 +46,7 @@ def findings_of(
     found: dict[str, RecalledFinding] = {}
     for one in rated:
         for finding in one.summary.key_findings:
-            matched = terms.matched(rarities, finding.text, language_of(finding.text))
+            matched = terms.matched(rarities, finding.text)
             score = scoring.relevance(matched, one.cosine, settings.min_score)
             key = " ".join(finding.text.casefold().split())
             sent = one.own and finding.turns and all(turn in exclude for turn in finding.turns)
@@ -84,7 +83,7 @@ def summaries_of(
         summary = one.summary
         facts = (finding.text for finding in summary.key_findings)
         text = "\n".join((summary.conversation_summary, summary.actions_summary, *facts, *summary.files_mentioned))
-        matched = terms.matched(rarities, text, language_of(text))
+        matched = terms.matched(rarities, text)
         score = scoring.relevance(matched, one.cosine, settings.min_score, in_context=in_context)
         if score >= RELEVANT and summary.uuid not in exclude:
             age = (datetime.now(UTC) - one.ended).total_seconds() / 86_400

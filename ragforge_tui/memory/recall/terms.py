@@ -13,10 +13,12 @@ from functools import lru_cache
 
 import Stemmer
 
-from ragforge_tui.memory.language import CHAT_WORDS, MONTHS, STEMMERS, STOP_WORDS
+from ragforge_tui.memory.language import CHAT_WORDS, MONTHS, STEMMERS, STOP_WORDS, language_of
 
 _WORD = re.compile(r"[^\W_]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_PARTS = re.compile(r"[A-Z](?:(?<=[a-z0-9].)|[A-Z][a-z])")
+"""Found where `_CAMEL` would split, in a fifth of the time."""
 MAX_WORD = 64
 """Longer runs are data (base64, hashes), not words."""
 SAME_START = 2
@@ -101,13 +103,32 @@ def asked_words(message: str, language: str) -> list[str]:
     return [word for word in content_words(message, language) if word.casefold() not in CHAT_WORDS]
 
 
-def matched(rarities: Mapping[str, float], text: str, language: str) -> float:
+def matched(rarities: Mapping[str, float], text: str) -> float:
     """Return the summed rarity of the words that occur in a text."""
     # Words of one stem begin alike; to stem all others is most of the work. A name of parts may hide a word inside.
-    starts = {_fold(word)[:SAME_START] for word in rarities}
-    near = [run for run in _WORD.findall(text) if not run[1:].islower() or _fold(run[:SAME_START]) in starts]
+    starts = frozenset(_fold(word)[:SAME_START] for word in rarities)
+    folded = text.casefold()
+    # Letters that fold to others, or to more than one, are not where the words of the text are.
+    plain = folded == text.lower() and len(folded) == len(text) and unicodedata.is_normalized("NFC", folded)
+    if plain and not _PARTS.search(text):
+        near = [text[slice(*found.span())] for found in _starting(starts).finditer(folded)]
+    else:
+        near = [run for run in _WORD.findall(text) if not run[1:].islower() or _fold(run)[:SAME_START] in starts]
+    if not near:
+        return 0.0
+    language = language_of(text)
     present = set(terms(" ".join(near), language))
     return sum(rarity for word, rarity in rarities.items() if _stem(word, language) in present)
+
+
+@lru_cache(maxsize=64)
+def _starting(starts: frozenset[str]) -> re.Pattern[str]:
+    """Return the pattern of the words with one of these beginnings, which matches nothing without any."""
+    if not starts:
+        return re.compile(r"(?!)")
+    # The letter comes first, so that the search skips to it, and what may not be in front of it is checked afterwards.
+    each = (rf"{start}(?<![^\W_]{start})" for start in map(re.escape, sorted(starts)))
+    return re.compile(rf"(?:{'|'.join(each)})[^\W_]*")
 
 
 def share(asked: Iterable[str], text: str, language: str) -> float:

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from ragforge_tui.memory.history import result_text
+from ragforge_tui.memory.keyterms import stem
+from ragforge_tui.memory.keyterms import words as telling_words
 from ragforge_tui.memory.prose import ELLIPSIS, cut, first_sentence
 from ragforge_tui.memory.summaries.offline.phrases import Phrases
 from ragforge_tui.shared.json_text import json_object
@@ -24,6 +26,8 @@ _ALL_HITS = re.compile(r"^\[(\d+) matches in (\d+) files", re.M)
 _ERROR_CHARS = 90
 _OUTPUT_CHARS = 60
 _REASON_CHARS = 110
+_ASKING = ("ask", "asked", "asking", "need", "needed", "request", "requested", "user", "demandé", "gebeten")
+"""Words of reasons such as "the user requested it"."""
 
 
 class Action(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,7 +84,7 @@ def call_in_words(call: ToolCall, words: Phrases) -> str:
 def narrative(done: Sequence[Action], words: Phrases, limit: int) -> str:
     """Return the most important actions as sentences of at most `limit` characters, in the order they happened.
 
-    Calls made for the same reason share one sentence, which starts with it.
+    Calls made for the same reason share one sentence, which ends with it if it tells more than they do.
     """
     order = sorted(range(len(done)), key=lambda i: (-done[i].weight, i))
     if len(_sentences(done, words)) > limit:
@@ -111,9 +115,17 @@ def _sentences(done: Sequence[Action], words: Phrases) -> str:
     sentences = []
     for reason, texts in groups:
         text = ", ".join(texts)
-        text = words.why.format(reason, text) if reason else text[:1].upper() + text[1:]
+        text = text[:1].upper() + text[1:]
+        if _tells_more(reason, text):
+            text = words.why.format(text, reason)
         sentences.append(text if text.endswith(".") else f"{text}.")
     return " ".join(sentences)
+
+
+def _tells_more(reason: str, action: str) -> bool:
+    """Return whether a reason has a telling word that the action lacks; "you asked for it" has none."""
+    told = {stem(word) for word in [*telling_words(action), *_ASKING]}
+    return any(stem(word) not in told for word in telling_words(reason))
 
 
 def _action(turn: int, call: ToolCall, words: Phrases) -> Action:
@@ -161,7 +173,7 @@ def _outcome(call: ToolCall, tool: ToolInfo, words: Phrases) -> str:
             return words.entries.format(len(found or listed))
         case "changes":
             change = _WRITTEN.search(text)
-            return change[1] if change else ""
+            return change[1].replace("-", "−") if change else ""
         case "none":
             return ""
         case "text":
