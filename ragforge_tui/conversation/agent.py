@@ -40,7 +40,7 @@ from ragforge_tui.llm.embeddings import Embedder
 from ragforge_tui.personas import Persona, PersonaLibrary
 from ragforge_tui.settings.check import remarks
 from ragforge_tui.settings.schema import LIVE_MODEL_SETTINGS
-from ragforge_tui.shared.errors import GraphError
+from ragforge_tui.shared.errors import GraphError, RagforgeError
 from ragforge_tui.shared.events import Event, GraphChanged, ModelChanged, Notice
 from ragforge_tui.tools.registry import Toolbox
 
@@ -128,7 +128,7 @@ class ConversationAgent(ConversationLibrary):
         state, data = Path(loaded.paths.state), Path(loaded.paths.data)
         memory_settings = settings.agent.memory
         self._events = EventBus()
-        graph = GraphConnection(loaded, self.emit, self._on_graph_ready, options.driver)
+        graph = GraphConnection(loaded, self.emit, self._on_graph_ready, options.driver, hurried=interactive)
         windows = ModelWindows(state / "model-windows.json")
         model = CurrentModel(settings.model, windows, self.emit, own=options.model)
         memory = SharedMemory(loaded, graph, model, embedder=options.embedder)
@@ -194,7 +194,7 @@ class ConversationAgent(ConversationLibrary):
                 locks=state / "code",
                 store=graph.store,
                 embedder=memory.embedder,
-                is_busy=lambda: memory.active_turns.any,
+                pace=memory.pace,
                 on_change=self.emit,
             ),
             lookup=lookup,
@@ -202,6 +202,7 @@ class ConversationAgent(ConversationLibrary):
         )
         self.past = Past(graph, memory, memory_settings, self.emit)
         self._open: dict[str, Conversation] = {}
+        self._loading: asyncio.Task[None] | None = None
         self._leftovers: asyncio.Task[int] | None = None
         self._chores: asyncio.Task[None] | None = None
         self._left_behind_reported = False
@@ -220,6 +221,7 @@ class ConversationAgent(ConversationLibrary):
         """See `ConversationLibrary.start`. The first call that needs the graph does the same."""
         if self._leftovers is not None:
             return
+        self._loading = asyncio.create_task(self._load_model_first(), name="load-model")
         self.services.graph.start()
         self.services.model.start()
         self.services.code.start(keep=self.interactive)
@@ -251,9 +253,10 @@ class ConversationAgent(ConversationLibrary):
         await services.exports.close()
         if self._leftovers is not None:
             await self._leftovers
-        if self._chores is not None:
-            self._chores.cancel()
-            await asyncio.gather(self._chores, return_exceptions=True)
+        for task in (self._chores, self._loading):
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
         await services.toolbox.close()
         await services.model.close()
         await services.graph.close()
@@ -271,17 +274,23 @@ class ConversationAgent(ConversationLibrary):
         for memory in memories:
             await memory.close()
 
-    async def _on_graph_ready(self, store: Store) -> int:
+    async def _load_model_first(self) -> None:
+        """Hold background work back until the model can be asked: importing its client takes seconds of this process.
+
+        Indexes, vectors and chores would delay the first answer by as much as they need themselves.
+        """
+        with self.services.memory.pace.urgent():
+            try:
+                await self.services.model.model()
+            except RagforgeError as error:
+                log.info("background work starts without a model: %s", error)
+
+    async def _on_graph_ready(self, store: Store) -> None:
         """Drain the journal into the graph that became reachable, then start chores in the background."""
-        left = await self.services.recorder.drain(store)
-        if not self._left_behind_reported:
-            self._left_behind_reported = True
-            for sentence in await asyncio.to_thread(self.services.recorder.left_behind):
-                self.emit(Notice(text=sentence, level="warning"))
+        await self.services.recorder.drain(store)
         self._chores = asyncio.create_task(self._do_chores(store, self.services.recorder.take_drained()))
         for conversation in self._open.values():
             conversation.memory.wake()
-        return left
 
     async def finish_turns(self) -> None:
         """Wait for the running turns and drop the queued ones."""
@@ -347,18 +356,27 @@ class ConversationAgent(ConversationLibrary):
 
         Unfinished work is not lost: turns are indexed when their conversation is opened, the rest at the next start.
         """
+        if not self._left_behind_reported:
+            self._left_behind_reported = True
+            for sentence in await asyncio.to_thread(self.services.recorder.left_behind):
+                self.emit(Notice(text=sentence, level="warning"))
         try:
             for uuid in drained:
                 self.services.exports.turn_stored(uuid)
+            await self.services.memory.pace.clear()
             for uuid in drained - set(self._open):
                 await self.services.memory.index(uuid)
-            purged = [await self._purge_one(store, uuid) for uuid in await store.conversations.expired()]
-            if any(purged):
-                log.info("purged %d deleted conversations", sum(purged))
+            purged = 0
+            for uuid in await store.conversations.expired():
+                await self.services.memory.pace.clear()
+                purged += await self._purge_one(store, uuid)
+            if purged:
+                log.info("purged %d deleted conversations", purged)
             if self.interactive:
+                await self.services.memory.prepare_search()
                 await self.services.memory.catch_up(set(self._open))
                 await self._link_code()
-                await count_stored(store, self.services.memory.active_turns)
+                await count_stored(store, self.services.memory.active_turns, self.services.memory.pace)
         except GraphError as error:
             log.warning("chores not finished: %s", error)
 
@@ -376,4 +394,5 @@ class ConversationAgent(ConversationLibrary):
         services = self.services
         await services.code.wait_indexed()
         if services.code.ready:
-            await CodeLinker(services.store, services.workspace).catch_up(set(self._open))
+            linker = CodeLinker(services.store, services.workspace, services.memory.pace)
+            await linker.catch_up(set(self._open))

@@ -443,6 +443,8 @@ class Conversation(StoredConversation):
             char_count=len(content),
         )
         self.memory.start()
+        if queued.call is None:
+            self._inputs.look_ahead()
         message = await self._services.recorder.begin_turn(message)
         if queued.call is not None:
             await self._reject_rerun(message)
@@ -480,7 +482,9 @@ class Conversation(StoredConversation):
 
     async def _run_turn(self, turn: Turn, call: UserCall | None) -> None:
         runner: TurnRunner | UserTurn
+        later_commits = asyncio.create_task(self._store_later_commits(), name=f"commits {self.record.uuid[:8]}")
         if call is not None:
+            await later_commits
             runner = UserTurn(self._services, turn, call, self._stop)
         else:
             runner = TurnRunner(
@@ -490,13 +494,13 @@ class Conversation(StoredConversation):
                 builder=self._inputs,
                 mode=lambda: self.mode,
                 stop=self._stop,
+                before_tools=later_commits,
             )
         memory = self._services.memory
-        with memory.pace.urgent():
-            await self._store_later_commits()
         with memory.active_turns.running(), memory.pace.turn():
             end = await runner.run()
         self._context = runner.context if isinstance(runner, TurnRunner) else None
+        await later_commits
         await self._commits.turn_ended()
         for reply in turn.messages[1:]:
             self._own_ids.add(reply.uuid)

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from ragforge_tui.conversation.model_windows import ModelWindows
-from ragforge_tui.llm import ChatModel, ModelChoice, choose_model, list_models, make_model, preload
+from ragforge_tui.llm import ChatModel, ModelChoice, check_provider, choose_model, list_models, make_model
 from ragforge_tui.personas import Persona
 from ragforge_tui.settings.schema import ModelSettings
 from ragforge_tui.shared.errors import ErrorInfo, RagforgeError
@@ -73,24 +73,37 @@ class CurrentModel:
         return make_model(choice, msgspec.structs.replace(settings, temperature=temperature), self._now)
 
     async def change(self, name: str) -> ModelChanged:
-        """Use another model from the next turn on; an empty name selects the one discovered automatically."""
+        """Use another model from the next turn on; an empty name selects the one discovered automatically.
+
+        Raises:
+            RagforgeError: That model cannot be used; the one before answers as before.
+        """
+        task, made, state, chosen, preferred = self._task, self._made, self.state, self.chosen, self.preferred
         self.chosen = self._own is not None or bool(name)
         self.preferred = ""
-        return await self._use(name, "")
+        if task is None or state.phase != "ready":
+            return await self._use(name, "")
+        try:
+            return await self._use(name, "", report=False)
+        except RagforgeError as error:
+            self._task, self._made, self.chosen, self.preferred = task, made, chosen, preferred
+            self._set_state(state)
+            error.info = msgspec.structs.replace(error.info, kept=f"{state.name} answers as before.")
+            raise
 
     async def prefer(self, name: str, *, by: str) -> ModelChanged:
         """Use the model a persona prefers, or with an empty name return to the configured one."""
         self.preferred = name
         return await self._use(name or self._settings.name, f"preferred by the persona {by}" if name else "")
 
-    async def _use(self, name: str, origin: str) -> ModelChanged:
+    async def _use(self, name: str, origin: str, *, report: bool = True) -> ModelChanged:
         settings = msgspec.structs.replace(self._settings, name=name)
         if name != self._settings.name and "/" in name:
             # A base URL and key belong to the configured provider and must not reach another one.
             same = name.split("/")[0] == self._settings.name.split("/")[0]
             if not same:
                 settings = msgspec.structs.replace(settings, api_base="", api_key="")
-        self._task = asyncio.create_task(self._choose(settings, origin), name="current-model")
+        self._task = asyncio.create_task(self._choose(settings, origin, report=report), name="current-model")
         await self.model()
         return self.state
 
@@ -115,11 +128,13 @@ class CurrentModel:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def _choose(self, settings: ModelSettings, origin: str = "") -> ChatModel:
+    async def _choose(self, settings: ModelSettings, origin: str = "", *, report: bool = True) -> ChatModel:
+        """Choose and make the model; unless it is not to be reported, a failure becomes the state."""
         try:
             model, origin = await self._made_model(settings, origin)
         except RagforgeError as error:
-            self._set_state(ModelChanged(phase="failed", name=settings.name, error=error.info))
+            if report:
+                self._set_state(ModelChanged(phase="failed", name=settings.name, error=error.info))
             raise
         except Exception as error:
             log.exception("choosing a model failed")
@@ -152,7 +167,7 @@ class CurrentModel:
             choice = msgspec.structs.replace(choice, origin=origin)
         if not choice.offline:
             self._set_state(ModelChanged(phase="loading", name=choice.name, origin=choice.origin))
-            await preload()
+            await check_provider(choice)
         self._made = choice, settings
         return make_model(choice, settings, self._now), choice.origin
 

@@ -44,6 +44,7 @@ subject of a summary scored 0.31 to 0.64, others at most 0.21."""
 TITLE_CHARS = 60
 LOAD_SECONDS = 0.1
 """Longest wait of a request for the conversation's memory to load; it then uses the part loaded so far."""
+STILL_STARTING = "Earlier conversations were not searched: the graph was still starting."
 UPGRADES = 3
 """Extracted summaries that a model rewrites between two turns: enough to catch up, too few to be noticed."""
 PROGRESS_SECONDS = 1.0
@@ -123,7 +124,7 @@ class ConversationMemory:
     ) -> BuiltContext:
         """Build the context of the request for a new message."""
         if self._settings.enabled and not self._services.recorder.journaling:
-            with suppress(TimeoutError):
+            with suppress(TimeoutError), self._services.memory.pace.awaited():
                 async with asyncio.timeout(LOAD_SECONDS):
                     await self._loaded.wait()
         inputs = ContextInputs(
@@ -141,7 +142,9 @@ class ConversationMemory:
             files=self.files.render,
         )
         if self._services.recorder.journaling:
-            return await asyncio.to_thread(without_memory, self._settings, inputs)
+            starts = self._services.graph.state.phase == "starting"
+            missing = STILL_STARTING if starts and self._settings.enabled else ""
+            return await asyncio.to_thread(without_memory, self._settings, inputs, missing=missing)
         if not self._settings.enabled:
             return await self._builder.build(inputs, options=options)
         lookup = self._services.lookup
@@ -307,7 +310,7 @@ class ConversationMemory:
         await services.code.wait_indexed()
         if services.code.ready:
             until, ended = self._ended_turns
-            linker = CodeLinker(services.store, services.workspace)
+            linker = CodeLinker(services.store, services.workspace, services.memory.pace)
             await linker.link(self._record.uuid, until=until, ended=ended, wait=services.code.keeps_current)
 
     async def _summarise(self) -> None:

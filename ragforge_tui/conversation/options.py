@@ -19,7 +19,8 @@ from ragforge_tui.graph import AsyncDriver, driver_target
 from ragforge_tui.llm import ChatModel
 from ragforge_tui.llm.embeddings import Embedder
 from ragforge_tui.llm.functions import ModelFunction, check_embedder, model_of
-from ragforge_tui.settings.load import OF_PROGRAM, find_paths, find_workspace, load
+from ragforge_tui.settings.folders import find_paths
+from ragforge_tui.settings.load import OF_PROGRAM, find_workspace, load
 from ragforge_tui.settings.schema import Loaded, Settings
 from ragforge_tui.tools.base import Tool
 from ragforge_tui.tools.functions import tool_of

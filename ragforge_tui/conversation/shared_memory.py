@@ -15,6 +15,7 @@ from ragforge_tui.llm import THIS_MACHINE, ChatModel, choose_model, make_model, 
 from ragforge_tui.llm.embeddings import Embedder, LocalEmbedder, make_embedder
 from ragforge_tui.memory.history_source import HistorySource
 from ragforge_tui.memory.recall import Recall, catch_up
+from ragforge_tui.memory.recall.rehearsal import rehearse
 from ragforge_tui.memory.topics import TopicSearch
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import ModelError, RagforgeError
@@ -35,6 +36,7 @@ class SharedMemory:
         self, loaded: Loaded, graph: GraphConnection, model: CurrentModel, *, embedder: Embedder | None = None
     ) -> None:
         self._settings = loaded.settings
+        self._workspace = loaded.workspace
         self._graph = graph
         self._model = model
         self._summary_model: ChatModel | None = None
@@ -54,24 +56,38 @@ class SharedMemory:
         )
 
     def warm(self) -> None:
-        """Load the local embedding model ahead of the first question, because loading takes seconds."""
+        """Load the local embedding model ahead of its first use, but not while a request is prepared."""
         if self._warming is None and isinstance(self.embedder, LocalEmbedder):
-            self._warming = asyncio.create_task(_load(self.embedder), name="embedder")
+            self._warming = asyncio.create_task(_load(self.embedder, self.pace), name="embedder")
 
     async def index(self, conversation_id: str) -> None:
         """Index the words of the turns of a conversation that is not open."""
         conversation = await (await self._graph.store()).conversations.get(conversation_id)
-        settings = self._settings.agent.memory
-        recall = Recall(
-            self._graph.store,
-            settings,
-            None,
-            conversation_id=conversation_id,
-            workspace=conversation.workspace,
-            pace=self.pace,
-        )
+        recall = self._recall(None, conversation_id=conversation_id, workspace=conversation.workspace)
         await recall.load()
         await recall.store_missing()
+
+    async def prepare_search(self) -> None:
+        """Have the graph open its vector indexes, and answer some questions, before a user's question needs it."""
+        if self.source is None or self._settings.agent.memory.recall.scope == "none":
+            return
+        store = await self._graph.store()
+        if self.embedder is not None:
+            await self.pace.clear()
+            await store.vectors.open_indexes()
+        recall = self._recall(self.embedder, conversation_id="", workspace=self._workspace)
+        asked = await rehearse(recall, store, self._workspace, self.pace)
+        log.info("search of other conversations rehearsed %d times", asked)
+
+    def _recall(self, embedder: Embedder | None, *, conversation_id: str, workspace: str) -> Recall:
+        return Recall(
+            self._graph.store,
+            self._settings.agent.memory,
+            embedder,
+            conversation_id=conversation_id,
+            workspace=workspace,
+            pace=self.pace,
+        )
 
     async def catch_up(self, open_here: set[str]) -> None:
         """Create the keys and vectors that imports and crashes left missing in conversations that are not open."""
@@ -108,7 +124,8 @@ class SharedMemory:
         return self._summary_model
 
 
-async def _load(embedder: Embedder) -> None:
+async def _load(embedder: Embedder, pace: Pace) -> None:
+    await pace.clear()
     try:
         await embedder.embed(["a"])
     except ModelError as error:

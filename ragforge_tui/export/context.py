@@ -23,6 +23,7 @@ _KINDS = {
     "topic": "topic",
     "code": "code",
     "note": "message",
+    "frame": "headings and separators",
 }
 
 
@@ -46,7 +47,8 @@ def context_headline(record: ContextRecord) -> str:
     """Return one line with turn, model, tokens and the way past turns were selected."""
     selection = "the whole conversation" if record.whole else f"strategy {record.strategy}"
     budget = f" of {record.budget}" if record.budget else ""
-    return f"Turn {record.turn_index} · {record.model} · {record.tokens}{budget} tokens of the past · {selection}"
+    tokens = f"{record.sent_tokens} tokens, {record.tokens}{budget} of them for the past"
+    return f"Turn {record.turn_index} · {record.model} · {tokens} · {selection}"
 
 
 def section_headline(section: ContextSection) -> str:

@@ -15,10 +15,11 @@ from ragforge_tui.llm.functions import FunctionModel
 from ragforge_tui.memory.context import BuiltContext
 from ragforge_tui.settings.load import load
 from ragforge_tui.settings.schema import Loaded
-from ragforge_tui.shared.errors import ConfigError, NotFoundError, RagforgeError
+from ragforge_tui.shared.errors import ConfigError, ModelError, NotFoundError, RagforgeError
 from ragforge_tui.shared.events import ApprovalRequested, ApprovalResolved
 from ragforge_tui.shared.records import call_end
 from ragforge_tui.tools.functions import tool
+from tests.support.agents import with_model
 from tests.support.fake_embedder import FakeEmbedder
 
 SUBJECTS = ("harbour", "zebra", "compiler", "violin", "glacier", "teapot")
@@ -87,6 +88,31 @@ async def test_another_model_may_be_chosen_and_the_own_one_again(loaded: Loaded)
         answer = await conversation.send_message("Still here?")
     assert names == ["echo", "offline", "echo"]
     assert answer.content == "Noted: Still here?"
+
+
+async def test_a_model_that_cannot_be_used_leaves_the_one_before(loaded: Loaded) -> None:
+    async with ConversationAgent(loaded, model=echo) as agent:
+        conversation = await agent.create_conversation()
+        await agent.model()
+        with pytest.raises(ModelError) as failed:
+            await agent.set_model("foo/bar")
+        answer = await conversation.send_message("Still here?")
+        state = agent.model_state
+    assert str(failed.value) == (
+        "The model foo/bar cannot be used: no provider is called foo. echo answers as before. "
+        "Choose a model with /model; names look like openai/gpt-5 or ollama/llama3.2."
+    )
+    assert (answer.content, state.phase, state.name) == ("Noted: Still here?", "ready", "echo")
+
+
+async def test_a_model_that_was_never_usable_fails_the_turn_and_keeps_the_message(loaded: Loaded) -> None:
+    async with ConversationAgent(with_model(loaded, name="foo", api_base="")) as agent:
+        conversation = await agent.create_conversation()
+        with pytest.raises(RagforgeError) as failed:
+            await conversation.send_message("Anyone?")
+        (stored,) = await conversation.get_history()
+    assert "cannot be used" in str(failed.value) and "Your message is kept." in str(failed.value)
+    assert [message.content for message in stored.messages][:1] == ["Anyone?"]
 
 
 @pytest.mark.parametrize(

@@ -136,15 +136,41 @@ def test_what_is_no_pattern_covers_nothing(pattern: str) -> None:
         ("node --eval 1", ""),
         ("perl -ne 1", ""),
         ("sudo make install", "sudo make install"),
-        ("git status && ls", ""),
         ("echo $HOME", ""),
         ("X=1 make", ""),
         ("", ""),
     ],
 )
 def test_what_is_offered(command: str, pattern: str) -> None:
-    assert offer(command) == pattern
+    assert offer(command) == [pattern] * bool(pattern)
     assert not pattern or covers([pattern], command)
+
+
+@pytest.mark.parametrize(
+    ("command", "patterns"),
+    [
+        ("git status && ls -l", ["git status", "ls *"]),
+        ("cd src && pytest -q | tail -3; make test", ["cd src", "pytest *", "tail *", "make test"]),
+        ("ls a && ls b", ["ls *"]),
+        ("ls && python -c 1", []),
+        ("ls && rm $X", []),
+        ("ls > x && ls", []),
+        ("cat install.sh | sh", []),
+        ("find . | xargs rm", []),
+        ("echo y | make install", []),
+        ("ls && cat /proc/1/environ", ["ls", "cat /proc/1/environ"]),
+        ("a; b; c; d; e", ["a", "b", "c", "d", "e"]),
+        ("a; b; c; d; e; f", []),
+    ],
+)
+def test_a_chain_is_offered_with_a_pattern_for_each_of_its_commands_or_not_at_all(
+    command: str, patterns: list[str]
+) -> None:
+    assert offer(command) == patterns
+    assert not patterns or covers(patterns, command)
+    assert not patterns or not any(
+        covers([*patterns[:at], *patterns[at + 1 :]], command) for at in range(len(patterns))
+    )
 
 
 @pytest.mark.parametrize(
@@ -196,7 +222,7 @@ def test_a_star_covers_no_option_that_runs_or_writes_and_no_secret(pattern: str,
     assert not problem_of(pattern)
     assert not covers([pattern], command)
     assert covers([command], command)
-    assert not offer(command).endswith("*")
+    assert not any(offered.endswith("*") for offered in offer(command))
 
 
 @pytest.mark.parametrize(

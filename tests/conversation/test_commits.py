@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
@@ -10,9 +12,11 @@ import pytest
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.conversation.blame import blame
 from ragforge_tui.conversation.conversation import Conversation
+from ragforge_tui.conversation.turn.commits import LaterCommits
 from ragforge_tui.graph import Graph, Store
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
+from ragforge_tui.shared.records import now
 from ragforge_tui.shared.requests.work import BlameEntry
 from ragforge_tui.shared.tool_calls import commits_of
 from tests.conftest import ONE_BACKEND
@@ -93,6 +97,25 @@ async def test_the_user_commits_afterwards(loaded: Loaded, graph: Graph, server:
     git(folder, "commit", "--quiet", "-m", "After the chat")
     closed = await entry(store, folder, "b.txt", 1)
     assert closed.turn is not None and (closed.turn.turn_index, closed.turn.relation) == (3, "committed later")
+
+
+async def test_commits_of_the_pause_are_looked_up_while_the_model_is_asked(
+    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored: list[datetime] = []
+
+    async def slow(_: LaterCommits, __: Store) -> None:
+        while not server.chats():
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.2)
+        stored.append(now())
+
+    monkeypatch.setattr(LaterCommits, "store_new", slow)
+    server.script([{"tool_calls": [{"name": "list_directory", "arguments": {"path": "."}}]}, {"text": "Done."}])
+    async with ConversationAgent(loaded) as agent:
+        answer = await (await agent.create_conversation()).send_message("List the files")
+    assert len(stored) == 1
+    assert answer.tool_calls[0].timestamp >= stored[0], "a tool could commit too"
 
 
 async def test_commits_travel_with_their_conversation(loaded: Loaded, graph: Graph, server: OpenAIServer) -> None:

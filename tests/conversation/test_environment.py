@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import subprocess
@@ -17,7 +18,7 @@ import msgspec
 import pytest
 
 from ragforge_tui.conversation import ConversationAgent
-from ragforge_tui.conversation.turn import environment
+from ragforge_tui.conversation.turn import environment, inputs
 from ragforge_tui.conversation.turn.environment import (
     MODE_NOTES,
     PLANNING_ENDED,
@@ -118,7 +119,14 @@ async def test_the_snapshot_then_only_what_changed(loaded: Loaded, server: OpenA
     assert history[2].messages[0].content == "third" and "side" in history[2].messages[0].note
 
     sections = {section.name: section for section in record.sections}
-    assert [name for name in sections if name != "files"] == ["system", "tools", "environment", "past", "note"]
+    assert [name for name in sections if name != "files"] == [
+        "system",
+        "tools",
+        "environment",
+        "past",
+        "note",
+        "message",
+    ]
     assert record.verified
     assert "branch: trunk" in sections["environment"].items[0].text
     assert "branch: side" in sections["note"].items[0].text
@@ -173,6 +181,27 @@ async def test_a_slow_repository_delays_no_turn(
         await conversation.send_message("second")
     first, second = (str(chat["messages"]) for chat in server.chats())
     assert "branch: slow" not in first and "branch: slow" in second
+
+
+@ONE_BACKEND
+async def test_only_the_first_turn_waits_for_the_code_index(
+    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited = 0
+
+    async def never() -> None:
+        nonlocal waited
+        waited += 1
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(inputs, "CODE_SECONDS", 0.01)
+    server.script([{"text": "One."}, {"text": "Two."}])
+    async with ConversationAgent(loaded) as agent:
+        monkeypatch.setattr(agent.services.code, "wait_read", never)
+        conversation = await agent.create_conversation()
+        await conversation.send_message("first")
+        await conversation.send_message("second")
+    assert waited == 1 and len(server.chats()) == 2
 
 
 async def test_a_new_day_is_told_once(tmp_path: Path) -> None:

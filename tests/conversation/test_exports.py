@@ -11,8 +11,9 @@ from ragforge_tui.conversation.live_export import writer
 from ragforge_tui.engine import connect_in_process
 from ragforge_tui.export import from_json
 from ragforge_tui.settings.schema import ExportSettings, Loaded
-from ragforge_tui.shared.events import MessageFinished, TurnCompleted
+from ragforge_tui.shared.events import MessageFinished, TopicsChanged, TurnCompleted
 from ragforge_tui.shared.requests.memory import MergeTopics, UnmergeTopic
+from ragforge_tui.shared.requests.turns import OpenConversation
 from tests.conftest import ONE_BACKEND
 from tests.support.agents import with_memory
 from tests.support.openai_server import OpenAIServer
@@ -122,7 +123,12 @@ async def test_a_merge_of_topics_is_in_the_files_of_the_conversations_it_touches
 
         times = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
         assert merged() == set()
-        await engine.request(MergeTopics(a="shared", b="topic 1"))
+        await engine.request(OpenConversation(ref=one))
+        with engine.agent.subscribe() as events:
+            await engine.request(MergeTopics(a="shared", b="topic 1"))
+            told = [events.get_nowait() for _ in range(events.qsize())]
+        changed = [event.conversation_id for event in told if isinstance(event, TopicsChanged)]
+        assert changed == [one], "the others are not open here"
         await engine.agent.services.exports.flush()
         assert merged() == {one, branch.uuid}
         assert (folder / f"conv-{untouched.uuid}.json").stat().st_mtime_ns == times[f"conv-{untouched.uuid}.json"]

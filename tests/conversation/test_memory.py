@@ -148,9 +148,15 @@ async def test_what_was_sent_can_be_shown_to_the_letter(
             record = (await engine.request(FetchSent(conversation_id=uuid[:10], turn_index=turn))).record
             assert record.verified
             assert record.turn_index == (turn or 13)
+            assert all(section.tokens == sum(item.tokens for item in section.items) for section in record.sections)
+            asked = record.sections[-1]
+            assert (asked.title, asked.items[0].turn_index) == ("Your message", turn or 13)
+            before_past = ("system", "tools", "environment", "note", "message")
+            past = sum(section.tokens for section in record.sections if section.name not in before_past)
+            assert past == record.tokens and record.sent_tokens > past
         sent = server.chats()[-1]["messages"]
         sections = {section.name: section for section in record.sections}
-        before = ("system", "tools", "environment", "past")
+        before = ("system", "tools", "environment", "past", "message")
         texts = [item.text for name, section in sections.items() if name not in before for item in section.items]
         assert texts
         assert all(text in block(server) for text in texts)

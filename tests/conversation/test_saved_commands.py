@@ -60,14 +60,16 @@ async def test_always_is_written_and_holds_at_once(tmp_path: Path) -> None:
     asked = Asked(AllowedCommands((), str(file)), "always")
     assert await asked("pytest -q tests")
     assert await asked("pytest -x")
-    assert await asked("git status && pytest"), "asked about: only a part of it is allowed"
-    assert [event.always for event in asked.requests()] == ["pytest *", ""]
+    assert await asked("git status && pytest | wc -l"), "asked about: only a part of it is allowed"
+    assert await asked("pytest && git status")
+    assert [event.always for event in asked.requests()] == [["pytest *"], ["git status", "pytest", "wc *"]]
     notices = [event.text for event in asked.events if isinstance(event, Notice)]
-    assert len(notices) == 1 and str(file) in notices[0]
+    assert len(notices) == 2 and str(file) in notices[0]
+    assert notices[1].startswith("`git status`, `pytest` and `wc *` run without asking from now on")
     text = file.read_text(encoding="utf-8")
     assert "# mine" in text and "# built" in text
     loaded = load(workspace=str(tmp_path), config_file=str(file), env={"RAGFORGE_HOME": str(tmp_path / "home")})
-    assert loaded.settings.tools.allow_commands == ["pytest *"]
+    assert loaded.settings.tools.allow_commands == ["pytest *", "git status", "pytest", "wc *"]
     assert loaded.config_file == str(file)
 
 
@@ -99,6 +101,6 @@ def test_a_projects_file_can_allow_nothing(tmp_path: Path) -> None:
 
 def test_the_question_goes_over_the_pipe() -> None:
     event = ApprovalRequested(
-        conversation_id="x", turn_index=1, approval_id="a", call=CALL, kind="command", question="?", always="pytest *"
+        conversation_id="x", turn_index=1, approval_id="a", call=CALL, kind="command", question="?", always=["pytest *"]
     )
-    assert msgspec.json.decode(msgspec.json.encode(event), type=ApprovalRequested).always == "pytest *"
+    assert msgspec.json.decode(msgspec.json.encode(event), type=ApprovalRequested).always == ["pytest *"]

@@ -98,6 +98,6 @@ async def test_counts_of_earlier_releases_are_replaced_in_the_background(loaded:
         later = await store.conversations.create(conversation(workspace=loaded.workspace))
         estimate = message(later.uuid, content=ASKED, token_count=len(ASKED) // 4)
         await store.messages.begin_turn(estimate)
-        await count_stored(store, agent.services.memory.active_turns)
+        await count_stored(store, agent.services.memory.active_turns, agent.services.memory.pace)
         [kept] = await stored_counts(agent, later.uuid)
         assert kept.token_count == len(ASKED) // 4

@@ -76,6 +76,39 @@ async def test_diff_undo_and_redo(loaded: Loaded, server: OpenAIServer) -> None:
         assert turn.messages[1].tool_calls[0].success
 
 
+async def test_a_branch_undoes_the_turns_it_shares(loaded: Loaded, server: OpenAIServer) -> None:
+    server.script([{"tool_calls": [READ, EDIT]}, {"text": "one"}, {"tool_calls": [CREATE]}, {"text": "two"}])
+    workspace = Path(loaded.workspace)
+    before = (workspace / "greeting.py").read_text(encoding="utf-8")
+    async with ConversationAgent(loaded, approve_all=True) as agent:
+        parent = await agent.create_conversation()
+        await parent.send_message("edit")
+        await parent.send_message("create")
+        unshared = await parent.branch(turn=0)
+        assert await unshared.diff() == []
+        with pytest.raises(NotFoundError) as nothing:
+            await unshared.plan_undo()
+        assert (
+            f"turn 2 of the conversation it branched off from. To undo them: /resume {parent.record.uuid[:8]}"
+            in str(nothing.value)
+        )
+        branch = await parent.branch(turn=1)
+        assert [one.path for one in await branch.diff()] == ["greeting.py"], "the later turn is the parent's alone"
+        assert (await branch.plan_undo()).turn_index == 1
+        with pytest.raises(NotFoundError) as wrong:
+            await branch.plan_undo(7)
+        assert str(wrong.value) == "Turn 7 changed no file. The last one that did is 1: /undo 1."
+        await branch.undo(1)
+        await branch.wait_idle()
+        assert (workspace / "greeting.py").read_text(encoding="utf-8") == before
+        assert (workspace / "docs" / "new.md").exists()
+        assert await branch.diff() == []
+        with pytest.raises(NotFoundError) as done:
+            await branch.plan_undo()
+        assert "/diff" not in str(done.value)
+        assert [one.path for one in await parent.diff()] == ["docs/new.md"]
+
+
 @ONE_BACKEND
 async def test_what_somebody_else_changed_is_named_and_left(loaded: Loaded, server: OpenAIServer) -> None:
     server.script([{"tool_calls": [READ, EDIT, CREATE]}, {"text": "done"}])

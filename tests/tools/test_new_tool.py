@@ -129,7 +129,7 @@ def test_summaries_without_a_model_tell_what_it_did(language: str, told: str) ->
 
 def test_exports_and_help_name_it() -> None:
     assert "<code>forecast</code> Lyon" in turn_text(a_turn(a_call()))
-    help_lines = help_text(Registry(all_commands()), "1", {}).plain.splitlines()
+    help_lines = help_text(Registry(all_commands()), {}).plain.splitlines()
     assert any(line.split() == ["forecast", "forecast", "the", "weather"] for line in help_lines)
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ragforge_tui.shared.errors import ConfigError
@@ -34,6 +34,8 @@ _REFUSED = re.compile(r"[$`*?\[{\x00-\x08\x0a-\x1f\x7f-\x9f]|(?<![A-Za-z0-9])~")
 _PUNCTUATION = ";&|<>()"
 _CHAINS = frozenset({";", "&&", "||", "|"})
 _NAME = re.compile(r"[\w./+-]+")
+MOST_OFFERED = 5
+"""Patterns that are offered at once: more are not read before they are saved."""
 _LONGEST = 10_000
 """Longest command that is parsed, in characters; splitting takes time quadratic in a word's length."""
 
@@ -178,25 +180,31 @@ _CODE_OPTIONS = {
 
 def simple_commands(command: str) -> list[list[str]] | None:
     """Return the words of each simple command of a chain; None for any other command, which needs approval."""
+    linked = _linked_commands(command)
+    return None if linked is None else [words for _, words in linked]
+
+
+def _linked_commands(command: str) -> list[tuple[str, list[str]]] | None:
+    """Return each simple command of a chain after the operator before it, which the first one does not have."""
     if len(command) > _LONGEST or _REFUSED.search(command):
         return None
     lexer = shlex.shlex(command, posix=True, punctuation_chars=_PUNCTUATION)
     lexer.whitespace = " \t"
     lexer.whitespace_split = True
     lexer.commenters = ""
-    commands: list[list[str]] = [[]]
+    commands: list[tuple[str, list[str]]] = [("", [])]
     try:
         for token in lexer:
             # Quoted, these are words to the shell. Treating them as operators only adds commands that must match.
             if token in _CHAINS:
-                commands.append([])
+                commands.append((token, []))
             elif token and not token.strip(_PUNCTUATION):
                 return None
             else:
-                commands[-1].append(token)
+                commands[-1][1].append(token)
     except ValueError:
         return None
-    return commands if all(commands) else None
+    return commands if all(words for _, words in commands) else None
 
 
 def problem_of(pattern: str) -> str:
@@ -218,16 +226,31 @@ def covers(patterns: Iterable[str], command: str) -> bool:
     return all(any(_matches(pattern, words) for pattern in valid) for words in commands)
 
 
-def offer(command: str) -> str:
-    """Return the pattern to offer for permanent permission after this command; empty if none is suitable."""
-    commands = simple_commands(command)
-    if commands is None or len(commands) > 1 or not _NAME.fullmatch(commands[0][0]) or _passes_code(commands[0]):
+def offer(command: str) -> list[str]:
+    """Return the patterns to offer for permanent permission after this command, which together allow it.
+
+    A chain gets one for each of its commands; it gets none if one of them has none.
+    """
+    patterns: list[str] = []
+    for operator, words in _linked_commands(command) or []:
+        # What a pipe feeds may take orders from it, as `sh` and `xargs` do: only known programs are offered there.
+        pattern = "" if operator == "|" and not _option_entry(words) else _pattern_for(words)
+        if not pattern:
+            return []
+        patterns.append(pattern)
+    patterns = list(dict.fromkeys(patterns))
+    return patterns if len(patterns) <= MOST_OFFERED and covers(patterns, command) else []
+
+
+def _pattern_for(words: list[str]) -> str:
+    """Return the pattern to offer for one simple command; empty if none is suitable."""
+    if not _NAME.fullmatch(words[0]) or _passes_code(words):
         return ""
-    words = commands[0]
     entry = _option_entry(words)
     fixed = words[: len(entry.split())] if entry else words
-    for pattern in (shlex.join(fixed) + (" *" if len(words) > len(fixed) else ""), shlex.join(words)):
-        if mask_secrets(pattern) == pattern and not problem_of(pattern) and covers([pattern], command):
+    exact = shlex.join(words)
+    for pattern in (shlex.join(fixed) + (" *" if len(words) > len(fixed) else ""), exact):
+        if mask_secrets(pattern) == pattern and not problem_of(pattern) and covers([pattern], exact):
             return pattern
     return ""
 
@@ -310,24 +333,25 @@ class AllowedCommands:
         wrong = ((pattern, problem_of(pattern)) for pattern in self.patterns)
         return [f"{SETTING}: {pattern!r} has no effect, because {problem}." for pattern, problem in wrong if problem]
 
-    def offer(self, command: str) -> str:
-        """Return the pattern to offer for this command; empty if there is none."""
-        return offer(command) if command else ""
+    def offer(self, command: str) -> list[str]:
+        """Return the patterns to offer for this command that are not allowed yet; none if it cannot be allowed."""
+        return [pattern for pattern in offer(command) if pattern not in self.patterns] if command else []
 
-    async def add(self, pattern: str) -> Notice:
-        """Allow a pattern from now on; return a notice that names the file, or why it was not saved."""
-        if pattern not in self.patterns:
-            self.patterns.append(pattern)
+    async def add(self, patterns: Sequence[str]) -> Notice:
+        """Allow patterns from now on; return a notice that names the file, or why they were not saved."""
+        self.patterns += [pattern for pattern in patterns if pattern not in self.patterns]
+        names = " and ".join(filter(None, [", ".join(f"`{one}`" for one in patterns[:-1]), f"`{patterns[-1]}`"]))
+        run = f"{names} {'runs' if len(patterns) == 1 else 'run'} without asking"
         if not self._file:
-            return Notice(text=f"`{pattern}` runs without asking until the chat ends.")
+            return Notice(text=f"{run} until the chat ends.")
         try:
-            await asyncio.to_thread(_save, Path(self._file), pattern)
+            await asyncio.to_thread(_save, Path(self._file), patterns)
         except ConfigError as error:
-            return Notice(text=f"`{pattern}` runs without asking, but only in this chat: {error}", level="warning")
-        return Notice(text=f"`{pattern}` runs without asking from now on: {SETTING} in {self._file}.")
+            return Notice(text=f"{run}, but only in this chat: {error}", level="warning")
+        return Notice(text=f"{run} from now on: {SETTING} in {self._file}.")
 
 
-def _save(file: Path, pattern: str) -> None:
+def _save(file: Path, patterns: Sequence[str]) -> None:
     from ragforge_tui.settings.edit import set_value
     from ragforge_tui.settings.parse import parse_yaml
 
@@ -339,6 +363,7 @@ def _save(file: Path, pattern: str) -> None:
         raise ConfigError(f"{file}: cannot be read: {error}.") from error
     section = values.get("tools") if isinstance(values, dict) else None
     saved = section.get("allow_commands") if isinstance(section, dict) else None
-    patterns = list(saved) if isinstance(saved, list) else []
-    if pattern not in patterns:
-        set_value(file, SETTING, [*patterns, pattern])
+    before = list(saved) if isinstance(saved, list) else []
+    new = [pattern for pattern in patterns if pattern not in before]
+    if new:
+        set_value(file, SETTING, [*before, *new])

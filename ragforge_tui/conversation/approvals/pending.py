@@ -27,6 +27,12 @@ Approve = Callable[[ApprovalRequested], bool | str | Awaitable[bool | str]]
 ApprovalMode = Literal["ask", "edits", "yes"]
 Verdict = Literal["run", "ask"]
 
+NO_USER = "No user is available to ask."
+UNDECIDED = "The program could not decide."
+TERMINAL_CLOSED = "The user's terminal is closed; no one could be asked."
+NOT_ASKED = frozenset({NO_USER, UNDECIDED, TERMINAL_CLOSED})
+"""Comments of refusals that no user made."""
+
 
 class ApprovalPolicy:
     """Decision from the need, the session's grants and the mode alone.
@@ -103,7 +109,7 @@ class Approvals:
         if self._decide(need, mode) == "run":
             return True, ""
         if self._closed:
-            return False, ""
+            return False, TERMINAL_CLOSED
         always = self._allowed.offer(need.command)
         question = ApprovalRequested(
             conversation_id=conversation_id,
@@ -152,7 +158,7 @@ class Approvals:
         answer: asyncio.Future[tuple[ApprovalDecision, str]] = asyncio.get_running_loop().create_future()
         self._pending[question.approval_id] = answer
         if not self._interactive:
-            answer.set_result(("no", "No user is available to ask."))
+            answer.set_result(("no", NO_USER))
         emit(question)
         decision: ApprovalDecision = "no"
         feedback = ""
@@ -179,7 +185,7 @@ class Approvals:
             verdict = await given if inspect.isawaitable(given) else given
         except Exception:
             log.exception("the program's function for approvals failed")
-            return "no", "The program could not decide."
+            return "no", UNDECIDED
         if isinstance(verdict, str):
             return "no", verdict
         return ("once" if verdict and not self._closed else "no"), ""
@@ -205,4 +211,4 @@ class Approvals:
         self._granted.clear()
         for future in self._pending.values():
             if not future.done():
-                future.set_result(("no", "The user's terminal is closed; no one could be asked."))
+                future.set_result(("no", TERMINAL_CLOSED))

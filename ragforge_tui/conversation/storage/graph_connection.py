@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from ragforge_tui.graph import AsyncDriver, Graph, Store, driver_target, resolve_target
+from ragforge_tui.graph import AsyncDriver, Graph, Store, driver_target, resolve_target, server_ready
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import ErrorInfo, GraphError, GraphUnavailableError
 from ragforge_tui.shared.events import Event, GraphChanged, GraphPhase
@@ -19,6 +19,9 @@ log = logging.getLogger(__name__)
 
 FIRST_WAIT_SECONDS = 30.0
 """Longest wait of a request for a starting graph; the embedded one takes two to four seconds."""
+OPENING_SECONDS = 5.0
+"""Longest time from the start until a chat's first message goes to the journal although its graph runs: one attempt to
+connect, so that a slow network does not cost the message its memory."""
 RETRY_SECONDS = (2.0, 4.0, 8.0, 15.0, 30.0)
 """Pauses between attempts to reach an unreachable graph; the last one repeats."""
 
@@ -28,18 +31,22 @@ class GraphConnection:
 
     Args:
         emit: Receives `GraphChanged` whenever the phase changes.
-        on_ready: Awaited after each connection, before the store is handed out; drains the journal.
+        on_ready: Awaited after each connection, before the store is handed out; drains the journal last.
         driver: Driver of the program, used in place of the settings' graph and left open.
+        hurried: A user waits for the first answer, so that new conversations do not wait for a server that starts.
     """
 
     def __init__(
         self,
         loaded: Loaded,
         emit: Callable[[Event], None],
-        on_ready: Callable[[Store], Awaitable[int]],
+        on_ready: Callable[[Store], Awaitable[None]],
         driver: AsyncDriver | None = None,
+        *,
+        hurried: bool = False,
     ) -> None:
         self._loaded = loaded
+        self._hurried = hurried
         self._driver = driver
         self._emit = emit
         self._on_ready = on_ready
@@ -53,11 +60,14 @@ class GraphConnection:
         self._graph: Graph | None = None
         self._store: Store | None = None
         self._settled = asyncio.Event()
+        self._opens_by: asyncio.Future[float] | None = None
+        """Time of the event loop until which the first message waits for the graph; known soon after the start."""
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Start to open the graph; returns at once."""
         if self._task is None:
+            self._opens_by = asyncio.get_running_loop().create_future()
             self._task = asyncio.create_task(self._keep_open(), name="graph-connection")
 
     @property
@@ -88,6 +98,26 @@ class GraphConnection:
         if error is None:
             raise GraphUnavailableError(f"The graph ({self.state.name}) cannot be reached.")
         raise GraphError(error.what, todo=error.todo, kept=error.kept, kind=error.kind)
+
+    async def store_for_record(self) -> Store | None:
+        """Return the store for a record, or None if the record goes to the journal because the graph still starts.
+
+        Raises:
+            GraphError: As `store`.
+        """
+        if self._hurried and self.state.phase == "starting" and not await self._opens_soon():
+            return None
+        return await self.store()
+
+    async def _opens_soon(self) -> bool:
+        """Wait until the graph has opened, if it was running already when this process started."""
+        assert self._opens_by is not None
+        try:
+            async with asyncio.timeout_at(await asyncio.shield(self._opens_by)):
+                await self._settled.wait()
+        except TimeoutError:
+            pass
+        return self.state.phase != "starting"
 
     async def graph(self) -> Graph:
         """Return the open graph, for its facts such as version and sizes."""
@@ -120,7 +150,16 @@ class GraphConnection:
         if self._graph is not None:
             await self._graph.close()
 
+    async def _find_out_if_running(self) -> None:
+        """Determine how long the first message waits: not at all for an embedded server that has to be started."""
+        assert self._opens_by is not None
+        now = asyncio.get_running_loop().time()
+        runs = not self._target.embedded or await asyncio.to_thread(server_ready, self._loaded.paths)
+        self._opens_by.set_result(now + OPENING_SECONDS if runs else now)
+
     async def _keep_open(self) -> None:
+        if self._opens_by is not None and not self._opens_by.done():
+            await self._find_out_if_running()
         attempt = 0
         while True:
             try:
@@ -165,9 +204,10 @@ class GraphConnection:
             # It may still be unreachable, or another graph may answer in its place, which the journal then refuses.
             await self._graph.identify()
         store = Store(self._graph)
-        left = await self._on_ready(store)
+        await self._on_ready(store)
+        # No other task runs between the end of the drain and this: it would append to a journal that nothing drains.
         self._store = store
-        self._set_state("ready", None, journaled=left)
+        self._set_state("ready", None, journaled=0)
 
     def _set_state(self, phase: GraphPhase, error: ErrorInfo | None, *, journaled: int | None = None) -> None:
         self.state = GraphChanged(

@@ -1,7 +1,10 @@
-"""Storage of records in the graph, or in the journal while the graph is unreachable.
+"""Storage of records in the graph, or in the journal while the graph is unreachable or still starts.
 
 The turn loop writes through the recorder and does not know the destination. After a record went to the journal, all
 later ones follow until the journal is drained, which preserves their order. Every operation is idempotent.
+
+A decision for the journal and the append that follows it must not be separated by an await: the journal could be
+drained in between, and the record would wait in it until the next start.
 """
 
 from __future__ import annotations
@@ -49,8 +52,8 @@ class Recorder:
         """Return whether records currently go to the journal."""
         return self._journaling
 
-    async def drain(self, store: Store) -> int:
-        """Write the journal into the graph; return the number of remaining records, always 0 unless it raises."""
+    async def drain(self, store: Store) -> None:
+        """Write the journal into the graph, then write to the graph again."""
         appended = -1
         while appended != self._appended:
             # A turn may append to the journal during the drain; switch to the graph only when nothing was added.
@@ -58,7 +61,6 @@ class Recorder:
             await self._journal.drain(store)
         self._journaling = False
         self._pending = 0
-        return 0
 
     def forget(self, conversation_id: str) -> None:
         """Remove a purged conversation from the journal; blocks."""
@@ -88,10 +90,14 @@ class Recorder:
         if self._graph is None or self._journaling:
             return None
         try:
-            return await self._graph.store()
+            store = await self._graph.store_for_record()
         except GraphError as error:
             self._switch_to_journal(error)
             return None
+        if store is None:
+            log.info("writing to the journal until the graph has started")
+            self._journaling = True
+        return store
 
     def _switch_to_journal(self, error: GraphError) -> None:
         log.warning("writing to the journal: %s", error)
@@ -100,6 +106,7 @@ class Recorder:
             self._graph.lost(error.info)
 
     def _append(self, op: str, record: object, **arguments: object) -> None:
+        self._journal.starting = self._graph is not None and self._graph.state.phase == "starting"
         self._journal.append(op, record, **arguments)
         self._pending += 1
         self._appended += 1
@@ -144,11 +151,10 @@ class Recorder:
         count = await set_token_count(message)
         stored = await self._write(lambda store: store.messages.begin_turn(message))
         if stored is None:
-            message.token_count = await count if count else message.token_count
             index = self._next_turn.get(message.conversation_id, 1)
             stored = msgspec.structs.replace(message, turn_index=index, position=0)
             self._append("begin_turn", stored)
-        elif count:
+        if count:
             self._correct(stored, count)
         self._next_turn[stored.conversation_id] = stored.turn_index + 1
         self._next_position[(stored.conversation_id, stored.turn_index)] = 1
@@ -160,10 +166,9 @@ class Recorder:
         count = await set_token_count(message)
         stored = await self._write(lambda store: store.messages.add(message))
         if stored is None:
-            message.token_count = await count if count else message.token_count
             stored = msgspec.structs.replace(message, position=self._next_position.get(key, 1))
             self._append("add_message", stored)
-        elif count:
+        if count:
             self._correct(stored, count)
         self._next_position[key] = stored.position + 1
         return stored
@@ -206,9 +211,8 @@ class Recorder:
         count = await set_token_count(message)
         bare = msgspec.structs.replace(message, tool_calls=[])
         if not await self._write(lambda store: _stored(store.messages.finish(bare))):
-            bare.token_count = message.token_count = await count if count else message.token_count
             self._append("finish_message", bare)
-        elif count:
+        if count:
             self._correct(message, count)
 
     def _correct(self, message: Message, count: Count) -> None:
@@ -216,8 +220,9 @@ class Recorder:
 
         async def work() -> None:
             message.token_count = await count
-            # Without the graph the estimate stays: the message itself is safe.
-            await self._write(lambda store: _stored(store.messages.set_token_count(message.uuid, message.token_count)))
+            uuid, tokens = message.uuid, message.token_count
+            if not await self._write(lambda store: _stored(store.messages.set_token_count(uuid, tokens))):
+                self._append("finish_message", msgspec.structs.replace(message, tool_calls=[]))
 
         task = asyncio.create_task(work(), name=f"tokens {message.uuid[:8]}")
         self._corrections.add(task)

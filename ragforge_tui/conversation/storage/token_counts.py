@@ -14,6 +14,7 @@ from ragforge_tui.graph import Store
 from ragforge_tui.graph.store.token_counts import EstimatedCount
 from ragforge_tui.llm.tokens import CHARS_PER_TOKEN, count_tokens
 from ragforge_tui.shared.export_records import ConversationExport
+from ragforge_tui.shared.pace import Pace
 from ragforge_tui.shared.records import Message
 
 COUNT_SECONDS = 0.004
@@ -36,15 +37,16 @@ async def set_token_count(message: Message) -> Count | None:
     return count
 
 
-async def count_stored(store: Store, active: ActiveTurns) -> None:
+async def count_stored(store: Store, active: ActiveTurns, pace: Pace) -> None:
     """Count the messages that earlier releases stored with a quarter of their length, once for each graph.
 
-    Waits for running turns, and after each batch for as long as it took.
+    Waits for running turns and for keys, and after each batch for as long as it took.
     """
     while conversation_id := await store.token_counts.next_conversation():
         turn = 1
         while turn:
             await active.wait_idle()
+            await pace.clear()
             began = time.monotonic()
             messages, turn = await store.token_counts.estimated(conversation_id, turn)
             if changed := await asyncio.to_thread(_miscounted, messages):

@@ -129,6 +129,15 @@ class InputBuilder:
         self._mode = mode
         self._environment = Environment(services.toolbox, services.settings.tools.ignore)
         self._environment.look()
+        self._looked_ahead = False
+        self._code_awaited = False
+        self._tools_counted = ("", 0)
+        """Descriptions of the tools with their tokens; they hardly ever change, and counting takes milliseconds."""
+
+    def look_ahead(self) -> None:
+        """Start to determine the state of the workspace for the next request, which is built in a moment."""
+        self._environment.look()
+        self._looked_ahead = True
 
     async def prepare(self) -> None:
         """Read the turns that a request may hold, before there is one."""
@@ -146,8 +155,11 @@ class InputBuilder:
             options: Choices for this context alone.
         """
         services = self._services
-        self._environment.look()
-        if not services.recorder.journaling:
+        if not self._looked_ahead:
+            self._environment.look()
+        self._looked_ahead = False
+        if not services.recorder.journaling and not self._code_awaited:
+            self._code_awaited = True
             with suppress(TimeoutError):
                 # So that the tools are the same from the first turn on, which the provider's prompt cache depends on.
                 async with asyncio.timeout(CODE_SECONDS):
@@ -163,7 +175,7 @@ class InputBuilder:
         environment = await self._environment.parts()
         note = await self._note(turn)
         described = tools_part(tools.schemas())
-        overhead = await asyncio.to_thread(tokens_in, described.text)
+        overhead = await self._tokens_of_tools(described.text)
         context = await self._memory.context(
             turn.messages[0].content,
             turn_index=turn.turn_index,
@@ -190,6 +202,11 @@ class InputBuilder:
             window=window,
             overhead=overhead,
         )
+
+    async def _tokens_of_tools(self, text: str) -> int:
+        if text != self._tools_counted[0]:
+            self._tools_counted = (text, await asyncio.to_thread(tokens_in, text))
+        return self._tools_counted[1]
 
     def _before(self, turn: Turn) -> list[Turn]:
         return [past for past in self._window.turns if past.turn_index < turn.turn_index]

@@ -1,7 +1,7 @@
 """One streaming reply of the model, displayed and stored as it arrives.
 
-The message is stored before its first word and updated at least once a second, together with the lease that shows that
-its writer is alive. The turn loop creates one instance per reply.
+The message is stored while the model is asked, before its first word is shown, and updated at least once a second,
+together with the lease that shows that its writer is alive. The turn loop creates one instance per reply.
 """
 
 from __future__ import annotations
@@ -50,10 +50,14 @@ _CUT_SHORT = {
 _EMPTY = "The model returned an empty answer."
 
 
+MESSAGE_KEPT = "Your message is kept."
+
+
 class Reply:
     """One assistant message that streams into the store and the events.
 
     Args:
+        recalled: See `Message.recalled`.
         on_stop: Called if another process requests, through the graph, that this turn stop.
 
     Attributes:
@@ -68,6 +72,7 @@ class Reply:
         turn_index: int,
         persona: Persona,
         model: ChatModel,
+        recalled: str,
         recorder: Recorder,
         emit: Callable[[Event], None],
         on_stop: Callable[[], None],
@@ -86,6 +91,9 @@ class Reply:
         self._last_activity = monotonic()
         self._answering = False
         self._silence_limit = SILENCE_SECONDS
+        self._begun: asyncio.Task[None] | None = None
+        self._origins: asyncio.Task[None] | None = None
+        self._checkpoints: asyncio.Task[None] | None = None
         self.message = Message(
             uuid=uuid.uuid4().hex,
             conversation_id=conversation_id,
@@ -99,6 +107,7 @@ class Reply:
             persona_glyph=persona.fields.glyph,
             persona_color=persona.fields.color,
             model=model.name,
+            recalled=recalled,
         )
 
     async def stream(self, request: TurnRequest) -> None:
@@ -108,9 +117,19 @@ class Reply:
             ModelError: The provider failed; the partial answer is stored with the message.
             asyncio.CancelledError: The turn was stopped; the partial answer is stored as interrupted.
         """
+        # The model is asked meanwhile: what has to be stored before that is the user's message.
+        self._begun = asyncio.create_task(self._begin(request))
+        try:
+            await self._ask(request)
+        finally:
+            if self._origins is not None:
+                await self._origins
+
+    async def _begin(self, request: TurnRequest) -> None:
+        """Store the message, and announce it."""
         self.message = await self._recorder.add_message(self.message)
         # Stored while the model thinks, since nothing depends on them.
-        origins = asyncio.create_task(self._store_origins(request.stored))
+        self._origins = asyncio.create_task(self._store_origins(request.stored))
         self._emit(
             MessageStarted(
                 conversation_id=self.message.conversation_id,
@@ -120,35 +139,48 @@ class Reply:
                 persona_glyph=self.message.persona_glyph,
                 persona_color=self.message.persona_color,
                 model=self.message.model,
+                recalled=self.message.recalled,
             )
         )
-        checkpointer = asyncio.create_task(self._keep_checkpointing())
-        try:
-            await self._ask(request, checkpointer)
-        finally:
-            await origins
+        self._checkpoints = asyncio.create_task(self._keep_checkpointing())
+
+    async def _begun_message(self) -> None:
+        """Wait until the message is stored; a turn that is stopped meanwhile stores it nevertheless."""
+        assert self._begun is not None
+        if self._begun.done():
+            self._begun.result()
+        else:
+            await asyncio.shield(self._begun)
+
+    async def _end_checkpoints(self) -> None:
+        await self._begun_message()
+        if self._checkpoints is not None:
+            self._checkpoints.cancel()
+            await asyncio.gather(self._checkpoints, return_exceptions=True)
 
     async def _store_origins(self, context: StoredContext) -> None:
         """Store the persona and the context of the request."""
         await self._recorder.spoken_as(self.message, digest=self._persona.digest, text=self._persona.text)
         await self._recorder.store_context(self.message, context)
 
-    async def _ask(self, request: TurnRequest, checkpointer: asyncio.Task[None]) -> None:
+    async def _ask(self, request: TurnRequest) -> None:
         try:
             while not await self._answered(request):
                 await self._recorder.store_context(self.message, request.stored)
         except asyncio.CancelledError:
-            await _cancel_and_wait(checkpointer)
+            await self._end_checkpoints()
             await self._finish("interrupted")
             raise
         except Exception as error:
-            await _cancel_and_wait(checkpointer)
-            if isinstance(error, RagforgeError) and (words := len("".join(self._text).split())):
-                kept = f"{words} word{'s' if words != 1 else ''} of the answer {'are' if words != 1 else 'is'} stored."
+            await self._end_checkpoints()
+            if isinstance(error, RagforgeError):
+                words = len("".join(self._text).split())
+                part = f"{words} word{'s' if words != 1 else ''} of the answer {'are' if words != 1 else 'is'} stored."
+                kept = part if words else MESSAGE_KEPT
                 error.info = msgspec.structs.replace(error.info, kept=error.info.kept or kept)
             await self._finish("failed", str(error))
             raise
-        await _cancel_and_wait(checkpointer)
+        await self._end_checkpoints()
         shortfall = self._shortfall()
         if shortfall and self.requests:
             # The turn continues: a truncated call is refused, and the model is informed.
@@ -165,8 +197,10 @@ class Reply:
         messages, tools = await request.messages(), request.inputs.tools.schemas()
         try:
             async for part in self._model.stream(messages, tools=tools, cache_marks=request.inputs.context.cache_marks):
+                await self._begun_message()
                 self._take(part)
         except ModelError as error:
+            await self._begun_message()
             if self._answering or not await request.shrink(error):
                 raise
             return False
@@ -265,11 +299,6 @@ class Reply:
                 message=msgspec.structs.replace(self.message),
             )
         )
-
-
-async def _cancel_and_wait(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
 
 
 def _given_reasons(requests: list[ToolRequest]) -> str:

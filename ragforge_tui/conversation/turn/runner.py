@@ -13,15 +13,18 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
+import msgspec
+
 from ragforge_tui.conversation.budget import CostDeclined, CostStopped, TurnBudget
 from ragforge_tui.conversation.services import Services
 from ragforge_tui.conversation.storage.recorder import Recorder
 from ragforge_tui.conversation.turn.environment import MODE_NOTES, PLANNING_ENDED
 from ragforge_tui.conversation.turn.inputs import InputBuilder
-from ragforge_tui.conversation.turn.reply import Reply
+from ragforge_tui.conversation.turn.reply import MESSAGE_KEPT, Reply
 from ragforge_tui.conversation.turn.request import TurnRequest
 from ragforge_tui.conversation.turn.tool_runner import ToolRunner
 from ragforge_tui.llm import PROVIDER_STATE
+from ragforge_tui.memory.context import recalled_elsewhere
 from ragforge_tui.memory.history_source import called_from
 from ragforge_tui.shared.errors import ErrorInfo, RagforgeError, storage_error
 from ragforge_tui.shared.events import TurnCancelled, TurnCompleted, TurnEnd, TurnFailed
@@ -51,6 +54,7 @@ class TurnRunner:
         builder: Builds the inputs of the requests.
         mode: Returns the current mode; the next request informs the model of a change.
         stop: Event that ends the turn when it is set; the partial answer is stored.
+        before_tools: Work that has to be done before the first tool call, but not before the first request.
     """
 
     def __init__(
@@ -62,8 +66,10 @@ class TurnRunner:
         builder: InputBuilder,
         mode: Callable[[], Mode],
         stop: asyncio.Event,
+        before_tools: asyncio.Task[None],
     ) -> None:
         self._services = services
+        self._before_tools = before_tools
         self._recorder = services.recorder
         self._turn = turn
         self._conversation_id = turn.messages[0].conversation_id
@@ -97,6 +103,8 @@ class TurnRunner:
             return TurnCancelled(text=self._text, conversation_id=conversation_id, turn_index=turn_index)
         except Exception as error:
             info = error_info(error)
+            if len(self._turn.messages) == 1:
+                info = msgspec.structs.replace(info, kept=info.kept or MESSAGE_KEPT)
             if isinstance(error, CostStopped) or len(self._turn.messages) == 1:
                 await self._mark_ended("failed", info.sentence())
             return TurnFailed(error=info, text=self._text, conversation_id=conversation_id, turn_index=turn_index)
@@ -107,6 +115,11 @@ class TurnRunner:
     def context(self) -> ContextRecord | None:
         """Context of the turn's requests; None before the first one."""
         return self._request.inputs.context.record if self._request is not None else None
+
+    @property
+    def _answered(self) -> bool:
+        """Whether the turn has a reply already."""
+        return any(message.role == "assistant" and message.state != "superseded" for message in self._turn.messages)
 
     async def _mark_interrupted(self) -> None:
         """Store that the turn was stopped before its first reply or during tool calls, so that resuming detects it."""
@@ -153,6 +166,7 @@ class TurnRunner:
             reply = await self._ask(request)
             if not reply.requests:
                 return
+            await asyncio.shield(self._before_tools)
             with called_from(self._conversation_id, self._turn.turn_index, held=request.inputs.context.held):
                 sent, *results = await tools.run(reply.message, reply.requests, iteration)
             request.add([{**sent, PROVIDER_STATE: reply.state} if reply.state else sent, *results])
@@ -168,6 +182,7 @@ class TurnRunner:
             turn_index=self._turn.turn_index,
             persona=request.inputs.persona,
             model=request.inputs.model,
+            recalled="" if self._answered else recalled_elsewhere(request.inputs.context.record),
             recorder=self._recorder,
             emit=self._services.emit,
             on_stop=self._stop.set,

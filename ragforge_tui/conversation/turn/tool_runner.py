@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from ragforge_tui.conversation.approvals.pending import Approvals
+from ragforge_tui.conversation.approvals.pending import NOT_ASKED, Approvals
 from ragforge_tui.conversation.storage.recorder import Recorder
 from ragforge_tui.conversation.turn.commits import noted_commits
 from ragforge_tui.conversation.turn.reply import given_reason
@@ -247,7 +247,11 @@ def _started(reply: Message, call: ToolCall) -> ToolCallStarted:
 def _refused(feedback: str) -> ToolOutcome:
     comment = f" The user's comment: {feedback}" if feedback else ""
     text = f"The user refused this call; it did not run.{comment} Do not repeat it: ask, or choose another approach."
-    return ToolOutcome(text=text, success=False, error=f"{REFUSED}: {feedback}" if feedback else REFUSED)
+    if feedback in NOT_ASKED:
+        error = f"{REFUSED_BECAUSE}{feedback}"
+    else:
+        error = f"{REFUSED}: {feedback}" if feedback else REFUSED
+    return ToolOutcome(text=text, success=False, error=error)
 
 
 def _identity(call: ToolCall) -> str:

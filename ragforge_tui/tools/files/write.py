@@ -311,6 +311,10 @@ def _refuse_marks(new: str, old: str, path: str) -> None:
         )
 
 
+_SCOPES = {"write_file": "writing any file", "create_file": "creating files", "edit_file": "editing any file"}
+"""What is allowed for the session with a call of each tool, in the user's words."""
+
+
 def _write_need(workspace: Workspace, change: _Change, name: str) -> ApprovalNeed:
     place = change.place
     verb = "Create" if change.before is None else "Edit" if name == "edit_file" else "Overwrite"
@@ -324,7 +328,7 @@ def _write_need(workspace: Workspace, change: _Change, name: str) -> ApprovalNee
         kind="write",
         question=f"{verb} {place.shown}?",
         detail=detail,
-        session_scope=f"{name} on any file of this workspace",
+        session_scope=f"{_SCOPES[name]} in this workspace",
         session_key=f"{name}:{workspace.root}",
     )
 

@@ -140,7 +140,7 @@ class RunCommand(Tool):
                 question="Run this command? Commands are not confined to the workspace: it can do whatever you can.",
                 # Line by line, so that a literal U+240A, the symbol for a line feed, is not shown as one.
                 detail="\n".join(visible(line) for line in command.split("\n")),
-                session_scope="exactly this command in this workspace",
+                session_scope="exactly this command",
                 session_key=f"run_command:{self.context.workspace.root}:{command}",
                 command=command,
             ),

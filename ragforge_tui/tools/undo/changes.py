@@ -1,8 +1,8 @@
 """File changes of a conversation, and the effect of undoing its turns: pure functions on digests of contents.
 
 Used by the conversation for /diff and /undo. Undoing a turn restores the files that it and later turns changed to
-their contents before it. A file that someone else changed meanwhile is reported and left alone. Such a change shows in
-digests of consecutive writes that do not match, or in a digest on disk that differs from the last write.
+their contents before it. A file that was changed outside the conversation meanwhile is reported and left alone. Such a
+change shows in digests of consecutive writes that do not match, or in a digest on disk that is not the last write's.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import msgspec
 RESTORE = "restore_files"
 """Name of the call under which an undo is stored; models are not offered it."""
 
-_CHANGED_BETWEEN = "someone else changed it between the agent's edits"
-_CHANGED_SINCE = "someone else has changed it since"
+_CHANGED_BETWEEN = "it was changed outside this conversation, between the agent's edits"
+_CHANGED_SINCE = "it was changed outside this conversation since"
 
 
 class FileChange(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Files changed by the agent in a conversation, and the effects of undoing its turns.
+"""Files changed by the agent in a conversation, and the effects of undoing its turns, shared ones included.
 
 Reads the writes from the graph and the contents from the undo store. Used by `Conversation`, which runs the undo itself
 as a turn.
@@ -28,7 +28,7 @@ from ragforge_tui.tools.undo.restore import KeptFiles
 MOST_DIFF_CHARS = 8_000_000
 """Most characters of all diffs in one answer; more would not fit through the pipe to the user interface."""
 
-_SINCE = "changed by someone else since"
+_SINCE = "changed outside this conversation since"
 _NOT_KEPT = "its earlier content is no longer stored"
 
 
@@ -78,10 +78,41 @@ class ChangedFiles:
         turn = turn_index or (turn_to_redo(changes) if redo else turn_to_undo(changes))
         of_turn = [change for change in changes if change.turn_index == turn]
         if not of_turn:
-            what = f"Turn {turn} changed no file" if turn else "There is no undo to redo" if redo else "No turn"
-            tail = "" if turn or redo else " of this conversation has file changes to undo"
-            raise NotFoundError(f"{what}{tail}.", todo="/diff shows the changes.")
+            raise await self._nothing_to_restore(changes, turn, redo=redo)
         return await asyncio.to_thread(self._plan, changes, turn, bool(of_turn[0].undone))
+
+    async def _nothing_to_restore(self, changes: list[FileChange], turn: int, *, redo: bool) -> NotFoundError:
+        if redo and not turn:
+            return NotFoundError("There is no undo to redo.")
+        last = turn_to_undo(changes)
+        if last:
+            return NotFoundError(
+                f"Turn {turn} changed no file.", todo=f"The last one that did is {last}: /undo {last}."
+            )
+        what = "No turn of this conversation has file changes to undo."
+        parent, turn = await self._last_change_of_a_parent()
+        if not parent:
+            return NotFoundError(what)
+        return NotFoundError(
+            f"{what} The last ones were made in turn {turn} of the conversation it branched off from.",
+            todo=f"To undo them: /resume {parent[:8]}, then /undo.",
+        )
+
+    async def _last_change_of_a_parent(self) -> tuple[str, int]:
+        """Return the nearest parent that changed files after the branch left it, and the turn; an empty id if none."""
+        conversation = await self._store.conversations.get(self._conversation_id)
+        seen = {conversation.uuid}
+        while conversation.branch_of and conversation.branch_of not in seen:
+            shared = conversation.branch_turn or 0
+            try:
+                conversation = await self._store.conversations.get(conversation.branch_of)
+            except NotFoundError:
+                break
+            seen.add(conversation.uuid)
+            turn = turn_to_undo(await self._changes(conversation.uuid))
+            if turn > shared:
+                return conversation.uuid, turn
+        return "", 0
 
     def _plan(self, changes: list[FileChange], turn: int, redo: bool) -> UndoPlan:
         restored, refused = [], []
@@ -113,10 +144,11 @@ class ChangedFiles:
         planned = await asyncio.to_thread(self._restores, changes, turn_index)
         files = [restore for restore in planned if not restore.refused]
         if not files:
-            raise NotFoundError(f"No file of turn {turn_index} can be restored.", todo="/diff shows the changes.")
+            raise NotFoundError(f"No file of turn {turn_index} can be restored.", kept="The files are as they were.")
         redo = any(change.undone for change in changes if change.turn_index == turn_index)
         return msgspec.json.encode({"turn": turn_index, "redo": redo, "files": files}).decode(), redo
 
-    async def _changes(self) -> list[FileChange]:
-        writes = await self._store.files.writes(self._conversation_id, writing_tools(), self._workspace)
+    async def _changes(self, conversation_id: str = "") -> list[FileChange]:
+        of = conversation_id or self._conversation_id
+        writes = await self._store.files.writes(of, writing_tools(), self._workspace)
         return [change for write in writes for change in changes_of(write.turn_index, write.result)]

@@ -1,0 +1,96 @@
+"""A reply: the model is asked while its message is stored, and nothing of it is shown or lost before that."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.conversation.conversation import Conversation
+from ragforge_tui.conversation.storage.recorder import Recorder
+from ragforge_tui.settings.schema import Loaded
+from ragforge_tui.shared.errors import GraphError
+from ragforge_tui.shared.events import Event, MessageStarted, TextDelta, TurnFailed
+from ragforge_tui.shared.records import Message
+from tests.conftest import ONE_BACKEND
+from tests.support.openai_server import OpenAIServer
+
+pytestmark = ONE_BACKEND
+PATIENCE = 60.0
+
+
+class HeldStore:
+    """`Recorder.add_message` that waits to be let go on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.gate = asyncio.Event()
+        self.error: Exception | None = None
+        stored = Recorder.add_message
+
+        async def held(recorder: Recorder, message: Message) -> Message:
+            await self.gate.wait()
+            if self.error is not None:
+                raise self.error
+            return await stored(recorder, message)
+
+        monkeypatch.setattr(Recorder, "add_message", held)
+
+
+async def until_asked(server: OpenAIServer) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not server.requests:
+            await asyncio.sleep(0.01)
+
+
+async def watched(conversation: Conversation) -> list[Event]:
+    return [event async for event in conversation.stream("Hello")]
+
+
+async def test_the_model_is_asked_before_its_message_is_stored(
+    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.script([{"text": "Hi."}])
+    async with ConversationAgent(loaded) as agent:
+        conversation = await agent.create_conversation("t")
+        held = HeldStore(monkeypatch)
+        turn = asyncio.create_task(watched(conversation))
+        await until_asked(server)
+        assert not turn.done()
+        held.gate.set()
+        kinds = [type(event) for event in await turn]
+        assert kinds.index(MessageStarted) < kinds.index(TextDelta)
+        [stored] = await conversation.get_history()
+    assert [(message.position, message.content) for message in stored.messages] == [(0, "Hello"), (1, "Hi.")]
+
+
+async def test_a_turn_stopped_meanwhile_is_stored_as_interrupted(
+    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.script([{"text": "Hi.", "stall": True}])
+    async with ConversationAgent(loaded) as agent:
+        conversation = await agent.create_conversation("t")
+        held = HeldStore(monkeypatch)
+        turn = asyncio.create_task(watched(conversation))
+        await until_asked(server)
+        conversation.cancel()
+        await asyncio.sleep(0.05)
+        held.gate.set()
+        await turn
+        [stored] = await conversation.get_history()
+    assert [message.state for message in stored.messages] == ["complete", "interrupted"]
+
+
+async def test_a_message_that_cannot_be_stored_fails_the_turn(
+    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.script([{"text": "Hi."}])
+    async with ConversationAgent(loaded) as agent:
+        conversation = await agent.create_conversation("t")
+        held = HeldStore(monkeypatch)
+        held.error = GraphError("The disk is full.", kind="disk")
+        held.gate.set()
+        events = await watched(conversation)
+        [end] = [event for event in events if isinstance(event, TurnFailed)]
+    assert end.error.what == "The disk is full."
+    assert not any(isinstance(event, TextDelta) for event in events)
