@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from ragforge_tui.conversation import ConversationAgent, memory
+from ragforge_tui.conversation.turn import inputs
 from ragforge_tui.graph import Graph, GraphTarget, stop_server
 from ragforge_tui.graph.embedded.attach import ServerHold
 from ragforge_tui.graph.store import code_vectors
@@ -54,6 +55,8 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
             monkeypatch.delenv(name)
     folder = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("RAGFORGE_HOME", str(folder))
+    # A host would outlive its test; the tests of hosts turn it on and end it.
+    monkeypatch.setenv("RAGFORGE_KEEP_WARM_MINUTES", "0")
     return folder
 
 
@@ -166,6 +169,7 @@ def loaded(
     """Settings of an agent on an empty graph of each backend, talking to the scripted server."""
     # What recall finds within 300 ms says something of the machine; tests of that limit set it themselves.
     monkeypatch.setattr(memory, "LOAD_SECONDS", 30.0)
+    monkeypatch.setattr(inputs, "PAST_SECONDS", 30.0)
     monkeypatch.setattr(recall, "CONTEXT_SECONDS", 30.0)
     monkeypatch.setattr(code_vectors, "PATIENCE", 30.0)
     # Neither may closing an agent leave on a busy machine what it would have stored.

@@ -16,7 +16,7 @@ def main() -> None:
 
         sys.stdout.write(f"ragforge-chat {__version__}\n")
         return
-    from ragforge_tui.cli.start import chat_flags, failures, open_chat
+    from ragforge_tui.cli.start import chat_flags, early_prompt, failures, open_chat
 
     flags = chat_flags(sys.argv[1:])
     if flags is not None:
@@ -25,8 +25,8 @@ def main() -> None:
         # Collecting garbage while modules load takes a fifth of the start and frees nothing. The chat enables it again.
         gc.disable()
 
-        with failures(flags.shared):
-            sys.exit(open_chat(flags))
+        with failures(flags.shared), early_prompt(flags) as early:
+            sys.exit(open_chat(flags, early))
     from ragforge_tui.cli.app import app
 
     app(prog_name="ragforge-chat")

@@ -36,7 +36,7 @@ from ragforge_tui.shared.requests.turns import (
     OpenConversation,
     SendMessage,
 )
-from ragforge_tui.shared.tool_calls import CALL_MARKS, main_argument
+from ragforge_tui.shared.tool_calls import CALL_MARKS, main_argument, tool_label
 from ragforge_tui.shared.wire import Engine
 
 SETTLE_SECONDS = 30.0
@@ -72,6 +72,7 @@ def ask(
         lambda engine: _turn(engine, text, resume or "", persona or "", json=json),
         approve_all=yes,
         settle_seconds=SETTLE_SECONDS,
+        start_host=True,
     )
     if isinstance(end, events.TurnFailed):
         complain(end.error.sentence())
@@ -176,6 +177,6 @@ def _notice(event: events.Event) -> str:
         case events.ToolCallFinished(call=call):
             end = call_end(call)
             outcome = end if end == "refused" else f"{call.duration_ms or 0} ms"
-            return " ".join(f"{CALL_MARKS[end]} {call.tool_name} {main_argument(call)} {outcome}".split())
+            return " ".join(f"{CALL_MARKS[end]} {tool_label(call.tool_name)} {main_argument(call)} {outcome}".split())
         case _:
             return ""

@@ -70,17 +70,21 @@ def with_engine(
     *,
     approve_all: bool = False,
     settle_seconds: float | None = None,
+    start_host: bool = False,
 ) -> T:
-    """Run `work` with an engine in this process, and close the engine afterwards.
+    """Run `work` with an engine, and close the engine afterwards. It is in this process if there is no engine host.
 
     Args:
         settle_seconds: Longest wait after `work` for the memory to catch up.
+        start_host: Start an engine host if none runs, for a command that needs a model.
     """
 
     async def session() -> T:
-        from ragforge_tui.engine import connect_in_process
+        from ragforge_tui.engine import connect_in_process, connect_warm
 
-        engine = await connect_in_process(loaded, approve_all=approve_all, settle_seconds=settle_seconds)
+        engine = await connect_warm(
+            loaded, approve_all=approve_all, settle_seconds=settle_seconds, start_host=start_host
+        ) or await connect_in_process(loaded, approve_all=approve_all, settle_seconds=settle_seconds)
         try:
             return await work(engine)
         finally:

@@ -34,7 +34,7 @@ from ragforge_tui.cli.common import (
 from ragforge_tui.cli.output import local_time, print_json, print_text, size
 from ragforge_tui.cli.settings import effective, without_credentials
 from ragforge_tui.cli.start import FAILED
-from ragforge_tui.settings.load import find_paths, user_file
+from ragforge_tui.settings.folders import find_paths, user_file
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.code_records import CodeTotals
 from ragforge_tui.shared.errors import ConfigError, RagforgeError
@@ -89,6 +89,7 @@ def doctor(
     else:
         report.add("settings", lambda: _settings(loaded, config, report))
         report.add("folders", lambda: _folders(loaded, report))
+        report.add("engine", lambda: _engine(loaded))
         report.add("model", lambda: run_async(_model(loaded, report)))
         report.add("graph", lambda: run_async(_graph(loaded, report)))
         _journals(loaded, report)
@@ -185,6 +186,25 @@ def _folders(loaded: Loaded, report: Report) -> Facts:
 
     facts["log"] = str(log_file(loaded.paths))
     return facts
+
+
+def _engine(loaded: Loaded) -> Facts:
+    """Return what is kept ready for the next chat."""
+    from ragforge_tui.engine.warm.client import host_pid
+    from ragforge_tui.engine.warm.messages import HostFiles
+
+    minutes = loaded.settings.engine.keep_warm_minutes
+    if not minutes:
+        return {"kept warm": "no (engine.keep_warm_minutes)"}
+    if not HostFiles.of(loaded.paths).usable:
+        return {"kept warm": f"no: the path of {loaded.paths.state} is too long for a socket"}
+    pid = host_pid(loaded)
+    if pid is None:
+        return {"kept warm": "not now; the next chat starts it"}
+    import psutil
+
+    used = size(psutil.Process(pid).memory_info().rss)
+    return {"kept warm": f"process {pid}, {used}; it ends {minutes:g} minutes after the last chat"}
 
 
 async def _model(loaded: Loaded, report: Report) -> Facts:

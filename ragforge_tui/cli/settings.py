@@ -11,8 +11,8 @@ import typer
 
 from ragforge_tui.cli.common import ConfigOption, JsonFlag, settings, shared
 from ragforge_tui.cli.output import print_json, print_text
+from ragforge_tui.settings.folders import find_paths, user_file
 from ragforge_tui.settings.keys import SECRET_KEYS, example_yaml, keys
-from ragforge_tui.settings.load import find_paths, user_file
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import ConfigError
 

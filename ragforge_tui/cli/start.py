@@ -6,21 +6,22 @@ leaves everything else to Typer.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import logging
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from ragforge_tui.settings.schema import Loaded
-from ragforge_tui.shared.errors import RagforgeError, storage_error
-from ragforge_tui.shared.wire import Engine
+from ragforge_tui.settings.folders import find_paths, user_file
 
-log = logging.getLogger(__name__)
+if TYPE_CHECKING:  # the early prompt does not wait for these
+    from ragforge_tui.settings.schema import Loaded
+    from ragforge_tui.shared.wire import Engine
+    from ragforge_tui.tui.early_prompt import EarlyPrompt
 
 FAILED = 1
 USAGE = 2
@@ -94,7 +95,28 @@ def load_settings(given: Shared) -> Loaded:
     return loaded
 
 
-def open_chat(flags: ChatFlags) -> int:
+def early_prompt(flags: ChatFlags) -> AbstractContextManager[EarlyPrompt | None]:
+    """Return the prompt that is there before the settings and Textual are loaded; none before a list to choose from."""
+    if flags.resume == "":
+        return contextlib.nullcontext()
+    from ragforge_tui import __version__
+    from ragforge_tui.tui.early_prompt import EarlyPrompt
+
+    given, paths = flags.shared, find_paths(os.environ)
+    own, _ = user_file(given.config or None, paths, os.environ)
+    try:
+        folder = Path(given.workspace or ".").resolve()
+    except OSError:
+        return contextlib.nullcontext()  # Loading the settings reports it.
+    return EarlyPrompt(
+        Path(paths.state, "first_screens.json"),
+        settings_files=[own, folder / ".ragforge" / "config.yaml"],
+        look=[__version__, str(given.plain)],
+        place=[str(folder), str(flags.resume is not None or flags.continue_last)],
+    )
+
+
+def open_chat(flags: ChatFlags, early: EarlyPrompt | None = None) -> int:
     """Open the chat; return its exit status, or 2 without a terminal.
 
     The user interface receives a function that starts the engine, so that it paints first.
@@ -109,7 +131,6 @@ def open_chat(flags: ChatFlags) -> int:
     loaded = load_settings(flags.shared)
 
     from ragforge_tui import __version__
-    from ragforge_tui.settings.load import user_file
     from ragforge_tui.tui.app import run_chat
     from ragforge_tui.tui.session.state import ChatOptions
 
@@ -131,7 +152,7 @@ def open_chat(flags: ChatFlags) -> int:
         origins=loaded.origins,
         config_file=user_file(flags.shared.config, loaded.paths, os.environ)[0],
     )
-    return run_chat(connect, options)
+    return run_chat(connect, options, early)
 
 
 @contextlib.contextmanager
@@ -140,26 +161,41 @@ def failures(given: Shared) -> Iterator[None]:
     try:
         yield
         sys.stdout.flush()
-    except RagforgeError as error:
-        log.info("failed: %s", error)
-        complain(str(error))
-        raise SystemExit(FAILED) from None
-    except (KeyboardInterrupt, asyncio.CancelledError):
-        raise SystemExit(CANCELLED) from None
-    except BrokenPipeError:
-        # The reader, such as `head`, has closed the pipe; without this Python prints an error at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(0) from None
-    except Exception as error:
+    except (SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:
         if hasattr(error, "exit_code"):  # Typer's own exceptions: usage errors and exits
             raise
-        log.exception("unexpected")
-        if info := storage_error(error):
-            complain(info.sentence())
-            raise SystemExit(FAILED) from None
-        details = f"The details are in {given.log_file}." if given.log_file else "No log was written."
-        complain(f"Unexpected error ({type(error).__name__}: {error}). {details}")
-        raise SystemExit(FAILED) from None
+        raise SystemExit(_reported(error, given)) from None
+
+
+def _reported(error: BaseException, given: Shared) -> int:
+    """Report an error; return the exit status."""
+    if isinstance(error, KeyboardInterrupt):
+        return CANCELLED  # Before any import: it may have interrupted one of these modules.
+    import asyncio
+    import logging
+
+    from ragforge_tui.shared.errors import RagforgeError, storage_error
+
+    log = logging.getLogger(__name__)
+    match error:
+        case RagforgeError():
+            log.info("failed: %s", error)
+            complain(str(error))
+        case asyncio.CancelledError():
+            return CANCELLED
+        case BrokenPipeError():
+            # The reader, such as `head`, has closed the pipe; without this Python prints an error at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        case _:
+            log.error("unexpected", exc_info=error)
+            info = storage_error(error) if isinstance(error, Exception) else None
+            details = f"The details are in {given.log_file}." if given.log_file else "No log was written."
+            unexpected = f"Unexpected error ({type(error).__name__}: {error}). {details}"
+            complain(info.sentence() if info is not None else unexpected)
+    return FAILED
 
 
 def complain(text: str) -> None:

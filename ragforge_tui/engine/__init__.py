@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from ragforge_tui.settings.schema import Loaded
     from ragforge_tui.shared.wire import Engine
 
-__all__ = ["connect_child", "connect_in_process"]
+__all__ = ["connect_child", "connect_in_process", "connect_warm"]
 
 
 async def connect_in_process(
@@ -27,7 +27,24 @@ async def connect_in_process(
 
 
 async def connect_child(loaded: Loaded) -> Engine:
-    """Return an engine in a child process, which finishes a running turn if this process dies. Imports very little."""
+    """Return an engine in another process, which finishes a running turn if this process dies. Imports very little."""
     from ragforge_tui.engine.client import ChildEngine
 
     return await ChildEngine.start(loaded)
+
+
+async def connect_warm(
+    loaded: Loaded, *, approve_all: bool = False, settle_seconds: float | None = None, start_host: bool = False
+) -> Engine | None:
+    """Return an engine from the user's engine host, which has everything imported; None if there is none that fits.
+
+    Args:
+        approve_all: Run tools without asking.
+        settle_seconds: Longest wait of closing for the memory to catch up.
+        start_host: Start a host if none runs, for a command that needs a model.
+    """
+    from ragforge_tui.engine.client import ChildEngine
+    from ragforge_tui.engine.start import EngineOptions
+
+    options = EngineOptions(interactive=False, approve_all=approve_all, settle_seconds=settle_seconds)
+    return await ChildEngine.start_warm(loaded, options, start_host=start_host)

@@ -1,6 +1,6 @@
-"""Entry point of the engine process: `python -m ragforge_tui.engine.child`, started by `client.ChildEngine`.
+"""Entry point of the engine process: `python -m ragforge_tui.engine.child`, or a fork of the engine host.
 
-The first line on stdin holds the `Loaded` settings, every other line a request. End of file on stdin, not a signal,
+The first line on stdin holds an `EngineStart`, every other line a request. End of file on stdin, not a signal,
 means that the user interface is gone: the running turn is finished and stored, then the process ends. File descriptor 1
 is moved before anything else is imported, so that output of libraries cannot reach the pipe.
 """

@@ -1,4 +1,4 @@
-"""Client side of the pipe: starts the child process, sends requests and returns answers and events.
+"""Client side of the pipe: starts the engine's process, sends requests and returns answers and events.
 
 Imports only the protocol and its records, because it runs in the user interface's process.
 """
@@ -7,49 +7,108 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
+from ragforge_tui.engine.start import INTERACTIVE, EngineOptions, EngineStart
+from ragforge_tui.engine.warm.client import warm_engine
+from ragforge_tui.engine.warm.launch import open_log
+from ragforge_tui.engine.warm.messages import HostFiles
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import EngineGoneError, ErrorInfo, RagforgeError
 from ragforge_tui.shared.events import Event
 from ragforge_tui.shared.wire import MAX_LINE_BYTES, R, ReplyLine, Request, RequestLine, Shutdown, response_type
 
+log = logging.getLogger(__name__)
+
 CLOSE_SECONDS = 10.0
-"""Longest wait for an orderly shutdown; after it the child is left to finish alone."""
+"""Longest wait for an orderly shutdown, beyond the time the memory may use; then the engine is left to finish alone."""
+
+
+class EngineProcess(Protocol):
+    """What is needed of the engine's process."""
+
+    @property
+    def pid(self) -> int: ...
+
+    async def wait(self) -> object:
+        """Wait for its end."""
+        ...
 
 
 class ChildEngine:
-    """Engine in a child process; see `wire.Engine`."""
+    """Engine in a process of its own; see `wire.Engine`.
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        assert process.stdin is not None
-        assert process.stdout is not None
+    Args:
+        stdin: The pipe that carries requests.
+        stdout: The pipe that carries replies and events.
+    """
+
+    def __init__(self, process: EngineProcess, stdin: asyncio.StreamWriter, stdout: asyncio.StreamReader) -> None:
         self._process = process
-        self._stdin = process.stdin
-        self._stdout = process.stdout
+        self._stdin = stdin
+        self._stdout = stdout
         self._ids = itertools.count(1)
         self._waiting: dict[int, tuple[asyncio.Future[Any], Any]] = {}
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
         self._encoder = msgspec.json.Encoder()
         self._gone = False
+        self._close_seconds = CLOSE_SECONDS
         self._reader = asyncio.create_task(self._read(), name="engine-reader")
 
     @classmethod
-    async def start(cls, loaded: Loaded) -> ChildEngine:
-        """Start the child in a separate session, so that it outlives this terminal.
+    async def start(cls, loaded: Loaded, options: EngineOptions = INTERACTIVE) -> ChildEngine:
+        """Start the engine in a separate session, so that it outlives this terminal, from the user's engine host.
+
+        The host is started if none runs. Where it cannot be used, the engine is a child of this process.
 
         Raises:
             EngineGoneError: The process cannot be started.
         """
+        engine = await cls.start_warm(loaded, options, start_host=True)
+        return engine or await cls._start_child(loaded, options)
+
+    @classmethod
+    async def start_warm(
+        cls, loaded: Loaded, options: EngineOptions = INTERACTIVE, *, start_host: bool = False
+    ) -> ChildEngine | None:
+        """Start the engine from the engine host; None if there is none that fits.
+
+        Args:
+            start_host: Start a host if none runs.
+        """
+        descriptors: list[int] = []
         try:
-            stderr = _open_log(loaded)
+            stdin, request_end = os.pipe()
+            descriptors += [stdin, request_end]
+            reply_end, stdout = os.pipe()
+            descriptors += [reply_end, stdout]
+            descriptors.append(stderr := open_log(HostFiles.of(loaded.paths)))
+            warm = await warm_engine(loaded, (stdin, stdout, stderr), start=start_host)
+            if warm is None:
+                return None
+            descriptors.remove(request_end)
+            descriptors.remove(reply_end)
+            engine = cls(warm, await _writer(request_end), await _reader(reply_end))
+            engine._begin(loaded, options)
+            return engine
+        except OSError as error:
+            log.warning("no engine from the host: %s", error)
+            return None
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+
+    @classmethod
+    async def _start_child(cls, loaded: Loaded, options: EngineOptions) -> ChildEngine:
+        try:
+            stderr = open_log(HostFiles.of(loaded.paths))
             try:
                 process = await asyncio.create_subprocess_exec(
                     sys.executable,
@@ -66,10 +125,17 @@ class ChildEngine:
                 os.close(stderr)
         except OSError as error:
             raise EngineGoneError(f"The engine could not be started: {error.strerror or error}.") from error
-        engine = cls(process)
-        # Through the pipe, not argv: settings may contain passwords.
-        engine._stdin.write(engine._encoder.encode(loaded) + b"\n")
+        assert process.stdin is not None
+        assert process.stdout is not None
+        engine = cls(process, process.stdin, process.stdout)
+        engine._begin(loaded, options)
         return engine
+
+    def _begin(self, loaded: Loaded, options: EngineOptions) -> None:
+        # Through the pipe, not argv: settings may contain passwords.
+        self._stdin.write(self._encoder.encode(EngineStart(loaded=loaded, options=options)) + b"\n")
+        if options.settle_seconds is not None:
+            self._close_seconds += options.settle_seconds
 
     @property
     def pid(self) -> int:
@@ -104,7 +170,7 @@ class ChildEngine:
                 self._stdin.write(self._encoder.encode(RequestLine(id=0, request=Shutdown())) + b"\n")
                 await self._stdin.drain()
             with suppress(TimeoutError):
-                async with asyncio.timeout(CLOSE_SECONDS):
+                async with asyncio.timeout(self._close_seconds):
                     await self._process.wait()
         self._stdin.close()
         self._reader.cancel()
@@ -136,6 +202,22 @@ class ChildEngine:
             future.set_result(msgspec.json.decode(line.result, type=type_))
 
 
+async def _writer(pipe: int) -> asyncio.StreamWriter:
+    loop = asyncio.get_running_loop()
+    transport, protocol = await loop.connect_write_pipe(
+        asyncio.streams.FlowControlMixin, os.fdopen(pipe, "wb", buffering=0)
+    )
+    return asyncio.StreamWriter(transport, protocol, None, loop)
+
+
+async def _reader(pipe: int) -> asyncio.StreamReader:
+    reader = asyncio.StreamReader(limit=MAX_LINE_BYTES)
+    await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(pipe, "rb", buffering=0)
+    )
+    return reader
+
+
 def _gone() -> EngineGoneError:
     return EngineGoneError(
         "The engine ended unexpectedly.",
@@ -146,13 +228,3 @@ def _gone() -> EngineGoneError:
 
 def _error(info: ErrorInfo) -> RagforgeError:
     return RagforgeError(info.what, todo=info.todo, kept=info.kept, kind=info.kind)
-
-
-def _open_log(loaded: Loaded) -> int:
-    """Return a descriptor for the child's stray output: a log file, or the null device if it cannot be opened."""
-    folder = Path(loaded.paths.state) / "logs"
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return os.open(folder / "engine-stderr.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    except OSError:
-        return os.open(os.devnull, os.O_WRONLY)

@@ -14,6 +14,7 @@ import msgspec
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.engine.handlers import EngineContext, answer, request_decoder
 from ragforge_tui.engine.process import log_to_file
+from ragforge_tui.engine.start import EngineStart
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import ErrorInfo, RagforgeError, storage_error
 from ragforge_tui.shared.events import Event, ReasoningDelta, TextDelta, TurnReset
@@ -106,9 +107,11 @@ TURN_SECONDS, COMMAND_SECONDS = 600.0, 120.0
 async def serve(read_fd: int, write_fd: int) -> int:
     """Serve requests until Shutdown or end of file; return the exit status."""
     reader = await _reader(read_fd)
-    loaded = msgspec.json.decode(await reader.readline(), type=Loaded)
+    start = msgspec.json.decode(await reader.readline(), type=EngineStart)
+    loaded, options = start.loaded, start.options
     log_to_file(loaded.paths)
-    server = PipeServer(ConversationAgent(loaded, interactive=True), loaded)
+    agent = ConversationAgent(loaded, approve_all=options.approve_all, interactive=options.interactive)
+    server = PipeServer(agent, loaded, QUIT_SECONDS if options.settle_seconds is None else options.settle_seconds)
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, server.stop)
     # The user interface handles a hang-up or ctrl+c of the terminal; its death shows as end of file.
@@ -127,8 +130,9 @@ async def _reader(fd: int) -> asyncio.StreamReader:
 class PipeServer:
     """Server of one agent on a pipe: answers requests, and sends events."""
 
-    def __init__(self, agent: ConversationAgent, loaded: Loaded) -> None:
+    def __init__(self, agent: ConversationAgent, loaded: Loaded, settle_seconds: float = QUIT_SECONDS) -> None:
         self._agent = agent
+        self._settle_seconds = settle_seconds
         self._context = EngineContext.of(agent, loaded)
         self._outbox = Outbox()
         self._stop = asyncio.Event()
@@ -152,7 +156,7 @@ class PipeServer:
         if not self._orderly:
             log.info("the user interface is gone; finishing the running turn")
             await _finish_alone(self._agent)
-        await self._agent.close(settle_seconds=QUIT_SECONDS if self._orderly else ORPHAN_SECONDS)
+        await self._agent.close(settle_seconds=self._settle_seconds if self._orderly else ORPHAN_SECONDS)
         await asyncio.sleep(0)  # lets the writer send the last answers
         for task in (*background, *self._tasks):
             task.cancel()

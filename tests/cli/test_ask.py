@@ -78,7 +78,7 @@ def test_what_needs_approval_is_refused_and_the_turn_continues(cli: Cli, model: 
     ran = cli.ok("ask", "Write a note")
     assert ran.out == "I could not.\n"
     assert "Refused without --yes" in ran.err
-    assert "⊘ create_file note.txt refused" in ran.err
+    assert "⊘ Create note.txt refused" in ran.err
     assert not (cli.workspace / "note.txt").exists()
     told = [message for message in model.chats()[1]["messages"] if message["role"] == "tool"]
     assert len(told) == 1
@@ -88,7 +88,7 @@ def test_yes_runs_what_needs_approval(cli: Cli, model: OpenAIServer) -> None:
     model.script([Step(when="tools", tool_calls=[WRITE]), Step(when="tools", text="Done.")])
     ran = cli.ok("ask", "--yes", "Write a note")
     assert (cli.workspace / "note.txt").read_text() == "hello\n"
-    assert "✓ create_file note.txt" in ran.err
+    assert "✓ Create note.txt" in ran.err
 
 
 def test_a_failed_turn(cli: Cli, model: OpenAIServer) -> None:

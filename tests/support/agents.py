@@ -13,6 +13,7 @@ from ragforge_tui.settings.schema import (
     AgentSettings,
     CodeSettings,
     EmbeddingSettings,
+    EngineSettings,
     GraphSettings,
     Loaded,
     MemorySettings,
@@ -38,6 +39,8 @@ def settings_for(target: GraphTarget, *, api_base: str = "", model: str = "opena
             heap_mb=HEAP_MB,
             linger_seconds=LINGER,
         ),
+        # Tests of the engine host turn it on and end it.
+        engine=EngineSettings(keep_warm_minutes=0),
         tools=ToolSettings(command_timeout=20.0),
         user=UserSettings(name="Ada"),
         agent=AgentSettings(
@@ -69,6 +72,12 @@ def with_memory(loaded: Loaded, **changes: object) -> Loaded:
     memory = msgspec.structs.replace(loaded.settings.agent.memory, **changes)
     agent = msgspec.structs.replace(loaded.settings.agent, memory=memory)
     return msgspec.structs.replace(loaded, settings=msgspec.structs.replace(loaded.settings, agent=agent))
+
+
+def with_host(loaded: Loaded, minutes: float = 30) -> Loaded:
+    """The same with an engine host."""
+    engine = EngineSettings(keep_warm_minutes=minutes)
+    return msgspec.structs.replace(loaded, settings=msgspec.structs.replace(loaded.settings, engine=engine))
 
 
 def with_code(loaded: Loaded) -> Loaded:

@@ -1,8 +1,10 @@
 """kill -9 at random points, and what must hold afterwards.
 
 A conversation goes on, one message after another, on an embedded graph of its own, while the graph's server, its
-supervisor or the engine is killed at a random moment: between turns, during them, inside a tool call. Used by the
-tests with a few seeded points and by `benchmarks.kills` with any number.
+supervisor, the engine or the engine host is killed at a random moment: between turns, during them, inside a tool call.
+Or each conversation begins when nothing runs, and the kill falls while the graph starts and the journal takes its
+records, or while that is drained. Used by the tests with a few seeded points; `benchmarks.kills` makes any number of
+the first.
 """
 
 from __future__ import annotations
@@ -13,13 +15,15 @@ import random
 import signal
 import uuid
 from contextlib import suppress
+from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.engine.client import ChildEngine
-from ragforge_tui.graph import server_status
+from ragforge_tui.engine.warm.client import host_pid
+from ragforge_tui.graph import JournalFolders, server_status
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import EngineGoneError, GraphError, RagforgeError
 from ragforge_tui.shared.events import ApprovalRequested, TurnCompleted, TurnEnd
@@ -28,10 +32,12 @@ from ragforge_tui.shared.requests.turns import CreateConversation, OpenConversat
 from ragforge_tui.shared.requests.work import AnswerApproval
 from tests.support.openai_server import OpenAIServer
 
-Victim = Literal["server", "supervisor", "engine"]
-VICTIMS: tuple[Victim, ...] = ("server", "supervisor", "engine")
+Victim = Literal["server", "supervisor", "engine", "host"]
+VICTIMS: tuple[Victim, ...] = ("server", "supervisor", "engine", "host")
 TURN_SECONDS = 1.2
 """About as long as a scripted turn takes; a kill falls anywhere in it or in the pause after it."""
+START_SECONDS = 3.0
+"""About as long as the graph takes to start and to take over the journal."""
 PATIENCE = 240.0
 ANSWER = "the whole answer, word by word, " * 6
 
@@ -63,8 +69,9 @@ class Outcome(msgspec.Struct, kw_only=True):
 class KillRun:
     """One conversation under fire."""
 
-    def __init__(self, loaded: Loaded, seed: int) -> None:
+    def __init__(self, loaded: Loaded, seed: int, *, seconds: float = TURN_SECONDS * 1.3) -> None:
         self._loaded = loaded
+        self._seconds = seconds
         self._random = random.Random(seed)
         self._engine: ChildEngine | None = None
         self.outcome = Outcome(conversation_id="")
@@ -73,7 +80,7 @@ class KillRun:
         """Hold a conversation of about `points` turns with one kill in each."""
         for point in range(points):
             victim = self._random.choice(VICTIMS)
-            delay = self._random.uniform(0.0, TURN_SECONDS * 1.3)
+            delay = self._random.uniform(0.0, self._seconds)
             turn = asyncio.create_task(self._one_turn(f"turn {point}, please"))
             await asyncio.sleep(delay)
             self.outcome.kills.append(f"{victim} after {delay:.2f} s in turn {point}")
@@ -125,6 +132,8 @@ class KillRun:
     def _kill(self, victim: Victim) -> None:
         if victim == "engine":
             pid = self._engine.pid if self._engine is not None and not self._engine._gone else 0
+        elif victim == "host":
+            pid = host_pid(self._loaded) or 0
         else:
             address = server_status(self._loaded.paths)
             pid = 0 if address is None else address.pid if victim == "server" else address.supervisor
@@ -181,3 +190,29 @@ async def survive(loaded: Loaded, server: OpenAIServer, *, points: int, seed: in
         raise
     turns = await read_back(loaded, outcome.conversation_id)
     return outcome, broken_promises(outcome, turns)
+
+
+async def survive_cold_starts(
+    loaded: Loaded, server: OpenAIServer, *, points: int, seed: int
+) -> list[tuple[Outcome, list[str]]]:
+    """Begin that many conversations when nothing runs, with one kill in each; what happened and what was broken."""
+    server.script(script(2 * points))
+    outcomes = []
+    for point in range(points):
+        _kill_graph(loaded)
+        outcomes.append(await KillRun(loaded, seed * 1_000 + point, seconds=START_SECONDS).run(1))
+    checked = []
+    for outcome in outcomes:
+        broken = broken_promises(outcome, await read_back(loaded, outcome.conversation_id))
+        checked.append((outcome, broken))
+    left = JournalFolders(Path(loaded.paths.state, "journal")).waiting()
+    checked[-1][1].extend(f"the journal of {info.name} holds {info.amount()}, {info.refused} refused" for info in left)
+    return checked
+
+
+def _kill_graph(loaded: Loaded) -> None:
+    """Kill the supervisor and the server, so that the next chat starts both."""
+    address = server_status(loaded.paths)
+    for pid in (address.supervisor, address.pid) if address is not None else ():
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)

@@ -15,6 +15,7 @@ from pathlib import Path
 from unittest import mock
 
 from ragforge_tui.graph.embedded import attach, server, supervisor
+from ragforge_tui.graph.embedded.class_archive import ClassArchive
 
 OPTIONS = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:+IgnoreUnrecognizedVMOptions"]
 _JARS = server._package() / "jars"
@@ -37,6 +38,7 @@ if __name__ == "__main__":
     options = [*OPTIONS, sys.argv.pop(1)]
     arguments = server._arguments
     server._arguments = lambda files, heap_mb: [*options, *arguments(files, heap_mb)]
+    ClassArchive.server_options = lambda archive: []  # type: ignore[method-assign]  # the cache takes its place
     # Java writes the cache after the server has stopped.
     server.STOP_TIMEOUT = 120.0 if "AOTCacheOutput" in options[-1] else server.STOP_TIMEOUT
     sys.exit(supervisor.main())

@@ -9,7 +9,8 @@ In a test::
 
 As a process: ``python -m tests.support.openai_server --port 0 --port-file F --script FILE.json --log FILE.jsonl``.
 The script is a JSON list of steps, with the fields of `Step`. Each request takes the first step left that fits it;
-without one, the last user message comes back as it is.
+without one, the last user message comes back as it is. The log has a line for each request, with the time it had
+arrived (`time.monotonic()`, which other processes share).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import asyncio
 import contextlib
 import json
 import signal
+import time
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -137,12 +139,13 @@ class OpenAIServer:
         if length > MAX_BODY:
             raise ConnectionError("body too large")
         raw = await reader.readexactly(length)
+        at = time.monotonic()
         body = json.loads(raw) if raw else {}
         request = Recorded(method=method, path=path, headers=headers, raw=raw, body=body)
         self.requests.append(request)
         if self._log is not None:
             with self._log.open("a") as out:
-                out.write(json.dumps({"path": path, "body": body}) + "\n")
+                out.write(json.dumps({"path": path, "at": at, "body": body}) + "\n")
         if method == "POST" and path.endswith("/chat/completions"):
             return await self._chat(request, reader, writer)
         if method == "POST" and (path.endswith(("/v1/messages", "/v1/responses")) or ":streamGenerateContent" in path):

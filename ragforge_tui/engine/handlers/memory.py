@@ -6,11 +6,12 @@ import msgspec
 
 from ragforge_tui.conversation import Conversation
 from ragforge_tui.engine.registry import EngineContext, handles
-from ragforge_tui.memory.context import look_up
+from ragforge_tui.memory.context import accounted, look_up
 from ragforge_tui.memory.summaries.findings import gathered_findings
 from ragforge_tui.memory.summaries.titles import title_from
 from ragforge_tui.shared import records
 from ragforge_tui.shared.errors import NotFoundError
+from ragforge_tui.shared.events import TopicsChanged
 from ragforge_tui.shared.records import AccessedFile, Finding, SimilarConversation, Summary, Topic
 from ragforge_tui.shared.requests import memory as requests
 
@@ -92,7 +93,7 @@ async def merge_topics(engine: EngineContext, request: requests.MergeTopics) -> 
     store = await engine.agent.store()
     first, second = await store.topics.get(request.a), await store.topics.get(request.b)
     merged = await store.topics.merge(first.uuid, second.uuid)
-    await engine.agent.services.exports.memory_changed(await store.topics.conversations(merged.uuid))
+    await _topics_changed(engine, await store.topics.conversations(merged.uuid), merged)
     return merged
 
 
@@ -101,8 +102,16 @@ async def unmerge_topic(engine: EngineContext, request: requests.UnmergeTopic) -
     store = await engine.agent.store()
     touched = await store.topics.conversations((await store.topics.get(request.ref)).uuid)
     split = await store.topics.unmerge_named(request.ref)
-    await engine.agent.services.exports.memory_changed(touched)
+    await _topics_changed(engine, touched, split)
     return split
+
+
+async def _topics_changed(engine: EngineContext, conversations: list[str], topic: Topic) -> None:
+    """Bring exports up to date, and report the change to those of the conversations that are open here."""
+    await engine.agent.services.exports.memory_changed(conversations)
+    for uuid in conversations:
+        if engine.agent.opened(uuid) is not None:
+            engine.agent.emit(TopicsChanged(conversation_id=uuid, topics=[topic]))
 
 
 @handles(requests.FetchTopicPlaces)
@@ -153,5 +162,5 @@ async def sent(engine: EngineContext, request: requests.FetchSent) -> requests.S
         )
     number = min(request.number or len(found), len(found))
     chosen = found[number - 1]
-    record = await look_up(chosen.record, store)
+    record = accounted(await look_up(chosen.record, store), turns[0].messages[0])
     return requests.SentRequest(record=record, number=number, count=len(found), replies=chosen.replies, last_turn=last)

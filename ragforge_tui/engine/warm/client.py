@@ -1,0 +1,207 @@
+"""The chat's side of the engine host: start it or find it, and get an engine from it."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import logging
+import os
+import socket
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from ragforge_tui.engine.warm.identity import place, program_identity
+from ragforge_tui.engine.warm.inheritance import current_limits, current_umask
+from ragforge_tui.engine.warm.launch import start_host
+from ragforge_tui.engine.warm.messages import (
+    HEAD_BYTES,
+    ForkReply,
+    ForkRequest,
+    GraphServer,
+    HostFiles,
+    framed,
+    length_of,
+    same_user,
+)
+from ragforge_tui.settings.schema import Loaded
+from ragforge_tui.shared.files import FileLock
+
+log = logging.getLogger(__name__)
+
+HOST_SECONDS = 40.0
+"""Longest wait for a host that still imports; then the chat starts an engine of its own."""
+READY_SECONDS = 1.0
+"""The same for a command that is about as quick without a host."""
+_APPEAR_SECONDS, _POLL = 0.5, 0.01
+_BACKLOG = 64
+_FORKS = sys.platform.startswith("linux")
+
+
+class WarmEngine:
+    """An engine that a host has forked. It lives as long as its connection.
+
+    Attributes:
+        pid: Its process.
+    """
+
+    def __init__(self, pid: int, connection: socket.socket) -> None:
+        self.pid = pid
+        self._connection = connection
+
+    async def wait(self) -> None:
+        """Wait for its end."""
+        with suppress(OSError):
+            await asyncio.get_running_loop().sock_recv(self._connection, 1)
+        self._connection.close()
+
+
+async def warm_engine(loaded: Loaded, descriptors: tuple[int, int, int], *, start: bool) -> WarmEngine | None:
+    """Return an engine forked from the user's host; None if there is none that fits, which is logged.
+
+    Args:
+        descriptors: The engine's standard input, output and error.
+        start: Start a host if none runs, and wait until it has imported everything.
+    """
+    files = HostFiles.of(loaded.paths)
+    if loaded.settings.engine.keep_warm_minutes <= 0 or not files.usable:
+        return None
+    try:
+        request = await asyncio.to_thread(_request, loaded)
+        async with asyncio.timeout(HOST_SECONDS if start else READY_SECONDS):
+            # Twice: a host of another version ends when it is asked, and one that ends for lack of chats may be met.
+            for _ in range(2):
+                if engine := await _asked(files, request, descriptors, start=start):
+                    return engine
+        if start:
+            log.warning("the engine host ended when it was asked")
+    except _RefusedError as refused:
+        log.info("the engine host has no engine for this chat: %s", refused)
+    except (OSError, TimeoutError, ValueError, msgspec.MsgspecError) as error:
+        log.warning("the engine host failed: %s: %s", type(error).__name__, error)
+    return None
+
+
+def host_pid(loaded: Loaded) -> int | None:
+    """Return the process of the user's engine host, None if none runs."""
+    lock = FileLock(HostFiles.of(loaded.paths).lock)
+    try:
+        if lock.try_acquire(shared=True):
+            lock.release()
+            return None
+        return int(HostFiles.of(loaded.paths).lock.read_text("ascii"))
+    except (OSError, ValueError):
+        return None
+
+
+class _RefusedError(Exception):
+    """The host has no engine for this chat."""
+
+
+async def _asked(
+    files: HostFiles, request: ForkRequest, descriptors: tuple[int, int, int], *, start: bool
+) -> WarmEngine | None:
+    """Return the engine; None if there is no host, or one that is ending."""
+    connection = await _connect(files, request.keep_minutes * 60, start=start)
+    if connection is None:
+        return None
+    try:
+        reply = await _reply(connection, request, descriptors)
+    except BaseException:
+        connection.close()
+        raise
+    if reply is not None and reply.pid:
+        return WarmEngine(reply.pid, connection)
+    connection.close()
+    if reply is not None and reply.refusal != "other program":
+        raise _RefusedError(f"{reply.refusal} ({reply.why})")
+    return None
+
+
+async def _connect(files: HostFiles, keep_seconds: float, *, start: bool) -> socket.socket | None:
+    if start:
+        _ensure_host(files, keep_seconds)
+    connection = socket.socket(socket.AF_UNIX)
+    connection.setblocking(False)
+    end = asyncio.get_running_loop().time() + (_APPEAR_SECONDS if start else 0)
+    while True:
+        try:
+            await asyncio.get_running_loop().sock_connect(connection, str(files.socket))
+        except (FileNotFoundError, ConnectionRefusedError):
+            # Another chat holds the lock and has not made the socket yet.
+            if asyncio.get_running_loop().time() < end:
+                await asyncio.sleep(_POLL)
+                continue
+            connection.close()
+            return None
+        if same_user(connection, os.getuid()):
+            return connection
+        connection.close()
+        raise _RefusedError("it belongs to another user")
+
+
+def _ensure_host(files: HostFiles, keep_seconds: float) -> None:
+    """Start a host unless one runs, by its lock; it takes over the lock and a socket that queues chats at once."""
+    files.create_folder()
+    lock = os.open(files.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with socket.socket(socket.AF_UNIX) as listener:
+            files.socket.unlink(missing_ok=True)
+            listener.bind(str(files.socket))
+            listener.listen(_BACKLOG)
+            start_host(files, listener, lock, keep_seconds=keep_seconds, forks=_FORKS)
+    except BlockingIOError:
+        pass
+    finally:
+        os.close(lock)
+
+
+async def _reply(
+    connection: socket.socket, request: ForkRequest, descriptors: tuple[int, int, int]
+) -> ForkReply | None:
+    """Return the reply; None if the host ended."""
+    loop = asyncio.get_running_loop()
+    head, encoded = framed(request)
+    try:
+        socket.send_fds(connection, [head], list(descriptors))
+        await loop.sock_sendall(connection, encoded)
+        received = b""
+        while len(received) < HEAD_BYTES:
+            received += (more := await loop.sock_recv(connection, HEAD_BYTES - len(received)))
+            if not more:
+                return None
+        left = length_of(received)
+        answer = b""
+        while len(answer) < left:
+            answer += (more := await loop.sock_recv(connection, left - len(answer)))
+            if not more:
+                return None
+    except (BrokenPipeError, ConnectionResetError):
+        return None
+    return msgspec.msgpack.decode(answer, type=ForkReply)
+
+
+def _request(loaded: Loaded) -> ForkRequest:
+    settings = loaded.settings
+    embeddings = settings.agent.memory.embeddings
+    graph = None
+    if not settings.graph.uri:
+        graph = GraphServer(
+            paths=loaded.paths, heap_mb=settings.graph.heap_mb, linger_seconds=settings.graph.linger_seconds
+        )
+    return ForkRequest(
+        program=program_identity(),
+        place=place(),
+        environment=dict(os.environb),
+        folder=os.fsencode(Path.cwd()),
+        umask=current_umask(),
+        limits=current_limits(),
+        niceness=os.nice(0),
+        keep_minutes=settings.engine.keep_warm_minutes,
+        needs_model=settings.model.name != "offline",
+        needs_encoder=embeddings.enabled and not embeddings.model,
+        graph=graph,
+    )

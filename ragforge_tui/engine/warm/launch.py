@@ -1,0 +1,64 @@
+"""Start of an engine host."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+
+from ragforge_tui.engine.warm.messages import HostFiles
+from ragforge_tui.shared.daemon import daemon_command, daemon_environment
+
+HOST = ["-m", "ragforge_tui.engine.warm.host"]
+_READ_BY_IMPORTS = re.compile(
+    r"TMP|TEMP|NO_COLOR|SSL_\w+|PYTHON\w+|LC_\w+|REQUEST_TIMEOUT|LITELLM_(LOG|SSL_CIPHERS)"
+    r"|OPENAI_(LOG|API_TYPE|API_VERSION)|AZURE_OPENAI_ENDPOINT"
+)
+"""Variables that the imports read and that people set; none holds a key."""
+
+
+def start_host(files: HostFiles, listener: socket.socket, lock: int, *, keep_seconds: float, forks: bool) -> None:
+    """Start a host, which takes over the socket and the lock.
+
+    Args:
+        listener: The socket chats connect to.
+        lock: Descriptor of the host's lock, held.
+        keep_seconds: How long it waits for its first chat.
+        forks: Whether it forks engines; else it becomes one.
+
+    Raises:
+        OSError: It cannot be started.
+    """
+    command = daemon_command(
+        *HOST,
+        f"--state={files.state}",
+        f"--listener={listener.fileno()}",
+        f"--lock={lock}",
+        f"--keep-seconds={keep_seconds}",
+        *([] if forks else ["--no-fork"]),
+    )
+    log = open_log(files)
+    try:
+        subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=files.folder,
+            # The threads of OpenBLAS would be missing in a fork.
+            env=daemon_environment(_READ_BY_IMPORTS) | {"OPENBLAS_NUM_THREADS": "1"},
+            pass_fds=(listener.fileno(), lock),
+            start_new_session=True,
+        )
+    finally:
+        os.close(log)
+
+
+def open_log(files: HostFiles) -> int:
+    """Return a descriptor for stray output: a log file, or the null device if it cannot be opened."""
+    try:
+        files.log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return os.open(files.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    except OSError:
+        return os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)

@@ -1,0 +1,280 @@
+"""The engine host: chats get engines that are as their own children would be, and its death costs them nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import signal
+import socket
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from ragforge_tui.engine.client import ChildEngine
+from ragforge_tui.engine.warm import client, identity
+from ragforge_tui.engine.warm.client import WarmEngine
+from ragforge_tui.engine.warm.imports import ImportedEnvironment
+from ragforge_tui.engine.warm.launch import _READ_BY_IMPORTS
+from ragforge_tui.engine.warm.messages import HostFiles
+from ragforge_tui.graph import GraphTarget
+from ragforge_tui.settings.schema import Loaded
+from ragforge_tui.shared.daemon import daemon_environment
+from ragforge_tui.shared.events import TurnEnd
+from ragforge_tui.shared.requests.turns import CreateConversation, SendMessage
+from ragforge_tui.shared.requests.work import RunShell
+from ragforge_tui.shared.wire import Hello
+from tests.conftest import EMBEDDED
+from tests.support.agents import with_host, with_model
+from tests.support.light_host import end_host, host_of, light_hosts
+from tests.support.openai_server import OpenAIServer
+
+PATIENCE = 120.0
+
+
+@pytest.fixture
+def graph_target() -> GraphTarget:
+    """No dialect is involved."""
+    return EMBEDDED
+
+
+@pytest.fixture
+def hosted(loaded: Loaded) -> Iterator[Loaded]:
+    """Settings with a host and the offline assistant, which needs no LiteLLM."""
+    hosted = with_host(with_model(loaded, name="offline"))
+    try:
+        with light_hosts():
+            yield hosted
+    finally:
+        end_host(hosted)
+
+
+@pytest.fixture
+async def engines() -> AsyncIterator[list[ChildEngine]]:
+    """Engines that are closed after the test."""
+    opened: list[ChildEngine] = []
+    yield opened
+    for engine in opened:
+        await engine.close()
+
+
+async def started(loaded: Loaded, engines: list[ChildEngine]) -> ChildEngine:
+    engine = await ChildEngine.start(loaded)
+    engines.append(engine)
+    assert (await engine.request(Hello())).pid == engine.pid
+    return engine
+
+
+def is_warm(engine: ChildEngine) -> bool:
+    return isinstance(engine._process, WarmEngine)
+
+
+async def gone(process: psutil.Process) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+            await asyncio.sleep(0.05)
+
+
+async def test_one_host_forks_the_engines_of_all_chats(hosted: Loaded, engines: list[ChildEngine]) -> None:
+    first, second = [await started(hosted, engines) for _ in range(2)]
+    host = host_of(hosted)
+    assert host is not None
+    assert is_warm(first)
+    assert {child.pid for child in host.children()} >= {first.pid, second.pid}
+    assert os.getsid(first.pid) == first.pid
+    await first.close()
+    assert (await second.request(Hello())).pid == second.pid
+
+
+async def test_an_engine_has_folder_environment_umask_and_limits_of_its_chat(
+    hosted: Loaded, engines: list[ChildEngine], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    await started(hosted, engines)  # the host has the environment of this one
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    monkeypatch.setenv("SHELL_OF_THE_CHAT", "second")
+    before = os.umask(0o027)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft - 1, hard))
+    try:
+        second = await started(hosted, engines)
+    finally:
+        os.umask(before)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert await shell_says(second, hosted) == f"second {Path.cwd()} 0027 {soft - 1}"
+    monkeypatch.delenv("SHELL_OF_THE_CHAT")
+    third = await started(hosted, engines)
+    assert await shell_says(third, hosted) == f" {Path.cwd()} {before:04o} {soft}"
+
+
+async def shell_says(engine: ChildEngine, loaded: Loaded) -> str:
+    """What a command of the user finds, with the folder of the engine itself."""
+    view = await engine.request(CreateConversation())
+    command = (
+        f'echo "$SHELL_OF_THE_CHAT $(readlink /proc/{engine.pid}/cwd || pwd) $(umask) $(ulimit -n)" > {engine.pid}.txt'
+    )
+    await engine.request(RunShell(conversation_id=view.conversation.uuid, message_id=uuid.uuid4().hex, command=command))
+    async with asyncio.timeout(PATIENCE):
+        async for event in engine.events():
+            if isinstance(event, TurnEnd):
+                break
+    return (Path(loaded.workspace) / f"{engine.pid}.txt").read_text("utf-8").removesuffix("\n")
+
+
+async def test_an_engine_answers_with_a_model_and_does_not_leave_its_key_in_the_host(
+    loaded: Loaded, engines: list[ChildEngine], server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.script([{"text": "from a fork"}])
+    monkeypatch.setenv("OPENAI_API_KEY", "a-key-of-this-shell")
+    hosted = with_host(loaded)
+    try:
+        with light_hosts():
+            engine = await started(hosted, engines)
+        assert is_warm(engine)
+        view = await engine.request(CreateConversation())
+        await engine.request(
+            SendMessage(conversation_id=view.conversation.uuid, message_id=uuid.uuid4().hex, text="hello")
+        )
+        async with asyncio.timeout(PATIENCE):
+            async for event in engine.events():
+                if isinstance(event, TurnEnd):
+                    break
+        assert event.text == "from a fork"
+        assert "a-key-of-this-shell" not in daemon_environment(_READ_BY_IMPORTS).values()
+    finally:
+        end_host(hosted)
+
+
+async def test_a_changed_program_replaces_the_host(
+    hosted: Loaded, engines: list[ChildEngine], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    await started(hosted, engines)
+    old = host_of(hosted)
+    assert old is not None
+    installed = tmp_path / "site-packages"
+    installed.mkdir()
+    monkeypatch.setenv("PYTHONPATH", str(installed), prepend=os.pathsep)
+    monkeypatch.syspath_prepend(str(installed))
+    second = await started(hosted, engines)
+    await gone(old)
+    new = host_of(hosted)
+    assert new is not None
+    assert is_warm(second)
+    assert new.pid != old.pid
+    assert (await engines[0].request(Hello())).pid == engines[0].pid, "the engines of the old program go on"
+
+
+def test_a_changed_file_makes_another_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "part").mkdir()
+    source = tmp_path / "part" / "module.py"
+    source.write_text("one")
+    monkeypatch.setattr(identity, "PACKAGE", tmp_path)
+    before = identity.program_identity()
+    assert identity.program_identity() == before
+    source.write_text("three")
+    assert identity.program_identity() != before
+
+
+async def test_a_chat_of_another_place_or_environment_starts_its_own_engine(
+    hosted: Loaded, engines: list[ChildEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert is_warm(await started(hosted, engines))
+    with monkeypatch.context() as changed:
+        changed.setattr(client, "place", lambda: identity.place() | {"mnt": "mnt:[1]"})
+        assert not is_warm(await started(hosted, engines))
+    with monkeypatch.context() as changed:
+        changed.setenv("PYTHONNEO4JDEBUG", "")  # the driver reads it when it is imported
+        assert not is_warm(await started(hosted, engines))
+    assert is_warm(await started(hosted, engines))
+
+
+async def test_a_killed_host_costs_its_engines_nothing_and_is_replaced(
+    hosted: Loaded, engines: list[ChildEngine]
+) -> None:
+    first = await started(hosted, engines)
+    host = host_of(hosted)
+    assert host is not None
+    host.send_signal(signal.SIGKILL)
+    await gone(host)
+    assert (await first.request(Hello())).pid == first.pid
+    second = await started(hosted, engines)
+    new = host_of(hosted)
+    assert new is not None
+    assert is_warm(second)
+    assert new.pid != host.pid
+
+
+async def test_a_host_that_hangs_is_not_waited_for(
+    hosted: Loaded, engines: list[ChildEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await started(hosted, engines)
+    host = host_of(hosted)
+    assert host is not None
+    monkeypatch.setattr(client, "HOST_SECONDS", 0.5)
+    host.send_signal(signal.SIGSTOP)
+    assert not is_warm(await started(hosted, engines))
+
+
+async def test_a_host_without_chats_ends_and_another_starts(hosted: Loaded, engines: list[ChildEngine]) -> None:
+    brief = with_host(hosted, 0.01)
+    first = await started(brief, engines)
+    host = host_of(brief)
+    assert host is not None
+    await asyncio.sleep(1.0)
+    assert host.is_running(), "it has a chat"
+    await first.close()
+    await gone(host)
+    assert not HostFiles.of(brief.paths).socket.exists()
+    assert is_warm(await started(brief, engines))
+
+
+async def test_no_host_runs_if_the_setting_says_so(hosted: Loaded, engines: list[ChildEngine]) -> None:
+    without = with_host(hosted, 0)
+    assert not is_warm(await started(without, engines))
+    assert host_of(without) is None
+
+
+async def test_a_host_that_cannot_fork_becomes_the_engine(hosted: Loaded, engines: list[ChildEngine]) -> None:
+    with light_hosts("--no-fork"):
+        first = await started(hosted, engines)
+        second = await started(hosted, engines)
+    assert is_warm(first)
+    assert is_warm(second)
+    async with asyncio.timeout(PATIENCE):
+        while (successor := host_of(hosted)) is None or successor.pid in (first.pid, second.pid):
+            await asyncio.sleep(0.1)
+
+
+async def test_what_is_no_request_is_refused(hosted: Loaded, engines: list[ChildEngine]) -> None:
+    await started(hosted, engines)
+    for sent in (b"", b"GET /", b"\xff\xff\xff\xff", b"\x00\x00\x00\x02{}"):
+        with socket.socket(socket.AF_UNIX) as stranger:
+            stranger.connect(str(HostFiles.of(hosted.paths).socket))
+            stranger.sendall(sent)
+            stranger.shutdown(socket.SHUT_WR)
+            stranger.settimeout(PATIENCE)
+            with suppress(ConnectionResetError):
+                assert await asyncio.to_thread(stranger.recv, 100) == b""
+    assert is_warm(await started(hosted, engines))
+
+
+def test_only_what_modules_read_must_be_equal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "reads_at_import.py").write_text(
+        "import os\n"
+        "os.environ.get('READ_BY_A_MODULE'), os.environ.get('SET_BY_A_MODULE')\n"
+        "os.environ['SET_BY_A_MODULE'] = 'x'\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("SET_BY_A_MODULE", "before")
+    environment = ImportedEnvironment()
+    with environment.recorded():
+        import reads_at_import  # type: ignore[import-not-found]  # noqa: F401
+
+        os.environ.get("READ_BY_A_FUNCTION")
+    given = dict(os.environb) | {b"SET_BY_A_MODULE": b"another"}
+    assert environment.differing(given) == []
+    assert environment.differing(given | {b"READ_BY_A_FUNCTION": b"1"}) == []
+    assert environment.differing(given | {b"READ_BY_A_MODULE": b"1"}) == ["READ_BY_A_MODULE"]
+    assert environment.changes() == {b"SET_BY_A_MODULE": b"x"}
