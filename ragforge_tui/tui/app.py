@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import ExitStack
 from datetime import datetime
 from typing import ClassVar
 
@@ -24,10 +25,12 @@ from textual.widgets import Static
 
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.wire import Engine
+from ragforge_tui.tui.chat_driver import ChatDriver, keep_first_screen, taking_over
 from ragforge_tui.tui.chat_view import ChatView
 from ragforge_tui.tui.commands.chat_commands import pick_session
 from ragforge_tui.tui.commands.conversation_commands import cancel_edit, close_find, find_step, resend, view_block
 from ragforge_tui.tui.commands.link_commands import choose_link, open_link
+from ragforge_tui.tui.early_prompt import EarlyPrompt
 from ragforge_tui.tui.prompt.history import Entry
 from ragforge_tui.tui.prompt.prompt import Prompt, teach_alt_enter
 from ragforge_tui.tui.questions.question_panel import QuestionPanel
@@ -38,18 +41,23 @@ from ragforge_tui.tui.terminal import copy_sequence
 from ragforge_tui.tui.transcript import Transcript
 from ragforge_tui.tui.type_ahead import TypeAheadApp
 from ragforge_tui.tui.welcome.welcome import Welcome
+from ragforge_tui.tui.widgets.status_bar import PALETTE
 
 __all__ = ["ChatApp", "ChatOptions", "run_chat"]
 
 SWITCH_SECONDS = 0.001
+DRAFT_HINT = "esc esc goes back when the prompt is empty"
+MAX_UNPAINTED_SECONDS = 0.2
+"""Longest wait of the first paint for the keys that were typed before it."""
 
 
-def run_chat(connect: Callable[[], Awaitable[Engine]], options: ChatOptions) -> int:
+def run_chat(connect: Callable[[], Awaitable[Engine]], options: ChatOptions, early: EarlyPrompt | None = None) -> int:
     """Run the chat until the user leaves, then print how to resume.
 
     Args:
         connect: Starts an engine; called after the first paint, and again after a crash of the engine.
         options: How the chat starts.
+        early: The prompt that took keys until now.
 
     Returns:
         The exit status.
@@ -58,7 +66,7 @@ def run_chat(connect: Callable[[], Awaitable[Engine]], options: ChatOptions) -> 
     sys.setswitchinterval(SWITCH_SECONDS)
     # Nothing is garbage before the first paint; a collection would delay it.
     gc.disable()
-    app = ChatApp(connect, options)
+    app = ChatApp(connect, options, early)
     conversation_id = app.run()
     if conversation_id:
         sys.stdout.write(f"Conversation {conversation_id}\nResume: ragforge-chat --resume {conversation_id[:8]}\n")
@@ -79,10 +87,13 @@ class ChatApp(TypeAheadApp):
         Binding("pagedown", "scroll_chat(1)", show=False),
     ]
 
-    def __init__(self, connect: Callable[[], Awaitable[Engine]], options: ChatOptions) -> None:
-        super().__init__()
+    def __init__(
+        self, connect: Callable[[], Awaitable[Engine]], options: ChatOptions, early: EarlyPrompt | None = None
+    ) -> None:
+        super().__init__(taking_over(early))
         self.clock: Callable[[], float] = time.monotonic
         self.now: Callable[[], datetime] = lambda: datetime.now().astimezone()
+        self._unpainted: ExitStack | None = None
         teach_alt_enter()
         self.view = ChatView(
             self, connect, with_plain_mode(options), now=lambda: self.now(), clock=lambda: self.clock()
@@ -101,6 +112,13 @@ class ChatApp(TypeAheadApp):
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return theme_variables(self)
 
+    def refresh_css(self, animate: bool = True) -> None:
+        """Apply changed variables; before there is a screen its styles, parsed later, only need to get them."""
+        if self.screen_stack:
+            super().refresh_css(animate)
+        else:
+            self.stylesheet.set_variables(self.get_css_variables())
+
     def compose(self) -> ComposeResult:
         """Lay out the chat."""
         view = self.view
@@ -117,9 +135,23 @@ class ChatApp(TypeAheadApp):
     def on_mount(self) -> None:
         """Accept typing from the first paint on; everything else happens after it."""
         self.prompt.focus()
+        if isinstance(self._driver, ChatDriver):
+            self.call_later(self._driver.prompt_focused)  # The focus is set later too, before this.
+            if self._driver.typed_before:
+                self._unpainted = ExitStack()
+                self._unpainted.enter_context(self.batch_update())
+                self.set_timer(MAX_UNPAINTED_SECONDS, self._paint)
         self.call_after_refresh(self._after_first_paint)
 
+    def _paint(self) -> None:
+        """Paint for the first time, now that the prompt holds what was typed before, which must not vanish."""
+        held, self._unpainted = self._unpainted, None
+        if held is not None:
+            held.close()
+            self.screen.refresh()
+
     def _after_first_paint(self) -> None:
+        keep_first_screen(self, self.prompt)
         self.run_worker(self.session.run(), name="engine", group="engine", exclusive=True, exit_on_error=False)
         self.view.restore_draft()
         self.view.begin_welcome()
@@ -186,7 +218,13 @@ class ChatApp(TypeAheadApp):
 
     def on_text_area_changed(self) -> None:
         """Save the draft, let a question shrink when the prompt has grown, and hold background work back."""
+        self._paint()
         self.session.note_typing()
+        self.view.back_armed = False
+        if self.session.state.hint == DRAFT_HINT:
+            self.view.hint("")
+        elif self.session.state.drafting == self.prompt.blank:
+            self.view.state_changed()
         self.call_after_refresh(self.questions.make_room)
         self.view.save_draft_soon()
 
@@ -251,6 +289,11 @@ class ChatApp(TypeAheadApp):
         event.stop()
         self.session.spawn(open_link(self.view, event.target), group="link", exclusive=True)
 
+    def on_transcript_place_clicked(self, event: Transcript.PlaceClicked) -> None:
+        """Go to a turn that was recalled from another conversation."""
+        event.stop()
+        self.view.go_to_turns(event.turn_index, conversation_id=event.conversation_id)
+
     def on_transcript_links_wanted(self, event: Transcript.LinksWanted) -> None:
         """Open one of the links near the cursor."""
         event.stop()
@@ -260,6 +303,11 @@ class ChatApp(TypeAheadApp):
         """Show a whole block."""
         event.stop()
         view_block(self.view, event.block)
+
+    def on_transcript_cursor_moved(self, event: Transcript.CursorMoved) -> None:
+        """Show what keys do with the block that is at the cursor now."""
+        event.stop()
+        self.view.state_changed()
 
     def on_transcript_hint(self, event: Transcript.Hint) -> None:
         """Show the result of a key, or why it has none."""
@@ -274,10 +322,15 @@ class ChatApp(TypeAheadApp):
         self.view.state_changed()
 
     def on_key(self, event: events.Key) -> None:
-        """Type a letter into the prompt while the chat or a question has the focus, unless it is a key there."""
-        if not self.letters_move or event.key in self.active_bindings:
+        """Type a letter into the prompt while the chat or a question has the focus, unless it is a key there.
+
+        Not from a pane: most letters are keys there, so that of a sentence only the rest would arrive.
+        """
+        if self._covered or not event.is_printable or not event.character or event.key in self.active_bindings:
             return
-        if event.is_printable and event.character:
+        if self.sidebar.has_focus_within:
+            self.view.hint(f"{plain_text(event.character)} is no key of this pane · esc back to prompt")
+        elif self.letters_move:
             event.stop()
             self.prompt.focus()
             self.prompt.insert(event.character)
@@ -298,18 +351,26 @@ class ChatApp(TypeAheadApp):
         return len(self.screen_stack) > 1
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Leave shift+tab to a screen that covers the chat, where it moves the focus."""
-        return not (self._covered and parameters == ("mode",))
+        """Leave shift+tab to a screen that covers the chat, and to the panes, where it moves the focus."""
+        if action != "mode":
+            return not (self._covered and parameters == ("mode",))
+        return not (self._covered or (parameters == ("shift+tab",) and self.sidebar.has_focus_within))
+
+    def action_mode(self, _: str) -> None:
+        """Switch to the next mode; its key is an argument for `check_action`."""
+        self.action_command("mode")
 
     def action_command(self, name: str) -> None:
-        if not self._covered or name == "quit":
+        if name == PALETTE:
+            self.action_command_palette()
+        elif not self._covered or name == "quit":
             self.view.run_command(name)
 
     async def action_quit(self) -> None:
         await self.view.leave()
 
     def action_escape(self) -> None:
-        """Close the menu or the search, else refuse a question, else stop the turn, else go to the prompt."""
+        """Close the menu or the search, else refuse a question, stop the turn, go to the prompt, or back a turn."""
         if self.prompt.completing.open:
             self.prompt.completing.close()
         elif cancel_edit(self.view) or close_find(self.view):
@@ -323,6 +384,20 @@ class ChatApp(TypeAheadApp):
         elif self.transcript.has_focus:
             self.transcript.leave()
             self.prompt.focus()
+        elif self.prompt.has_focus and self.transcript.newest_turn:
+            self._escape_idle()
+
+    def _escape_idle(self) -> None:
+        """Offer the turns to go back to when pressed twice, as in other chats of the terminal."""
+        if self.prompt.text:
+            self.view.hint(DRAFT_HINT)
+        elif self.view.back_armed:
+            self.view.back_armed = False
+            self.view.hint("")
+            self.view.run_command("branch")
+        else:
+            self.view.back_armed = True
+            self.view.hint("esc again: go back to an earlier turn")
 
     def action_interrupt(self) -> None:
         """Copy a selection, else close a screen, else stop the turn, else quit when pressed twice."""

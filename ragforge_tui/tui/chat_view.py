@@ -17,6 +17,7 @@ from typing import Any, TypeVar, get_args
 
 from textual.screen import Screen
 from textual.timer import Timer
+from textual.widget import Widget
 
 from ragforge_tui.shared import events
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
@@ -30,6 +31,7 @@ from ragforge_tui.tui.commands import all_commands
 from ragforge_tui.tui.commands.persona_commands import restore_persona
 from ragforge_tui.tui.commands.suggestions import suggest, warm_up_files
 from ragforge_tui.tui.features import Features
+from ragforge_tui.tui.host import FIND_BAR
 from ragforge_tui.tui.prompt.completion import SlashMenu
 from ragforge_tui.tui.prompt.history import Draft, History
 from ragforge_tui.tui.prompt.prompt import Prompt
@@ -43,7 +45,7 @@ from ragforge_tui.tui.questions.question_panel import (
     trust_question,
 )
 from ragforge_tui.tui.session.engine_session import EngineSession
-from ragforge_tui.tui.session.state import ChatOptions, EventScreen, Level
+from ragforge_tui.tui.session.state import ChatOptions, EventScreen, Focus, Level
 from ragforge_tui.tui.settings.live_settings import LiveSettings
 from ragforge_tui.tui.sidebar.sidebar import Sidebar
 from ragforge_tui.tui.terminal import PLAIN, Attention
@@ -65,7 +67,7 @@ DRAFT_SECONDS = 0.5
 QUIET_SECONDS = 0.8
 """A question takes the focus after this long without a key: a letter meant for the prompt must not answer it."""
 CARRY_OUT = "Carry out the plan."
-CHAT_FEATURES = frozenset({"undo", "edit", "context", "recall"})
+CHAT_FEATURES = frozenset({"undo", "edit", "branch", "context", "recall"})
 """Tips about a conversation that does not exist yet, or about a command with an argument: a click runs nothing."""
 _MENTION = re.compile(r"(?<!\S)@[\w\"./~-]")
 LIST_FILES_SECONDS = 2.0
@@ -77,6 +79,7 @@ class ChatView:
 
     Attributes:
         quit_armed: Whether another ctrl+c quits.
+        back_armed: Whether another Escape offers the turns to go back to.
 
     Args:
         now: Gives the time in the user's time zone.
@@ -108,6 +111,11 @@ class ChatView:
         self.column = ChatColumn(self.welcome, self.transcript)
         self._tips = self._chosen_tips(options)
         self._recent: tuple[Conversation, ...] | None = None
+        self._parts: tuple[tuple[Widget, Focus], ...] = (
+            (self.questions, "question"),
+            (self.transcript, "chat"),
+            (self.sidebar, "sidebar"),
+        )
         self.header = Header()
         self.queue = Queue()
         self.status_line = StatusLine()
@@ -121,7 +129,7 @@ class ChatView:
             attention=self.attention,
             redraw=self._redraw_bars,
         )
-        self.quit_armed = False
+        self.quit_armed = self.back_armed = False
         self._planned = ""
         self._hints = foot_hints(self.registry, options.tui.keymap)
         self._elapsed: int | None = None
@@ -145,11 +153,25 @@ class ChatView:
         if state.questions != len(self.questions.waiting):
             state.questions = len(self.questions.waiting)
             self.queue_changed()
-        state.question_focused = self.questions.has_focus
+        state.refusal = self.questions.refusal
+        state.focus = self._focus()
+        state.drafting = not self.prompt.blank
+        state.newest_turn = self.transcript.newest_turn
+        state.chat_keys = self.transcript.cursor_keys if state.focus == "chat" else ()
         self._count_seconds()
         self.header.contents = header_contents(state)
         self._show_welcome()
         self.status_line.parts = status_parts(state, self._elapsed, self._hints)
+
+    def _focus(self) -> Focus:
+        """Return the part of the screen that has the keyboard."""
+        screens = self.app.screen_stack
+        focused = screens[0].focused if screens else None
+        around = list(focused.ancestors_with_self) if focused is not None else []
+        for part, focus in self._parts:
+            if part in around:
+                return focus
+        return "find" if any(node.id == FIND_BAR for node in around) else "prompt"
 
     # -- the first screen
 
@@ -284,7 +306,7 @@ class ChatView:
         self._hint_timer = self.app.set_timer(HINT_SECONDS, self._remove_hint)
 
     def _remove_hint(self) -> None:
-        self.quit_armed = False
+        self.quit_armed = self.back_armed = False
         self.session.state.hint = ""
         self.state_changed()
 

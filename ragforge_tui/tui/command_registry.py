@@ -258,6 +258,7 @@ def bind_keys(app: TypeAheadApp, keymap: Mapping[str, str], registry: Registry) 
         usual = Binding("", f"command('{name}')", show=False, priority=name == "mode")
         binding = fixed.get(name) or usual
         for one in Binding.make_bindings([replace(binding, key=keys, id=name)]):
-            table.setdefault(one.key, []).append(one)
+            bound = replace(one, action=f"mode('{one.key}')") if name == "mode" else one
+            table.setdefault(one.key, []).append(bound)
     app.opening_keys = opening_keys(keymap, registry)
     app.refresh_bindings()

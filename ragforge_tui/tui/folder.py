@@ -8,7 +8,8 @@ from rich.cells import cell_len
 
 from ragforge_tui.tui.drawing.lines import clip, fit, one_line
 
-BRANCH_SIGN = "⎇"
+_LEAST_BRANCH = 4
+"""Cells of a branch, with the blank before it, that say enough to be shown."""
 
 
 def short_folder(folder: str) -> str:
@@ -25,10 +26,10 @@ def folder_text(folder: str, branch: str, width: int) -> str:
     The name of the folder is what tells one terminal from another, so it stays longest.
     """
     path = short_folder(folder)
-    sign = f" {BRANCH_SIGN} {one_line(branch)}" if branch else ""
+    sign = f" ({one_line(branch)})" if branch else ""
     name = path.rpartition(os.sep)[2] or path
     for text in (f"{path}{sign}", f"…{os.sep}{name}{sign}", f"{name}{sign}"):
         if cell_len(text) <= width:
             return text
     room = width - cell_len(name)
-    return f"{name}{clip(sign, room)}" if room > cell_len(BRANCH_SIGN) + 3 else fit(name, width).rstrip()
+    return f"{name}{clip(sign, room)}" if room > _LEAST_BRANCH else fit(name, width).rstrip()

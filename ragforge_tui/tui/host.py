@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+FIND_BAR = "find"
+"""The id of the search bar, by which it is known before it is imported."""
+
 
 class Host(Protocol):
     """Session, widgets and actions of one chat screen."""

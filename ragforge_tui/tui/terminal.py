@@ -61,7 +61,7 @@ UPDATE_SECONDS = 0.7
 
 _SIGNS = str.maketrans(
     {
-        **dict.fromkeys("●◐○▎▌▐█✶⎇", " "),
+        **dict.fromkeys("●◐○▎▌▐█✶", " "),
         **dict.fromkeys("│┃║╎┆", "|"),
         **dict.fromkeys("─━═╌┄▔▁", "-"),
         **dict.fromkeys("╭╮╰╯┌┐└┘├┤┬┴┼", "+"),

@@ -16,6 +16,7 @@ from time import monotonic
 
 from textual import events
 from textual.app import App
+from textual.driver import Driver
 from textual.message import Message
 from textual.widget import Widget
 
@@ -26,7 +27,7 @@ QUIET_POLLS = 50
 """A finished command that has not moved the focus for this many checks is not going to."""
 PALETTE_KEY = "ctrl+p"
 FOCUS_KEYS = frozenset({"tab", "shift+tab"})
-SCROLLS = ("scroll_", "page_")
+SCROLLS = ("scroll_", "page_", "cursor_page_")
 """Actions that every widget has for keys; if there is nothing to scroll, its parents get them."""
 AT_ONCE = frozenset({"ctrl+c", "ctrl+q"})
 """Keys that are never buffered: stop and quit."""
@@ -47,8 +48,8 @@ class TypeAheadApp(App[str]):
         before: Widget | None
         again: bool = False
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, driver_class: type[Driver] | None = None) -> None:
+        super().__init__(driver_class=driver_class)
         self.opening_keys: frozenset[str] = frozenset({PALETTE_KEY})
         self._held: deque[events.Key | events.Paste] = deque()
         self._holding = 0

@@ -33,7 +33,7 @@ def asked() -> FakeEngine:
     [
         ("user", "you · turn 1", [("9 characters", "how long?")]),
         ("head", "Reasoning · turn 1", [("13 characters", "First a look.")]),
-        ("tool", "read_file · turn 1 · done · 12 ms", [("Arguments", "path: notes.md"), ("Result", LONG)]),
+        ("tool", "Read · turn 1 · done · 12 ms", [("Arguments", "path: notes.md"), ("Result", LONG)]),
         ("text", "Answer · turn 1", [("13 characters", "It is *long*.")]),
     ],
 )
@@ -86,4 +86,4 @@ async def test_a_call_that_is_looked_at_is_shown_on_when_its_turn_was_rendered_a
         view.replace_turn(turn)
         asked.emit(ToolCallFinished(conversation_id=owner.uuid, turn_index=1, call=done))
         await chat.until(lambda: [section.title for section in screen.sections] == ["Arguments", "Result"])
-        await chat.until(lambda: str(screen._title.content).startswith("read_file · turn 1 · done"))
+        await chat.until(lambda: str(screen._title.content).startswith("Read · turn 1 · done"))

@@ -207,3 +207,27 @@ async def test_small_screen(run_chat: ChatRunner) -> None:
         await chat.until(lambda: chat.app.query_one(SlashMenu).chosen)
         assert chat.app.prompt.region.bottom <= 20
         assert chat.app.query_one("#status").region.y == 19
+
+
+async def test_model_without_any_says_how_to_get_one(run_chat: ChatRunner) -> None:
+    engine = FakeEngine()
+    engine.models = ["offline"]
+    async with run_chat(engine) as chat:
+        await chat.ready()
+        await chat.type("/model")
+        await chat.until(lambda: chat.noticed("No language model was found. For one: start Ollama"))
+        assert not isinstance(chat.app.screen, Picker)
+
+
+async def test_page_keys_scroll_the_chat_from_the_prompt(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        await chat.type("long\n" * 80)
+        await chat.until(lambda: chat.happened(TurnCompleted))
+        transcript = chat.app.transcript
+        await chat.until(lambda: transcript.max_scroll_y > 0 and transcript.scroll_y == transcript.max_scroll_y)
+        await chat.press("pageup")
+        await chat.until(lambda: transcript.scroll_y < transcript.max_scroll_y)
+        assert chat.app.prompt.has_focus
+        await chat.press("pagedown")
+        await chat.until(lambda: transcript.scroll_y == transcript.max_scroll_y)

@@ -65,7 +65,7 @@ def test_percents() -> None:
 
 def test_headlines() -> None:
     assert headline(SentRequest(record=record(), number=1, count=1, last_turn=9)) == (
-        "Turn 3 of 9 · 500 of 1k tokens · hybrid · m"
+        "Turn 3 of 9 · 500 tokens, 500 of 1k for the past · hybrid · m"
     )
     assert "request 2 of 3" in headline(SentRequest(record=record(whole=True), number=2, count=3, replies=2))
 
@@ -106,7 +106,7 @@ async def test_every_item_with_its_source(run_chat: ChatRunner, engine: FakeEngi
         assert "recalled turn t9 · Index allocation · 2026-11-03" in text
         assert "120 chars cut" in text
         assert "\x1b" not in text
-        assert str(screen._title.content).startswith("Turn 7 of 12 · 1.2k of 25k tokens")
+        assert str(screen._title.content).startswith("Turn 7 of 12 · 1.2k tokens, 1.2k of 25k for the past")
         await chat.press("escape")
         await chat.until(lambda: chat.app.prompt.has_focus)
 

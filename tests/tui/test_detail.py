@@ -60,14 +60,14 @@ def test_an_edit_shows_why_and_what_changed() -> None:
     assert [section.title for section in sections] == ["Why", "Diff", "Arguments", "Result", "Also stored"]
     assert sections[0].text == "it is wrong"
     assert "old_string" not in sections[2].text
-    assert call_title(edited, 9) == "edit_file · turn 9 · done · 7 ms · 12 345 bytes"
+    assert call_title(edited, 9) == "Edit · turn 9 · done · 7 ms · 12 345 bytes · edit_file"
 
 
 @pytest.mark.parametrize(
     ("error", "state", "why"),
     [
         ("refused by the person", "refused", ""),
-        ("refused by the person: not there", "refused", "not there"),
+        ("refused by the person: not there", "refused", "you said: not there"),
         ("refused: idle repetition", "refused", "idle repetition"),
         ("stopped", "stopped", ""),
         ("refused connection", "failed", "refused connection"),
@@ -78,11 +78,19 @@ def test_what_no_one_let_run_did_not_fail(error: str, state: str, why: str) -> N
     assert f" · {state}" in call_title(one, 1)
     assert failure_of(one) == why
     assert ("Error" in titles(one)) == (state == "failed")
-    assert (state.capitalize() in titles(one)) == (state == "refused" and bool(why))
+    by_user = error.startswith("refused by the person")
+    assert any(title.startswith("Refused") for title in titles(one)) == (state == "refused" and bool(why))
+    assert ("refused by you" in call_title(one, 1)) == by_user
+    assert ("Told the model" in titles(one)) == (state == "refused")
     block = ToolBlock(1, one, gap=0)
     head, *below = [line.text for line in block.lines(80, PALETTE)]
     assert state in head and ("failed" in head) == (state == "failed")
     assert [line.strip() for line in below] == [why] * bool(why)
+    assert ("refused by you" in head) == by_user
+    block.toggle()
+    unfolded = "\n".join(line.text for line in block.lines(80, PALETTE))
+    assert ("told" in unfolded) == (state != "refused"), "the text for the model is in the detail view"
+    assert (f"refused by you{f' · {why}' if why else ''}" in unfolded) == by_user
     row = row_of(1, 1, one)
     assert (row.state, row.reason) == (state, why)
     exported = _call(one)

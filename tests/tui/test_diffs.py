@@ -89,7 +89,7 @@ class TestLooks:
     def test_file_counts_numbers_and_signs(self) -> None:
         assert drawn(unified_diff("a = 1\nb\n", "a = 2\nb\n", "x.py")) == [
             " x.py  +1 −1",
-            "  1 - a = 1",
+            "    - a = 1",
             "  1 + a = 2",
             "  2   b",
         ]

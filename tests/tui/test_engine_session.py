@@ -23,7 +23,7 @@ from ragforge_tui.shared.wire import Hello
 from ragforge_tui.tui.sidebar.trace_pane import TracePane
 from ragforge_tui.tui.transcript.tool_block import ToolBlock
 from tests.support.chat_scene import tool_call
-from tests.support.fake_engine import FakeEngine, endless
+from tests.support.fake_engine import FakeEngine, conversation, endless
 from tests.tui.conftest import ChatRunner
 
 
@@ -41,14 +41,28 @@ async def test_typed_before_the_engine_is_there(run_chat: ChatRunner) -> None:
         await chat.until(lambda: not chat.app.query_one("#queue").display)
 
 
-async def test_waits_for_the_graph(run_chat: ChatRunner) -> None:
+async def test_a_new_conversation_does_not_wait_for_the_graph(run_chat: ChatRunner) -> None:
     async with run_chat(FakeEngine(phase="starting")) as chat:
         await chat.until(lambda: chat.engine.asked(Hello))
         await chat.type("hello")
+        await chat.until(lambda: chat.happened(TurnCompleted))
+        chat.engine.emit(GraphChanged(phase="starting", name="embedded", journaled=5))
+        await chat.pilot.pause()
+        assert chat.notices == []
+
+
+async def test_a_stored_conversation_waits_for_the_graph(run_chat: ChatRunner) -> None:
+    engine = FakeEngine(phase="starting")
+    engine.conversations[conversation(1).uuid] = conversation(1, "Stored")
+    engine.turns[conversation(1).uuid] = []
+    async with run_chat(engine, continue_last=True) as chat:
+        await chat.until(lambda: chat.engine.asked(Hello))
+        await chat.type("hello")
         await chat.pilot.pause(0.05)
-        assert not chat.engine.asked(SendMessage)
+        assert not chat.engine.asked(SendMessage) and not chat.engine.asked(OpenConversation)
         chat.engine.emit(GraphChanged(phase="ready", name="embedded"))
         await chat.until(lambda: chat.happened(TurnCompleted))
+        assert [sent.conversation_id for sent in chat.engine.asked(SendMessage)] == [conversation(1).uuid]
 
 
 async def test_an_unreachable_graph_is_reported_and_the_chat_continues(run_chat: ChatRunner) -> None:

@@ -40,8 +40,8 @@ def test_a_record_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
 
 def test_tips_are_about_what_was_never_used() -> None:
     first = chosen_tips([], 0)
-    assert [tip.feature for tip in first] == ["@", "memory", "mode", "recall"]
-    assert [tip.feature for tip in chosen_tips(["@", "mode"], 0)][:2] == ["memory", "recall"]
+    assert [tip.feature for tip in first] == ["@", "memory", "branch", "mode"]
+    assert [tip.feature for tip in chosen_tips(["@", "mode"], 0)][:2] == ["memory", "branch"]
     assert chosen_tips([tip.feature for tip in TIPS], 0) == []
     assert [tip.feature for tip in chosen_tips([tip.feature for tip in TIPS[2:]], 7)] == ["@", "memory"]
 

@@ -70,7 +70,7 @@ def test_everything_is_on_it() -> None:
     rows = texts(FULL)
     assert rows[0].startswith("·∙•● ragforge") and rows[0].endswith("0.1.0")
     assert rows[2] == "✶ The graph is awake."
-    assert rows[4:6] == ["folder  /home/ada/work/tabulate ⎇ main", "model   qwen3 · nothing leaves this machine"]
+    assert rows[4:6] == ["folder  /home/ada/work/tabulate (main)", "model   qwen3 · nothing leaves this machine"]
     assert rows[7] == "continue  Ctrl+R the newest · 1, 2 or 3 and Enter any"
     assert rows[8].startswith("1  Session 1 long") and rows[8].split()[-4:] == ["1", "turn", "20", "h"]
     assert rows[9].split()[-4:] == ["2", "turns", "1", "d"]
@@ -133,10 +133,10 @@ def test_a_folder_is_short_and_its_name_stays_longest(monkeypatch: pytest.Monkey
     assert [short_folder(path) for path in ("/home/ada", "/home/ada/x", "/home/adam")] == ["~", "~/x", "/home/adam"]
     path = "/home/ada/work/tabulate"
     assert [folder_text(path, "feature/bytes", width) for width in (40, 30, 24, 18, 8, 5)] == [
-        "~/work/tabulate ⎇ feature/bytes",
-        "…/tabulate ⎇ feature/bytes",
-        "tabulate ⎇ feature/bytes",
-        "tabulate ⎇ featur…",
+        "~/work/tabulate (feature/bytes)",
+        "…/tabulate (feature/bytes)",
+        "tabulate (feature/bytes)",
+        "tabulate (feature…",
         "tabulate",
         "tabu…",
     ]
@@ -151,7 +151,7 @@ async def test_the_folder_is_always_visible(run_chat: ChatRunner) -> None:
         assert state.conversation is not None
         state.conversation.title = "How tabulate decides the type of a column, and what follows from it"
         chat.app.session.changed()
-        await chat.until(lambda: "tabulate ⎇ main" in screen(chat).splitlines()[0])
+        await chat.until(lambda: "tabulate (main)" in screen(chat).splitlines()[0])
         assert "How tabulate decid" in screen(chat).splitlines()[0]
         await chat.pilot.resize_terminal(60, 20)
         await chat.until(lambda: "tabulate" in screen(chat).splitlines()[0].split("How tabulate")[1])

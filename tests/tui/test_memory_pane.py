@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from ragforge_tui.shared.errors import RagforgeError
-from ragforge_tui.shared.events import MemoryProgress, MessageStarted, SummaryCreated, SummaryFailed, SummaryStarted
+from ragforge_tui.shared.events import (
+    MemoryProgress,
+    MessageStarted,
+    SummaryCreated,
+    SummaryFailed,
+    SummaryStarted,
+    TopicsChanged,
+)
 from ragforge_tui.shared.records import Finding
 from ragforge_tui.shared.requests.memory import (
     FetchDue,
@@ -18,8 +25,10 @@ from ragforge_tui.shared.requests.memory import (
 from ragforge_tui.shared.requests.turns import NoteTyping
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
 from ragforge_tui.tui.memory import memory_pane
-from ragforge_tui.tui.memory.memory_pane import MemoryPane
+from ragforge_tui.tui.memory.memory_pane import Foot, MemoryPane
 from ragforge_tui.tui.prompt.prompt import Prompt
+from ragforge_tui.tui.sidebar.pane import PaneTitle
+from ragforge_tui.tui.widgets.key_bar import KeyBar
 from ragforge_tui.tui.widgets.status_bar import StatusLine
 from tests.support.calls_scene import calls_engine
 from tests.support.fake_engine import FakeEngine, conversation, turn
@@ -60,7 +69,7 @@ async def test_the_tree_opens_down_to_its_turns(run_chat: ChatRunner, engine: Fa
         pane = await opened(chat)
         assert pane.note == "12 turns · 3 summaries"
         first, second = rows(pane)[:2]
-        assert (first.split(" 1–5")[0].rstrip(), first.split()[-1]) == ("▸ ▸ Retries were studied and men…", "3h")
+        assert (first.split(" 1–5")[0].rstrip(), first.split()[-2:]) == ("▸ ▸ Retries were studied and me…", ["3", "h"])
         assert second.split("  ")[0] == "▸ not summarised yet"
         assert second.endswith("turns 6–12")
         await chat.press("enter", "down", "space")
@@ -164,7 +173,7 @@ async def test_the_conversations_own_summary_is_on_top(run_chat: ChatRunner, eng
         await chat.press("home", "r")
         await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and chat.app.screen.sections)
         assert isinstance(chat.app.screen, DetailScreen)
-        assert chat.app.screen.sections[0].text.endswith(HOSTILE)
+        assert chat.app.screen.sections[0].text.endswith("[bold]red[/bold]")
 
 
 async def test_topics_are_a_second_grouping(run_chat: ChatRunner, engine: FakeEngine) -> None:
@@ -173,6 +182,8 @@ async def test_topics_are_a_second_grouping(run_chat: ChatRunner, engine: FakeEn
         await chat.press("t")
         await chat.until(lambda: pane.topic_rows.has_focus)
         assert "retries" in rows(pane)[0]
+        title = next(one for one in chat.app.query(PaneTitle) if one.pane is pane)
+        assert title.render().plain.startswith(" ▾ MEMORY · topics ")
         await chat.press("enter")
         await chat.until(lambda: listed(pane, "t1–3 Doubled turns"))
         assert engine.asked(FetchTopicPlaces)[0].ref == "t1"
@@ -322,3 +333,45 @@ async def test_the_newest_is_in_view_and_followed_while_an_opened_line_stays(
         assert pane.tree_rows.scroll_y == top
         await chat.press("end")
         await chat.until(lambda: listed(pane, "Summary 61"))
+
+
+async def test_merged_topics_light_up_for_a_moment(
+    run_chat: ChatRunner, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory_pane, "LIT_SECONDS", 0.3)
+    async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
+        pane = await opened(chat)
+        winner, loser = pane.topics.topics[:2]
+        engine.emit(TopicsChanged(conversation_id=UUID, topics=[]))
+        await chat.until(lambda: pane.topics.loaded)
+        assert not pane.topic_rows.lit, "nothing was merged"
+        engine.memory.merges.append((loser.uuid, winner.uuid))
+        engine.emit(TopicsChanged(conversation_id=UUID, topics=[winner]))
+        await chat.until(lambda: f"topics merged into {winner.name}" in str(pane.query_one(Foot).render()))
+        assert pane.topic_rows.lit == {winner.uuid}
+        await chat.until(lambda: not pane.topic_rows.lit and "merged" not in str(pane.query_one(Foot).render()))
+
+
+async def test_the_pane_with_the_keyboard_shows_it_and_the_way_back(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
+        pane = await opened(chat)
+        title = next(one for one in chat.app.query(PaneTitle) if one.pane is pane)
+        other = next(one for one in chat.app.query(PaneTitle) if one.pane is not pane)
+        assert title.render().plain.endswith(" esc back ")
+        assert title.render().cell_length == title.size.width
+        assert all("reverse" in str(span.style) for span in title.render().spans)
+        assert "esc" not in other.render().plain and other.render().plain.endswith("──")
+        await chat.until(lambda: chat.app.query_one(StatusLine).render().plain.endswith("esc back to prompt"))
+        await chat.press("escape")
+        assert chat.app.prompt.has_focus
+        await chat.until(lambda: "/ commands" in chat.app.query_one(StatusLine).render().plain)
+        assert "esc" not in title.render().plain
+
+
+@pytest.mark.parametrize(("columns", "last"), [(140, "c sent"), (120, "t topics")])
+async def test_all_keys_are_named_where_there_is_room(
+    run_chat: ChatRunner, engine: FakeEngine, columns: int, last: str
+) -> None:
+    async with run_chat(engine, resume="00000001", size=(columns, 40)) as chat:
+        pane = await opened(chat)
+        await chat.until(lambda: pane.query_one(KeyBar).render().plain.endswith(last))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from ragforge_tui.shared.events import SummaryCreated, SummaryFailed, SummaryStarted, TurnStarted
@@ -14,6 +15,8 @@ from ragforge_tui.tui.memory.memory_tree import (
     memory_sections,
     next_text,
     state_text,
+    summary_sections,
+    summary_title,
     turn_key,
     turn_of,
 )
@@ -190,6 +193,19 @@ def test_the_detail_view_names_levels_and_the_next_summary() -> None:
     ]
     assert sections["Next"] == "next L1 in 4 turns or 9.4k characters"
     assert "This conversation" not in sections
+
+
+def test_the_page_of_an_extract_says_so_and_has_no_marks() -> None:
+    made = summary("u", 1, 1, 3, "Done: Created `hello.py`.", topics=["hello"], actions_summary="Ran **make**.")
+    assert summary_title(made).endswith(" · made without a model · level 1")
+    assert [(section.title, section.text) for section in summary_sections(made)] == [
+        ("Conversation", "Done: Created hello.py."),
+        ("Actions", "Ran make."),
+        ("Topics, listed once another summary names them", "hello"),
+    ]
+    written = msgspec.structs.replace(made, made_by="a-model")
+    assert " · by a-model · " in summary_title(written)
+    assert summary_sections(written)[-1].title == "Topics"
 
 
 def test_characters_in_short() -> None:

@@ -134,6 +134,7 @@ async def test_a_plan_is_carried_out_in_the_chosen_mode(planned: Chat, key: str,
 
 @pytest.mark.parametrize("key", ["3", "escape"])
 async def test_planning_may_go_on(planned: Chat, key: str) -> None:
+    await planned.until(lambda: "esc keep planning" in shown(planned))
     await planned.press(key)
     await planned.until(lambda: not planned.app.questions.waiting)
     assert planned.app.session.state.mode == "plan"

@@ -208,19 +208,35 @@ async def test_always_shows_the_pattern_that_is_saved(run_chat: ChatRunner) -> N
     async with run_chat() as chat:
         await chat.ready()
         request = approval("a1", "command")
-        request.always = "pytest *"
+        request.always = ["pytest *"]
         chat.engine.emit(request)
         await chat.until(lambda: chat.app.questions.has_focus)
         labels = [choice.label for choice in chat.app.questions.waiting[0].answers]
-        assert "always `pytest *`, saved in your settings" in labels
+        assert "yes, and always allow `pytest *`" in labels
         await chat.press("a")
-        await chat.until(lambda: "Save this pattern?" in text(chat, "#question-title"))
-        assert text(chat, "#question-detail") == "$ pytest *"
+        await chat.until(lambda: "Save this pattern in your settings?" in text(chat, "#question-title"))
+        assert text(chat, "#question-detail") == "pytest *"
         await chat.press("escape")
         await chat.until(lambda: text(chat, "#question-detail") == "$ rm -rf [build]")
         assert not chat.engine.asked(AnswerApproval)
         await chat.press("a")
-        await chat.until(lambda: text(chat, "#question-detail") == "$ pytest *")
+        await chat.until(lambda: text(chat, "#question-detail") == "pytest *")
+        await chat.press("enter")
+        assert await answers(chat) == [("a1", "always", "")]
+
+
+async def test_always_for_a_chain_names_each_of_its_commands(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        request = approval("a1", "command")
+        request.always = ["cd src", "pytest *"]
+        chat.engine.emit(request)
+        await chat.until(lambda: chat.app.questions.has_focus)
+        labels = [choice.label for choice in chat.app.questions.waiting[0].answers]
+        assert "yes, and always allow `cd src` and `pytest *`" in labels
+        await chat.press("a")
+        await chat.until(lambda: "Save these 2 patterns in your settings?" in text(chat, "#question-title"))
+        assert text(chat, "#question-detail") == "cd src\npytest *"
         await chat.press("enter")
         assert await answers(chat) == [("a1", "always", "")]
 
@@ -230,7 +246,7 @@ async def test_a_message_typed_into_a_question_answers_nothing(run_chat: ChatRun
     async with run_chat() as chat:
         await chat.ready()
         request = approval("a1", "command")
-        request.always = "touch *"
+        request.always = ["touch *"]
         chat.engine.emit(request)
         await chat.until(lambda: chat.app.questions.has_focus)
         for key in "maybe":
@@ -321,3 +337,17 @@ async def test_a_question_that_follows_an_answer_at_once_has_the_keyboard(run_ch
         await chat.until(lambda: chat.app.questions.has_focus)
         await chat.press("y")
         assert [one[:2] for one in await answers(chat, 2)] == [("a1", "no"), ("a2", "once")]
+
+
+async def test_the_marker_is_on_the_chosen_answer_and_gone_while_enter_goes_elsewhere(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await asked(chat, "a1")
+        assert "▸ y" in screen_text(chat)
+        await chat.press("tab")
+        await chat.until(lambda: chat.app.prompt.has_focus and "▸" not in screen_text(chat))
+        await chat.press("tab")
+        await chat.until(lambda: "▸ y" in screen_text(chat))
+        chat.app.questions.clock = lambda: float("inf")
+        await chat.press("w")
+        await chat.until(lambda: chat.app.query(question_panel.FeedbackInput))
+        await chat.until(lambda: "▸ w" in screen_text(chat))

@@ -126,17 +126,17 @@ class TestShelf:
         rows = kept.rows(SessionFilter(), LOOKS)
         assert labels(rows) == [
             "☾ Parent",
-            "├ ⎇ from turn 4 · ☾ First",
-            "│ └ ⎇ from turn 6 · ☾ Below",
-            "└ ⎇ from turn 12 · ☾ Second",
+            "├ from turn 4 · ☾ First",
+            "│ └ from turn 6 · ☾ Below",
+            "└ from turn 12 · ☾ Second",
             "☾ Other",
-            "⎇ from turn 1 · ☾ Orphan",
+            "from turn 1 · ☾ Orphan",
         ]
         # A family stands where its newest member belongs.
         assert [row.heading for row in rows] == ["Today"] * 4 + ["Yesterday", "This week"]
         assert kept.branches(parent.uuid) == 2
         found = kept.rows(SessionFilter(query="first"), LOOKS)
-        assert labels(found) == ["⎇ from turn 4 · ☾ First"]
+        assert labels(found) == ["from turn 4 · ☾ First"]
 
     def test_rows_follow_who_looks(self) -> None:
         kept = session_list(aged(1, "A", 0, private=True), aged(2, "", 0, persona=""))
@@ -152,8 +152,8 @@ def test_a_row_shows_how_much_and_when() -> None:
 
     assert detail(message_count=1) == "1 message · 14:02"
     assert detail(updated_at=datetime(2025, 1, 2, tzinfo=UTC)) == "0 messages · 2 Jan 2025"
-    assert session_row(conversation(1, "T", branch_of="x", branch_turn=3), CLOCK, narrow=True).lead == "⎇ 3 · ✶ "
-    assert session_row(conversation(1, "T", branch_of="x", branch_turn=0), CLOCK).lead == "⎇ from the start · ✶ "
+    assert session_row(conversation(1, "T", branch_of="x", branch_turn=3), CLOCK, narrow=True).lead == "t3 · ✶ "
+    assert session_row(conversation(1, "T", branch_of="x", branch_turn=0), CLOCK).lead == "from the start · ✶ "
 
 
 @pytest.mark.parametrize("space", [8, 20, 40])
@@ -163,9 +163,9 @@ def test_a_title_gives_way_before_its_mark_does(space: int) -> None:
     assert sum(len(text) for text, _ in parts) == space
     assert ("(open now)" in parts[2][0]) == (space > 20)
     branch = Choice(
-        "k", "A title far longer than the room there is for it", lead="└ ⎇ from turn 2 · ◆ ", badge="(open now)"
+        "k", "A title far longer than the room there is for it", lead="└ from turn 2 · ◆ ", badge="(open now)"
     )
-    assert "".join(text for text, _ in _labelled(branch, branch.label, 41, False)).startswith("└ ⎇ from turn 2 · ◆ A")
+    assert "".join(text for text, _ in _labelled(branch, branch.label, 41, False)).startswith("└ from turn 2 · ◆ A")
 
 
 def test_a_list_keeps_its_cursor_when_rows_change() -> None:
@@ -202,6 +202,17 @@ class TestPreview:
             assert part in text
         assert "first   > Why?" in text
         assert "last    Because." in text
+
+    def test_marks_of_markdown_are_left_out(self) -> None:
+        said = (
+            "## Why\n\nIt is **retried** in `a.py`:\n\n```python\nx = 1\n```\n\n1. one\n2. *two*\n\n- [link](http://x)"
+        )
+        shown = conversation(1, "T", summary="The **lock** was added.")
+        peek = ConversationPeek(conversation=shown, first="a **b**", last=said, last_role="assistant")
+        text = preview(shown, peek, CLOCK, glyphs={}).plain
+        assert "The lock was added." in text
+        assert "last    Why It is retried in a.py: x = 1 1. one 2. two • link" in text
+        assert "first   > a **b**" in text, "what the user wrote is no Markdown"
 
     def test_nothing_yet(self) -> None:
         shown = conversation(1, "")

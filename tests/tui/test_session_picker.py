@@ -86,7 +86,7 @@ async def test_filters_and_orders(run_chat: ChatRunner, engine: FakeEngine) -> N
     async with run_chat(engine) as chat:
         picking = await opened(chat)
         await picking.lists(*ALL[1:])
-        assert picking.screen._list.rows[2].lead == "└ ⎇ from turn 1 · ✶ "
+        assert picking.screen._list.rows[2].lead == "└ from turn 1 · ✶ "
         await chat.press("ctrl+f")
         await picking.lists("Index allocation", "Café menu, in French", "Menu, shorter", "Elsewhere")
         assert "all folders" in picking.line("filters")

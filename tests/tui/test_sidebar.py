@@ -451,3 +451,39 @@ async def test_titles_follow_panes_that_a_question_folds(run_chat: ChatRunner) -
         await chat.until(lambda: "▸ MEMORY" in screen_text(chat))
         chat.engine.emit(ApprovalResolved(conversation_id="", turn_index=1, approval_id="k", decision="no"))
         await chat.until(lambda: "▾ MEMORY" in screen_text(chat))
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW])
+async def test_tab_goes_round_the_panes_and_shift_tab_back(run_chat: ChatRunner, size: tuple[int, int]) -> None:
+    async with run_chat(calls_engine(), size=size, tui=SHOWN, continue_last=True) as chat:
+        await traced(chat)
+        sidebar, mode = chat.app.sidebar, chat.app.session.state.mode
+
+        async def goes(key: str, name: str) -> None:
+            await chat.press(key)
+            await chat.until(lambda: (pane := sidebar.pane(name)) is not None and pane.has_focus_within, name)
+
+        for name in ("memory", "files", "trace"):
+            await goes("tab", name)
+        for name in ("files", "memory"):
+            await goes("shift+tab", name)
+        assert chat.app.session.state.mode == mode, "in a pane it is no key for the mode"
+        await chat.press("escape", "shift+tab")
+        await chat.until(lambda: chat.app.session.state.mode != mode)
+
+
+async def test_a_turn_without_calls_counts_as_this_turn_also_when_resumed(run_chat: ChatRunner) -> None:
+    engine = calls_engine()
+    owner = engine.conversations[OWNER]
+    engine.store(owner, *engine.turns[OWNER], turn(owner, 13, "and now?", "Nothing to look up."))
+    async with run_chat(engine, size=WIDE, tui=SHOWN, continue_last=True) as chat:
+        pane = await traced(chat)
+        assert pane.note == "this turn 0 · all 48"
+
+
+async def test_no_file_was_used_yet(run_chat: ChatRunner) -> None:
+    engine = calls_engine()
+    engine.memory.files = []
+    async with run_chat(engine, size=WIDE, tui=SHOWN, continue_last=True) as chat:
+        await traced(chat)
+        await chat.until(lambda: "nothing read or changed yet" in screen_text(chat))

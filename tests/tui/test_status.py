@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from textual.widget import Widget
 
 from ragforge_tui.settings.schema import TuiSettings
 from ragforge_tui.shared.events import CodeIndexChanged, GraphChanged, ModelChanged
@@ -11,14 +12,17 @@ from ragforge_tui.shared.records import Message, Usage
 from ragforge_tui.tui.command_registry import Registry, effective_keys, keymap_problems
 from ragforge_tui.tui.commands import all_commands
 from ragforge_tui.tui.commands.chat_commands import usage_text
+from ragforge_tui.tui.dialogs.command_palette import CommandPalette
 from ragforge_tui.tui.dialogs.help_screen import help_text
+from ragforge_tui.tui.personas.persona_picker import PersonaPicker
 from ragforge_tui.tui.session.state import ChatState, Spent, sent_tokens
+from ragforge_tui.tui.sessions.session_picker import SessionPicker
 from ragforge_tui.tui.widgets.status_bar import count, drawn, fitted, foot_hints, status_parts
 from tests.support.fake_engine import CLOCK, FakeEngine, conversation
-from tests.tui.conftest import ChatRunner
+from tests.tui.conftest import Chat, ChatRunner
 
 REGISTRY = Registry(all_commands())
-HINTS = ["/ commands", "^p palette", "^q quit"]
+HINTS = [("/ commands", "help"), ("^p palette", "palette"), ("^q quit", "quit")]
 
 
 def state(**changes: object) -> ChatState:
@@ -30,6 +34,7 @@ def state(**changes: object) -> ChatState:
         "context_used": 12_345,
         "spent": Spent(input_tokens=30_000, output_tokens=1_000, cost=0.42),
         "conversation": conversation(1),
+        "newest_turn": 3,
     }
     return ChatState(**(values | changes))  # type: ignore[arg-type]  # any of its fields
 
@@ -39,11 +44,16 @@ def line(shown: ChatState, width: int, elapsed: int | None = None) -> str:
     return drawn(fitted(status_parts(shown, elapsed, HINTS), width), width).plain
 
 
+def test_escape_promises_to_go_back_only_from_an_empty_prompt() -> None:
+    assert "esc esc go back" in line(state(), 116)
+    assert "esc esc go back" not in line(state(drafting=True), 116)
+
+
 @pytest.mark.parametrize(
     ("width", "expected"),
     [
-        (116, "○ idle · ask · context 12.3k of 200k, 6 %{}/ commands · ^p palette · ^q quit"),
-        (56, "○ idle · ask · ctx 6 %{}/ commands · ^p palette"),
+        (116, "○ idle · ask · context 12.3k of 200k, 6 %{}/ commands · esc esc go back · ^p palette · ^q quit"),
+        (56, "○ idle · ask · ctx 6 %{}/ commands · esc esc go back"),
         (40, "○ idle · ask · ctx 6 %{}/ commands"),
         (30, "○ idle · ask · ctx 6 %{}"),
         (18, "○ idle · ctx 6 %{}"),
@@ -62,10 +72,31 @@ def test_what_matters_now_stays() -> None:
     assert line(state(hint="^c again quits"), 30) == "○ idle          ^c again quits"
     journal = state(graph=GraphChanged(phase="unreachable", name="g", journaled=3))
     assert "3 in journal" in line(journal, 24)
+    starting = state(graph=GraphChanged(phase="starting", name="g", journaled=3))
+    assert line(starting, 40).startswith("○ idle · graph starting")
+    assert "journal" not in line(starting, 140)
     assert "tab answer" in line(state(questions=1), 60)
-    assert "tab the prompt" in line(state(questions=1, question_focused=True), 60)
+    assert "tab the prompt" in line(state(questions=1, focus="question"), 60)
+    assert "esc keep planning" in line(state(questions=1, refusal="keep planning"), 80)
     assert "context" not in line(state(model=None), 120)
     assert line(state(connection="lost"), 40).startswith("● engine lost")
+
+
+def test_the_way_back_to_the_prompt_shows_wherever_else_the_keyboard_is() -> None:
+    chat = {"focus": "chat", "chat_keys": ("b go back here", "e edit it")}
+    assert line(state(**chat), 80).endswith("   b go back here · e edit it · esc back to prompt")
+    assert line(state(**chat), 32).endswith("esc back to prompt")
+    busy = {"running": {conversation(1).uuid: 1}}
+    assert line(state(**chat, **busy), 80).endswith("esc stop"), "that comes first in the chat"
+    assert line(state(focus="sidebar", **busy), 80).endswith("tab next pane · esc back to prompt")
+    assert line(state(focus="sidebar", questions=1), 80).endswith("tab next pane · esc back to prompt")
+    assert line(state(focus="find"), 80).endswith("esc ends the search")
+    for focus in ("chat", "sidebar", "find"):
+        assert "/ commands" not in line(state(focus=focus), 120)
+
+
+def test_without_a_turn_there_is_none_to_go_back_to() -> None:
+    assert "go back" not in line(state(newest_turn=0), 140)
 
 
 def test_the_index_of_code_shows_while_it_works() -> None:
@@ -138,7 +169,7 @@ def test_tokens_of_the_last_request() -> None:
 
 def test_keys_as_the_user_has_them() -> None:
     assert foot_hints(REGISTRY, {}) == HINTS
-    assert foot_hints(REGISTRY, {"quit": "ctrl+b"})[-1] == "^b quit"
+    assert foot_hints(REGISTRY, {"quit": "ctrl+b"})[-1] == ("^b quit", "quit")
     assert effective_keys({"retry": "f9", "exit": "f10"}, REGISTRY)["quit"] == "f10"
     assert keymap_problems({"retry": "f9"}, REGISTRY) == []
     assert keymap_problems({}, REGISTRY) == []
@@ -176,7 +207,7 @@ async def test_a_key_has_one_command_which_is_the_one_that_help_shows_it_at(
         shown = effective_keys(keymap, REGISTRY)
         assert bound == {key.strip(): [name] for name, keys in shown.items() for key in keys.split(",")}
         assert {name for name in keymap if name in shown} == set(keymap) - {"exit", "diff"}
-        text = help_text(REGISTRY, "1", keymap).plain.splitlines()
+        text = help_text(REGISTRY, keymap).plain.splitlines()
         for key in ("f1", "f5", "f12", "^n"):
             assert sum(line.endswith(f"  {key}") for line in text) <= 1
         ran: list[str] = []
@@ -196,3 +227,29 @@ async def test_the_gauge_follows_the_requests(run_chat: ChatRunner) -> None:
         await chat.until(lambda: "context 100 of 1k, 10 %" in str(chat.app.query_one("#status").render()))
         await chat.press("ctrl+n")
         await chat.until(lambda: "context" not in str(chat.app.query_one("#status").render()))
+
+
+async def clicked(chat: Chat, widget: Widget, word: str) -> None:
+    """Click a word of a line."""
+    await chat.pilot.pause()
+    line = widget.render_line(0).text
+    assert word in line
+    await chat.pilot.click(widget, offset=(line.index(word) + widget.gutter.left, 0))
+
+
+async def test_words_of_header_and_status_line_open_what_their_keys_open(run_chat: ChatRunner) -> None:
+    async with run_chat(size=(120, 40)) as chat:
+        await chat.ready()
+        view = chat.app.view
+        await clicked(chat, view.status_line, "palette")
+        await chat.until(lambda: isinstance(chat.app.screen, CommandPalette))
+        await chat.press("escape")
+        await chat.until(lambda: len(chat.app.screen_stack) == 1)
+        await clicked(chat, view.status_line, "ask")
+        await chat.until(lambda: chat.app.session.state.mode == "edits")
+        await clicked(chat, view.header, "Ragnarök")
+        await chat.until(lambda: isinstance(chat.app.screen, PersonaPicker))
+        await chat.press("escape")
+        await chat.until(lambda: len(chat.app.screen_stack) == 1)
+        await clicked(chat, view.header, "New conversation")
+        await chat.until(lambda: isinstance(chat.app.screen, SessionPicker))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ragforge_tui.shared.records import AccessedFile, FileAccess, ToolCall
+from ragforge_tui.shared.requests.work import FileDiff
+from ragforge_tui.tools.diff import unified_diff
 from ragforge_tui.tui.prompt.completion import mention
 from ragforge_tui.tui.sidebar.files_pane import TouchedFiles, short_path
 from tests.support.fake_engine import CLOCK
@@ -61,3 +63,15 @@ def test_short_paths(width: int, shown: str) -> None:
 )
 def test_mentions(path: str, named: str) -> None:
     assert mention(path) == named
+
+
+def test_a_file_whose_diff_begins_with_nothing_was_created() -> None:
+    files = TouchedFiles()
+    files.note(1, call(("new.py", "write"), ("old.py", "write")))
+    files.load_diffs(
+        [
+            FileDiff(path="new.py", diff=unified_diff(None, "x\n", "new.py")),
+            FileDiff(path="old.py", diff=unified_diff("x\n", "y\n", "old.py")),
+        ]
+    )
+    assert texts(files) == ["Created", "new.py×1", "Modified", "old.py×1"]

@@ -8,6 +8,9 @@ from functools import partial
 from ragforge_tui.shared.errors import GraphUnavailableError
 from ragforge_tui.shared.requests.turns import BranchConversation, FetchTurns, FindText, SendMessage
 from ragforge_tui.tui.dialogs.find_bar import FindBar
+from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
+from ragforge_tui.tui.widgets.list_screen import Picker
+from ragforge_tui.tui.widgets.status_bar import StatusLine
 from tests.support.fake_engine import FakeEngine, conversation, turn
 from tests.tui.conftest import Chat, ChatRunner
 
@@ -25,6 +28,11 @@ def zoo() -> FakeEngine:
 def where(chat: Chat) -> str:
     """What the find line says."""
     return str(chat.app.query_one("#find-where").render())
+
+
+def status(chat: Chat) -> str:
+    """What the line at the bottom says."""
+    return chat.app.query_one(StatusLine).render().plain
 
 
 def reversed_text(chat: Chat) -> Iterator[str]:
@@ -245,3 +253,133 @@ async def test_a_notice_below_what_is_seen_is_reported_in_the_status_line(run_ch
         chat.app.transcript.follow = False
         chat.app.session.notice("Something else. More of it.", "info")
         assert chat.app.session.state.hint == "Something else"
+
+
+# -- back to an earlier turn
+
+
+def choices(chat: Chat) -> list[Choice]:
+    """The rows of the picker on the screen."""
+    return chat.app.screen.query_one(ChoiceList).rows
+
+
+async def test_one_goes_back_to_a_message_which_is_in_the_prompt_again(run_chat: ChatRunner) -> None:
+    engine = zoo()
+    parent = conversation(1).uuid
+    async with run_chat(engine, continue_last=True) as chat:
+        await chat.until(lambda: chat.loaded)
+        await chat.type("/branch")
+        await chat.until(lambda: isinstance(chat.app.screen, Picker) and choices(chat))
+        rows = choices(chat)
+        assert [(row.key, row.lead, row.label) for row in rows[:2]] == [
+            ("100", "100  ", "question 100"),
+            ("99", " 99  ", "question 99"),
+        ]
+        assert chat.app.screen.query_one(ChoiceList).chosen == rows[0]
+        assert len(rows) == 100
+        await chat.press("down", "down", "enter")
+        await chat.until(lambda: chat.app.prompt.text == "question 98")
+        asked = engine.asked(BranchConversation)[0]
+        assert (asked.conversation_id, asked.turn_index) == (parent, 97)
+        assert chat.noticed("shares turns 1 to 97")
+        assert chat.app.prompt.has_focus
+        assert chat.app.transcript.newest_turn == 97
+        assert len(engine.turns[parent]) == 100
+        assert not engine.asked(SendMessage)
+
+
+async def test_the_first_message_can_be_written_again(run_chat: ChatRunner) -> None:
+    engine = zoo()
+    async with run_chat(engine, continue_last=True) as chat:
+        await chat.until(lambda: chat.loaded)
+        await chat.type("/rewind")
+        await chat.until(lambda: isinstance(chat.app.screen, Picker) and choices(chat))
+        await chat.press("up", *["pagedown"] * 10, "enter")
+        await chat.until(lambda: chat.app.prompt.text == "question 1")
+        assert engine.asked(BranchConversation)[0].turn_index == 0
+        assert chat.noticed("It starts empty")
+
+
+async def test_escape_twice_in_an_empty_prompt_offers_the_messages(run_chat: ChatRunner) -> None:
+    async with run_chat(zoo(), continue_last=True) as chat:
+        await chat.until(lambda: chat.loaded)
+        await chat.press("x", "escape", "escape")
+        assert not chat.app.view.back_armed, "the prompt holds something"
+        assert chat.app.session.state.hint == "esc esc goes back when the prompt is empty"
+        await chat.press("backspace", "escape")
+        assert chat.app.session.state.hint == "esc again: go back to an earlier turn"
+        assert len(chat.app.screen_stack) == 1
+        await chat.press("escape")
+        await chat.until(lambda: isinstance(chat.app.screen, Picker) and choices(chat))
+        await chat.press("escape")
+        await chat.until(lambda: len(chat.app.screen_stack) == 1)
+        assert chat.app.prompt.has_focus
+
+
+async def test_a_letter_between_two_escapes_offers_nothing(run_chat: ChatRunner) -> None:
+    async with run_chat(zoo(), continue_last=True) as chat:
+        await chat.until(lambda: chat.loaded)
+        await chat.press("escape", "x", "backspace", "escape")
+        await chat.pilot.pause()
+        assert len(chat.app.screen_stack) == 1
+        assert chat.app.view.back_armed
+
+
+async def test_without_a_turn_escape_offers_nothing(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        await chat.press("escape", "escape")
+        assert not chat.app.view.back_armed
+        assert len(chat.app.screen_stack) == 1
+
+
+async def test_a_draft_is_not_mixed_with_an_earlier_message(run_chat: ChatRunner) -> None:
+    async with run_chat(zoo(), continue_last=True) as chat:
+        await chat.until(lambda: chat.loaded)
+        await chat.press(*"draft")
+        chat.app.view.run_command("branch")
+        await chat.until(lambda: chat.noticed("The prompt holds a draft."))
+        assert chat.app.prompt.text == "draft"
+
+
+async def test_the_message_at_the_cursor_says_how_to_go_back_to_it(run_chat: ChatRunner) -> None:
+    async with run_chat(zoo(), continue_last=True) as chat:
+        await chat.until(lambda: chat.loaded)
+        await chat.type("/turn 50")
+        await chat.until(lambda: chat.app.transcript.turn_in_view == 50)
+        assert not in_window(chat, "go back here"), "the letters go to the prompt"
+        await chat.press("tab")
+        await chat.until(lambda: in_window(chat, "b go back here"))
+        await chat.until(lambda: "b go back here · e edit it · esc back to prompt" in status(chat))
+        await chat.press("j")
+        await chat.until(lambda: not in_window(chat, "go back here"))
+        await chat.until(lambda: "b go back here · e edit the question" in status(chat))
+        await chat.press("k", "escape")
+        await chat.until(lambda: not in_window(chat, "go back here") and "/ commands" in status(chat))
+
+
+async def test_a_click_on_what_the_mouse_uncovers_goes_back(run_chat: ChatRunner) -> None:
+    engine = zoo()
+    async with run_chat(engine, continue_last=True) as chat:
+        await chat.until(lambda: chat.loaded)
+        await chat.type("/turn 50")
+        await chat.until(lambda: chat.app.transcript.turn_in_view == 50)
+        view = chat.app.transcript
+        top = next(y for y in range(view.size.height) if "50 · " in view.render_line(y).text)
+        await chat.pilot.hover(view, offset=(4, top + 1))
+        await chat.until(lambda: "go back here" in view.render_line(top).text)
+        assert "b go" not in view.render_line(top).text, "the keyboard is elsewhere"
+        at = view.render_line(top).text.index("go back here")
+        await chat.pilot.click(view, offset=(at + 2, top))
+        await chat.until(lambda: chat.noticed("shares turns 1 to 50"))
+
+
+async def test_an_offer_is_not_copied_with_the_message(run_chat: ChatRunner) -> None:
+    async with run_chat(zoo(), continue_last=True) as chat:
+        await chat.until(lambda: chat.loaded)
+        view = chat.app.transcript
+        top = next(y for y in range(view.size.height) if "100 · " in view.render_line(y).text)
+        await chat.pilot.hover(view, offset=(4, top))
+        await chat.until(lambda: "go back here" in view.render_line(top).text)
+        await chat.pilot.mouse_down(view, offset=(4, top))
+        assert "go back here" not in view.render_line(top).text

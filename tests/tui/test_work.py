@@ -8,6 +8,7 @@ from ragforge_tui.shared.requests.work import FileDiff, RunShell, UndoPlan, Undo
 from ragforge_tui.tui.dialogs.text_viewer import DiffScreen, Viewer
 from tests.support.fake_engine import FakeEngine
 from tests.tui.conftest import Chat, ChatRunner
+from tests.tui.test_questions import screen_text
 
 DIFF = "--- a/src/a.py\n+++ b/src/a.py\n@@ -1,2 +1,2 @@\n def a():\n-    return 1\n+    return \x1b[31m2\n"
 MADE = "--- /dev/null\n+++ b/b.md\n@@ -0,0 +1 @@\n+# B\n"
@@ -98,6 +99,7 @@ async def test_a_command_of_the_user(run_chat: ChatRunner) -> None:
         live = chat.app.transcript.document.blocks
         assert [block.kind for block in live] == ["user", "tool"], "nobody is named as its speaker"
         assert live[1].folded is False and "output of git status" in live[1].source
+        assert "command: git status" not in screen_text(chat), "the user's message says it"
         await chat.app.session.open(chat.app.session.state.conversation_id)
         again = chat.app.transcript.document.blocks
         assert [(b.kind, b.source, b.folded) for b in again] == [(b.kind, b.source, b.folded) for b in live]

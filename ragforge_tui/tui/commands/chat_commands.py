@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
+from ragforge_tui.shared.events import ModelChanged
 from ragforge_tui.shared.formatting import dollars
+from ragforge_tui.shared.model_help import WAYS_TO_A_MODEL, WITHOUT_MODEL
 from ragforge_tui.shared.records import ConversationFilter
 from ragforge_tui.shared.requests.sessions import ListConversations
 from ragforge_tui.shared.requests.work import ListModels, SetModel
 from ragforge_tui.tui.command_registry import Commands
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.session.state import Spent
-from ragforge_tui.tui.sessions.session_list_model import model_rows
-from ragforge_tui.tui.sessions.session_service import SessionService
 from ragforge_tui.tui.widgets.choice_list import Choice
 from ragforge_tui.tui.widgets.status_bar import count
 
@@ -68,6 +68,7 @@ async def show_sessions(host: Host, _: str) -> None:
 def pick_session(host: Host) -> None:
     """Show the list of conversations and open the picked one."""
     from ragforge_tui.tui.sessions.session_picker import SessionPicker
+    from ragforge_tui.tui.sessions.session_service import SessionService
 
     host.open_screen(SessionPicker(SessionService(host)), host.go_to_conversation)
 
@@ -76,6 +77,7 @@ def pick_session(host: Host) -> None:
 async def search(host: Host, words: str) -> None:
     """Search all conversations and open the picked hit at its turn."""
     from ragforge_tui.tui.sessions.search_screen import SearchScreen
+    from ragforge_tui.tui.sessions.session_service import SessionService
 
     def picked(hit: SearchHit) -> None:
         host.go_to_conversation(hit.conversation_id, hit.turn_index)
@@ -88,24 +90,39 @@ async def use_model(host: Host, name: str) -> None:
     """Use a model from the next turn on; without a name, show a list."""
     session = host.session
     if name:
-        changed = await session.ask(SetModel(name=name))
+        try:
+            changed = await session.ask(SetModel(name=name))
+        except RagforgeError as error:
+            if session.state.model is not None and session.state.model.error == error.info:
+                return  # The event of the change has told it.
+            raise
         session.model_changed(changed)
         session.changed()
-        if changed.error is None:
-            where = f" ({changed.destination})" if changed.destination else ""
-            session.notice(f"{changed.name}{where} answers from the next message on.")
+        session.notice(changed_text(changed))
         return
+    found = await session.ask(ListModels())
+    if set(found) <= {"offline"}:
+        session.notice(f"No language model was found. For one: {', '.join(WAYS_TO_A_MODEL)}.")
+        return
+    from ragforge_tui.tui.sessions.session_list_model import model_rows
     from ragforge_tui.tui.widgets.list_screen import Picker
 
     async def rows() -> list[Choice]:
         model = session.state.model
-        names = await session.ask(ListModels())
-        return model_rows(names, model.name if model else "")
+        return model_rows(found, model.name if model else "")
 
     def picked(key: str) -> None:
         session.spawn(use_model(host, key), group="model", exclusive=True)
 
     host.open_screen(Picker("Models", rows, empty="no model was found", verb="use"), picked)
+
+
+def changed_text(model: ModelChanged) -> str:
+    """Return what a change of the model means; for the offline assistant also how to get a language model."""
+    if model.offline:
+        return f"From the next message on {WITHOUT_MODEL}. For a language model: {', '.join(WAYS_TO_A_MODEL)}."
+    where = f" ({model.destination})" if model.destination else ""
+    return f"{model.name}{where} answers from the next message on."
 
 
 def open_conversation_id(host: Host) -> str:

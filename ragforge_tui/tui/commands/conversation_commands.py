@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
+from ragforge_tui.shared.moments import age_text
+from ragforge_tui.shared.requests.memory import FetchTurnLines, TurnLine
 from ragforge_tui.shared.requests.turns import BranchConversation, FetchTurns, RetryTurn
 from ragforge_tui.tui.code.opening import open_call_code
 from ragforge_tui.tui.command_registry import Commands
 from ragforge_tui.tui.commands.chat_commands import open_conversation_id
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.prompt.history import Entry
-from ragforge_tui.tui.sessions.session_service import SessionService, parse_tags
+from ragforge_tui.tui.widgets.choice_list import Choice
 
 if TYPE_CHECKING:
     from ragforge_tui.tui.dialogs.find_bar import FindBar
+    from ragforge_tui.tui.sessions.session_service import SessionService
     from ragforge_tui.tui.transcript.blocks import Block
 
 COMMANDS = Commands("This conversation")
+MOST_TURNS = 1_000
+"""Messages that are offered to go back to; `/branch TURN` reaches the ones before."""
 
 
 @COMMANDS.add("find", "Find a text in this conversation", arguments="[TEXT]", key="ctrl+f", opens=True)
@@ -85,12 +92,16 @@ async def go_to_turn(host: Host, which: str) -> None:
 async def edit(host: Host, which: str) -> None:
     """Put an earlier message into the prompt; sending it starts a branch before its turn."""
     turn = _turn_index(host, which, last=True)
-    if host.prompt.text.strip():
-        raise RagforgeError("The prompt holds a draft.", todo="Send or clear it first; it would be overwritten.")
+    _require_empty_prompt(host)
     text = await _user_message(host, turn)
     host.session.state.editing = turn
     host.message_returned(text)
     host.session.changed()
+
+
+def _require_empty_prompt(host: Host) -> None:
+    if host.prompt.text.strip():
+        raise RagforgeError("The prompt holds a draft.", todo="Send or clear it first; it would be overwritten.")
 
 
 def cancel_edit(host: Host) -> bool:
@@ -123,14 +134,55 @@ async def _resend(host: Host, turn: int, text: str) -> None:
 
 @COMMANDS.add(
     "branch",
-    "Go back to a turn: continue from it in a new conversation",
+    "Go back to an earlier turn, in a branch; this conversation stays as it is",
     ("fork", "back", "rewind"),
     arguments="[TURN]",
 )
 async def branch(host: Host, which: str) -> None:
-    """Continue from a turn in a new conversation; this one stays unchanged."""
-    await _open_branch(host, _turn_index(host, which, last=True))
-    host.prompt.focus()
+    """Continue from a turn in a new conversation; without one, offer the user's messages to go back to."""
+    if which:
+        await _open_branch(host, _turn_index(host, which))
+        host.prompt.focus()
+    else:
+        _pick_message(host)
+
+
+def _pick_message(host: Host) -> None:
+    """Show the messages of the conversation, the newest first; the picked one is edited in a branch."""
+    from ragforge_tui.tui.widgets.list_screen import Picker
+
+    at = _turn_index(host, "", last=True)
+    _require_empty_prompt(host)
+
+    async def rows() -> list[Choice]:
+        newest = host.transcript.newest_turn
+        first = max(host.session.state.first_turn, newest - MOST_TURNS + 1)
+        request = FetchTurnLines(conversation_id=open_conversation_id(host), first=first, last=newest)
+        lines = await host.session.ask(request)
+        return turn_rows(lines, host.now())
+
+    def picked(turn: str) -> None:
+        host.session.spawn(_go_back(host, int(turn)), group="branch", exclusive=True)
+
+    title = "Go back to an earlier turn · this conversation stays as it is"
+    verb = "edit this message in a branch"
+    host.open_screen(Picker(title, rows, empty="no messages yet", verb=verb, at=str(at)), picked)
+
+
+def turn_rows(lines: Sequence[TurnLine], now: datetime) -> list[Choice]:
+    """Return the messages of turns as rows with number, first words and age, the newest first."""
+    cells = len(str(max((line.turn_index for line in lines), default=0)))
+    return [
+        Choice(str(line.turn_index), line.text, age_text(line.timestamp, now), lead=f"{line.turn_index:>{cells}}  ")
+        for line in sorted(lines, key=lambda line: -line.turn_index)
+    ]
+
+
+async def _go_back(host: Host, turn: int) -> None:
+    """Open a branch of the turns before a turn, with its message in the prompt."""
+    text = await _user_message(host, turn)
+    await _open_branch(host, turn - 1)
+    host.message_returned(text)
 
 
 async def _open_branch(host: Host, turn: int) -> None:
@@ -164,7 +216,7 @@ def _turn_index(host: Host, which: str, *, last: bool = False) -> int:
     block = host.transcript.cursor_block
     if block is not None and block.turn_index:
         return block.turn_index
-    newest = max((block.turn_index for block in host.transcript.document.blocks), default=0)
+    newest = host.transcript.newest_turn
     if not last or not newest:
         raise RagforgeError("Which turn?", todo="Add its number to the command.")
     return newest
@@ -183,7 +235,7 @@ async def rename(host: Host, title: str) -> None:
     if not title and conversation is not None:
         host.prompt.put(Entry(f"/rename {conversation.title}"))
         return
-    await SessionService(host).rename(conversation_id, title)
+    await _service(host).rename(conversation_id, title)
 
 
 @COMMANDS.add("tag", "Give this conversation tags; - removes them", arguments="TAGS")
@@ -195,7 +247,9 @@ async def tag(host: Host, tags: str) -> None:
         present = " ".join(conversation.tags) if conversation else ""
         host.prompt.put(Entry(f"/tag {present}"))
         return
-    changed = await SessionService(host).tag(conversation_id, [] if tags == "-" else parse_tags(tags))
+    from ragforge_tui.tui.sessions.session_service import parse_tags
+
+    changed = await _service(host).tag(conversation_id, [] if tags == "-" else parse_tags(tags))
     host.session.notice(f"Tags: {', '.join(changed.tags)}" if changed.tags else "This conversation has no tags.")
 
 
@@ -209,7 +263,7 @@ async def set_private(host: Host, wanted: str) -> None:
     if wanted not in ("", "on", "off"):
         raise RagforgeError(f"/private takes on or off, not {wanted!r}.", todo="/private alone toggles it.")
     private = wanted == "on" if wanted else not (conversation and conversation.private)
-    await SessionService(host).set_private(conversation_id, private)
+    await _service(host).set_private(conversation_id, private)
     host.session.notice(
         "Private: no other conversation recalls or finds this one. /private again allows it."
         if private
@@ -221,21 +275,21 @@ async def set_private(host: Host, wanted: str) -> None:
 async def archive(host: Host, _: str) -> None:
     """Archive the conversation."""
     conversation_id = open_conversation_id(host)
-    await SessionService(host).archive(conversation_id)
+    await _service(host).archive(conversation_id)
     host.session.notice(f"Archived. /resume {conversation_id[:8]} opens it again.")
 
 
 @COMMANDS.add("delete", "Delete this conversation; /undo-delete restores it within 7 days", removes=True)
 async def delete(host: Host, _: str) -> None:
     """Hide the conversation; it is purged after seven days."""
-    await SessionService(host).delete(open_conversation_id(host))
+    await _service(host).delete(open_conversation_id(host))
     host.session.notice("Deleted. /undo-delete restores it within 7 days.")
 
 
 @COMMANDS.add("undo-delete", "Restore the conversation deleted last")
 async def undo_delete(host: Host, _: str) -> None:
     """Restore the conversation that was deleted last, here or in another terminal."""
-    service = SessionService(host)
+    service = _service(host)
     deleted = await service.last_deleted()
     await service.restore(deleted)
     await host.open_conversation(deleted)
@@ -244,4 +298,10 @@ async def undo_delete(host: Host, _: str) -> None:
 @COMMANDS.add("export", "Write this conversation to a Markdown or .json file", arguments="[FILE]", completes="files")
 async def export(host: Host, target: str) -> None:
     """Write the conversation to a file of the workspace, by default to the folder of exports."""
-    host.session.notice(f"Written to {await SessionService(host).export(open_conversation_id(host), target)}")
+    host.session.notice(f"Written to {await _service(host).export(open_conversation_id(host), target)}")
+
+
+def _service(host: Host) -> SessionService:
+    from ragforge_tui.tui.sessions.session_service import SessionService
+
+    return SessionService(host)

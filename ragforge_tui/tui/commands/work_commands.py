@@ -17,6 +17,11 @@ from ragforge_tui.tui.host import Host
 COMMANDS = Commands("The agent's work")
 
 STAY_SECONDS = 0.8
+UNCHANGED = "The files are as they were before this conversation."
+BRANCH_UNCHANGED = (
+    "The turns of this branch, and those it shares, leave the files as they were. What its parent changed after they "
+    "parted is in the parent's own /diff: /sessions opens it."
+)
 MODE_HINTS = {
     "plan": "planning: nothing is written or run",
     "ask": "asks before each write and command",
@@ -62,7 +67,9 @@ async def show_diff(host: Host, _: str) -> None:
     async def load() -> list[FileDiff]:
         return await host.session.ask(SessionDiff(conversation_id=uuid))
 
-    host.open_screen(DiffScreen(load))
+    conversation = host.session.state.conversation
+    branch = conversation is not None and conversation.branch_of is not None
+    host.open_screen(DiffScreen(load, empty=BRANCH_UNCHANGED if branch else UNCHANGED))
 
 
 @COMMANDS.add("undo", "Restore files as they were before a turn", arguments="[TURN]")
@@ -84,9 +91,7 @@ async def _offer_undo(host: Host, request: PlanUndo) -> None:
     plan = await host.session.ask(request)
     left = [f"{one.path} stays unchanged: {one.note}." for one in plan.refused]
     if not plan.restored:
-        raise RagforgeError(
-            " ".join(left) or "The files are already as they were before that turn.", todo="/diff shows the changes."
-        )
+        raise RagforgeError(" ".join(left) or f"The files are already as they were before turn {plan.turn_index}.")
 
     def answer(decision: str, _: str) -> None:
         if decision == "yes":

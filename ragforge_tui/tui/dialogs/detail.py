@@ -18,10 +18,10 @@ from ragforge_tui.shared.json_text import json_object
 from ragforge_tui.shared.records import ToolCall, call_end
 from ragforge_tui.shared.requests.work import FileDiff
 from ragforge_tui.shared.sanitize import plain_value
-from ragforge_tui.shared.tool_calls import tool_info
+from ragforge_tui.shared.tool_calls import tool_info, tool_label
 from ragforge_tui.tui.drawing.code import language_of
 from ragforge_tui.tui.drawing.lines import one_line
-from ragforge_tui.tui.transcript.tool_block import CallState, duration_text, failure_of, state_of
+from ragforge_tui.tui.transcript.tool_block import CallState, duration_text, failure_of, state_of, state_word
 
 SectionKind = Literal["prose", "code", "diff", "error"]
 
@@ -33,7 +33,6 @@ _WORDS = {
     "waiting": "waits for you",
     "ok": "done",
     "failed": "failed",
-    "refused": "refused",
     "stopped": "stopped",
     "unknown": "outcome unknown",
 }
@@ -58,21 +57,28 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def call_title(call: ToolCall, turn: int, state: CallState | None = None, at: datetime | None = None) -> str:
-    """Return name, turn, outcome, duration and size in one line.
+    """Return label, turn, outcome, duration, size and the tool's own name in one line.
 
     Args:
         state: The state of a call without a result; None if it is not watched.
         at: The time now, for the duration of a running call.
     """
     state = state_of(call, over=True) if state is None or call.result is not None else state
-    parts = [f"{call.tool_name} · turn {turn} · {_WORDS[state]}"]
+    label = tool_label(call.tool_name)
+    parts = [f"{label} · turn {turn} · {_word(call, state)}"]
     if state == "running" and at is not None:
         parts.append(f"{max(0, int((at - call.timestamp).total_seconds()))} s")
     if call.duration_ms is not None:
         parts.append(duration_text(call.duration_ms))
     if call.result is not None and call.result.result_size_bytes:
         parts.append(f"{counted(call.result.result_size_bytes)} bytes")
+    if label != call.tool_name:
+        parts.append(call.tool_name)
     return " · ".join(parts)
+
+
+def _word(call: ToolCall, state: CallState) -> str:
+    return state_word(call, state) if state == "refused" else _WORDS[state]
 
 
 def call_sections(call: ToolCall) -> list[Section]:
@@ -88,7 +94,8 @@ def call_sections(call: ToolCall) -> list[Section]:
         if (end := call_end(call)) == "failed":
             sections.append(Section(title="Error", text=call.result.error, kind="error"))
         elif why := failure_of(call):
-            sections.append(Section(title=end.capitalize(), text=why, kind="prose"))
+            title = state_word(call, "refused") if end == "refused" else end
+            sections.append(Section(title=title.capitalize(), text=why, kind="prose"))
     if diff:
         sections.append(Section(title="Diff", text=diff, kind="diff"))
     sections += _argument_sections(call, arguments, has_diff=bool(diff))
@@ -98,7 +105,9 @@ def call_sections(call: ToolCall) -> list[Section]:
         numbered = form == "numbered"
         language = language_of(str(arguments.get("path") or "")) if numbered else ""
         kind: SectionKind = "prose" if form == "prose" else "code"
-        sections.append(Section(title="Result", text=text, kind=kind, language=language, numbered=numbered))
+        # What a refused call returned is what the model was told of it.
+        title = "Told the model" if call_end(call) == "refused" else "Result"
+        sections.append(Section(title=title, text=text, kind=kind, language=language, numbered=numbered))
     rest = {key: value for key, value in result.items() if key not in ("text", "diff")}
     if rest:
         sections.append(Section(title="Also stored", text=_pretty(rest), language="json"))

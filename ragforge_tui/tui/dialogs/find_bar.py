@@ -18,7 +18,7 @@ from textual.widgets import Input, Static
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.requests.turns import FindText
 from ragforge_tui.shared.sanitize import plain_text
-from ragforge_tui.tui.host import Host
+from ragforge_tui.tui.host import FIND_BAR, Host
 from ragforge_tui.tui.transcript.cursor import Spot
 
 PAUSE_SECONDS = 0.15
@@ -44,7 +44,7 @@ class FindBar(Horizontal):
     ]
 
     def __init__(self, host: Host, text: str = "", *, focus: bool = True) -> None:
-        super().__init__(id="find")
+        super().__init__(id=FIND_BAR)
         self._take_focus = focus
         self._host = host
         self._session = host.session

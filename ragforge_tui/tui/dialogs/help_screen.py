@@ -7,14 +7,14 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
+from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from ragforge_tui.shared.tool_calls import described_tools
 from ragforge_tui.tui.command_registry import Registry, effective_keys, key_name
 from ragforge_tui.tui.drawing.lines import wrap_spans
+from ragforge_tui.tui.widgets.list_screen import Dialog
 
 NARROW = 76
 WIDEST = 90
@@ -28,29 +28,28 @@ KEYS = (
     ("@", "in the prompt: mention a file by a few letters of its name"),
     ("!", "at the start of the prompt: run a shell command"),
     ("j k space", "in the chat: next and previous block, fold"),
+    ("b e", "in the chat: go back to the turn in a branch, edit its message"),
     ("v y c o", "in the chat: view the block, copy it, copy its code, open a link"),
+    ("tab shift+tab", "in the sidebar: next and previous pane; esc leads back to the prompt"),
     ("enter g i", "in the sidebar: open, go to the turn, mention the file in the prompt"),
 )
 """Keys of the prompt, the chat and all panes; those of single panes follow."""
 SCREEN_KEYS = (
     ("< > + - z", "in the sidebar: width, height of a pane, one pane only"),
-    ("esc", "close a menu or screen; else stop the answer"),
+    ("esc", "close a menu or screen; else stop the answer; else back to the prompt"),
+    ("esc esc", "in the empty prompt: go back to an earlier turn"),
     ("^c", "copy a selection; else stop; twice when idle: quit"),
     ("page up/down", "scroll the chat"),
     ("^p", "palette"),
 )
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(Dialog[None]):
     """Scrolls if it does not fit; Escape, Enter or q closes it."""
 
     CSS = """
-    HelpScreen { align: center middle; }
-    HelpScreen > VerticalScroll {
-        scrollbar-size-vertical: 1;
-        width: 90; max-width: 100%; height: auto; max-height: 90%; background: $surface; border: round $border;
-        padding: 0 1;
-    }
+    HelpScreen > Vertical { width: 90; }
+    HelpScreen VerticalScroll { height: 1fr; margin: 1 0; scrollbar-size-vertical: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,enter,q,f1", "dismiss(None)", show=False)]
 
@@ -61,12 +60,20 @@ class HelpScreen(ModalScreen[None]):
         self._keymap = keymap
 
     def compose(self) -> ComposeResult:
-        with VerticalScroll():
-            yield Static(help_text(self._registry, self._version, self._keymap, screen=self.app.size.width))
+        with Vertical():
+            title = f"Help · ragforge-chat {self._version}".strip()
+            yield Static(f"{title} · keys, commands, tools", classes="title", markup=False)
+            with VerticalScroll():
+                yield Static(help_text(self._registry, self._keymap, screen=self.app.size.width))
+            yield Static("↑ ↓ page up/down scroll · esc back", classes="keys", markup=False)
+
+    def on_mount(self) -> None:
+        """Let the arrow keys scroll at once."""
+        self.query_one(VerticalScroll).focus()
 
 
-def help_text(registry: Registry, version: str, keymap: Mapping[str, str], *, screen: int = 0) -> Content:
-    """Return all commands under their headings, then the agent's tools and the keys.
+def help_text(registry: Registry, keymap: Mapping[str, str], *, screen: int = 0) -> Content:
+    """Return the keys, then all commands under their headings and the agent's tools.
 
     Args:
         screen: Columns of the screen; on a narrow one the help of a command is below it instead of next to it.
@@ -76,7 +83,10 @@ def help_text(registry: Registry, version: str, keymap: Mapping[str, str], *, sc
     room = min(WIDEST, screen) - FRAME if screen else 10_000
     keys = effective_keys(keymap, registry)
     width = 2 if narrow else max(len(command.usage) for command in registry.commands) + 2
-    lines = [Content.styled(f"ragforge-chat {version}".strip(), "bold")]
+    lines = [Content.styled("Keys", "bold")]
+    command_keys = [command.keys for command in registry.commands if command.keys[0]]
+    for key, text in (*KEYS, *command_keys, *SCREEN_KEYS):
+        lines += _entry(key, text, "", width, narrow, room)
     for heading, commands in registry.groups().items():
         lines += [Content(), Content.styled(heading, "bold")]
         for command in commands:
@@ -85,11 +95,9 @@ def help_text(registry: Registry, version: str, keymap: Mapping[str, str], *, sc
     lines += [Content(), Content.styled("Tools of the agent", "bold")]
     for tool in described_tools():
         if tool.help:
-            lines += _entry(tool.name, tool.help, "", width, narrow, room)
-    lines += [Content(), Content.styled("Keys", "bold")]
-    command_keys = [command.keys for command in registry.commands if command.keys[0]]
-    for key, text in (*KEYS, *command_keys, *SCREEN_KEYS):
-        lines += _entry(key, text, "", width, narrow, room)
+            # Settings and personas know it by its name.
+            name = f"  {tool.name}" if tool.label else ""
+            lines += _entry(tool.label or tool.name, tool.help, name, width, narrow, room)
     return Content("\n").join(lines)
 
 

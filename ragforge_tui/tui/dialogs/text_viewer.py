@@ -24,6 +24,7 @@ from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.records import ToolCall
 from ragforge_tui.shared.requests.work import FileDiff
 from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.shared.tool_calls import tool_label
 from ragforge_tui.tui.dialogs.detail import Section, call_sections, call_title, diff_section, is_numbered
 from ragforge_tui.tui.drawing.code import by_line, highlight
 from ragforge_tui.tui.drawing.diff_lines import Diff
@@ -303,15 +304,16 @@ class DiffScreen(DetailScreen):
         Binding("c", "copy", show=False),
     ]
 
-    def __init__(self, fetch: Callable[[], Awaitable[list[FileDiff]]]) -> None:
+    def __init__(self, fetch: Callable[[], Awaitable[list[FileDiff]]], *, empty: str) -> None:
         super().__init__("Changes by the agent …", self._load_diffs, actions={}, has_diff=True)
+        self._empty = empty
         self._fetch = fetch
         self._diffs: list[FileDiff] = []
 
     async def _load_diffs(self) -> tuple[str, list[Section]]:
         self._diffs = await self._fetch()
         if not self._diffs:
-            return "No changes: the files are as they were before this conversation.", []
+            return "No changes by the agent", [Section(title="", text=self._empty, kind="prose")]
         counts = [diff_counts(one.diff) for one in self._diffs]
         added, removed = sum(one for one, _ in counts), sum(one for _, one in counts)
         files = f"{len(self._diffs)} file{'s' if len(self._diffs) > 1 else ''}"
@@ -378,7 +380,7 @@ def call_screen(
 
     shown = _block_of_call(host, call_id)
     screen = DetailScreen(
-        f"{name} · turn {turn}",
+        f"{tool_label(name)} · turn {turn}",
         load,
         actions={"g": ("turn", "go to its turn")},
         concerns=concerns,

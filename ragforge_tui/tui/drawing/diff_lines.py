@@ -274,7 +274,7 @@ class DiffLines(MadeLines):
             if palette.plain:
                 lines.append(([(_spoken(row) if not part else " " * len(_spoken(row)), palette.muted), *piece], join))
                 continue
-            label = str(row.old if old else row.new) if not part else "↪"
+            label = self._label(number, row, old=old) if not part else "↪"
             sign = row.sign if not part else " "
             cells = sum(cell_len(text) for text, _ in piece)
             first: list[Run] = [(f"{label:>{self._number}} ", gray), (f"{sign} ", on_ground(mark, ground, palette))]
@@ -282,6 +282,12 @@ class DiffLines(MadeLines):
             rest = " " * (width - cells) if self._is_split(number) or ground.bgcolor is not None else ""
             lines.append(([*first, *piece, (rest, ground)], join))
         return lines
+
+    def _label(self, number: int, row: DiffRow, *, old: bool) -> str:
+        """Return a row's number: in one column that of the new file, so that no number is there twice."""
+        if not old:
+            return str(row.new)
+        return str(row.old) if self._is_split(number) or not self._files[number].new_lines else ""
 
     def _colored(self, number: int, at: int, ground: Style, words: Style, mark: Style, *, old: bool) -> list[Run]:
         palette, row = self._palette, self._files[number].rows[at]

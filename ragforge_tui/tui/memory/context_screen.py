@@ -82,11 +82,9 @@ def headline(sent: SentRequest) -> str:
     which = f" · request {sent.number} of {sent.count}" if sent.count > 1 else ""
     replies = f" · for {sent.replies} replies" if sent.replies > 1 else ""
     budget = f" of {count(record.budget)}" if record.budget else ""
+    tokens = f"{count(record.sent_tokens)} tokens, {count(record.tokens)}{budget} for the past"
     how = "whole conversation" if record.whole else record.strategy
-    return (
-        f"Turn {record.turn_index} of {sent.last_turn}{which} · {count(record.tokens)}{budget} tokens · {how}"
-        f" · {record.model}{replies}"
-    )
+    return f"Turn {record.turn_index} of {sent.last_turn}{which} · {tokens} · {how} · {record.model}{replies}"
 
 
 def warnings(record: ContextRecord) -> str:

@@ -12,7 +12,7 @@ import msgspec
 from ragforge_tui.shared.records import Finding, FindingKind
 from ragforge_tui.tui.drawing.lines import Run, clip, one_line, wrap_spans
 from ragforge_tui.tui.drawing.palette import Palette
-from ragforge_tui.tui.memory.memory_tree import spoken_range
+from ragforge_tui.tui.memory.memory_tree import spoken_range, unmarked
 from ragforge_tui.tui.widgets.virtual_list import VirtualList, with_text
 
 GROUPS: tuple[tuple[str, tuple[FindingKind, ...]], ...] = (
@@ -72,7 +72,7 @@ class FindingList:
 
 
 def _rows(text: str, width: int) -> list[str]:
-    text = one_line(text)
+    text = one_line(unmarked(text))
     rows = [text[start:end] for start, end, _ in wrap_spans(text, width)]
     if len(rows) > MOST_ROWS:
         rows = [*rows[: MOST_ROWS - 1], clip(" ".join(rows[MOST_ROWS - 1 :]), width)]

@@ -46,8 +46,9 @@ from ragforge_tui.tui.memory.memory_tree import (
     summary_sections,
     summary_title,
     turn_of,
+    unmarked,
 )
-from ragforge_tui.tui.memory.topic_list import TopicList, TopicRows, topic_sections
+from ragforge_tui.tui.memory.topic_list import NO_TOPICS, TopicList, TopicRows, topic_sections
 from ragforge_tui.tui.sidebar.pane import Pane
 from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
 from ragforge_tui.tui.widgets.virtual_list import MARGIN, TreeList, VirtualList
@@ -67,7 +68,7 @@ EXPLANATION = "summaries of this talk · Enter opens one"
 _RECALLED = frozenset({"findings", "summaries", "recalled"})
 """Sections of a request that recall fills; the frontier is always sent."""
 View = Literal["tree", "findings", "topics"]
-_READ, _GO = KeyHint("read", "r", "read"), KeyHint("show_turns", "g", "go to")
+_READ, _GO = KeyHint("read", "r", "read"), KeyHint("show_turns", "g", "turn")
 _STATE, _SENT = KeyHint("state", "i", "about"), KeyHint("sent", "c", "sent")
 
 
@@ -90,6 +91,8 @@ class Foot(Widget):
     def _text(self) -> str:
         pane = self._pane
         state = pane.session.state
+        if pane.merged:
+            return f"topics merged into {pane.merged}"
         text = state_text(state.due, pane.memory.working, state.memory.left if state.memory else "")
         if text or pane.memory.empty or USED in pane.host.features.used:
             return one_line(text)
@@ -98,7 +101,7 @@ class Foot(Widget):
     def render(self) -> Content:
         """Return one line."""
         due = self._pane.session.state.due
-        style = "$warning" if due is not None and due.behind else "dim"
+        style = "$accent bold" if self._pane.merged else "$warning" if due is not None and due.behind else "dim"
         return Content.styled(clip(self._text, self.content_size.width), style)
 
     async def on_click(self) -> None:
@@ -126,10 +129,11 @@ class MemoryPane(Pane):
         self.topics = TopicList()
         self.findings = FindingList()
         self.tree_rows = TreeRows(self._turn_missing, host.now)
-        self.topic_rows = TopicRows(empty="no topics yet; summaries add them")
+        self.topic_rows = TopicRows(empty=NO_TOPICS)
         self.finding_rows = FindingRows(empty="loading …")
         self.view: View = "tree"
         self._lit_timer: Timer | None = None
+        self.merged = ""
         self._foot = Foot(self)
         self._bar = KeyBar(self)
         self._error = ""
@@ -169,7 +173,7 @@ class MemoryPane(Pane):
     def conversation_changed(self) -> None:
         """Drop the lists."""
         self.memory, self.topics, self.findings = SummaryTree(), TopicList(), FindingList()
-        self.tree_rows.lit = frozenset()
+        self._unlight()
         self._fresh = True
         self._missing.clear()
         self._requested.clear()
@@ -181,7 +185,7 @@ class MemoryPane(Pane):
         match event:
             case SummaryCreated(summary=made):
                 self.findings.loaded = False
-                self._light([made.uuid])
+                self._light(self.tree_rows, [made.uuid])
                 if self.display and self.view == "findings":
                     self._fetch_findings()
             case MessageStarted():
@@ -189,7 +193,7 @@ class MemoryPane(Pane):
                 self._look_up_recalled(event.turn_index)
             case TopicsChanged():
                 self.topics.loaded = False
-                if self.display and self.view == "topics":
+                if self.display and self.memory.loaded:
                     self._fetch()
             case ConversationChanged():
                 changed = True
@@ -238,20 +242,31 @@ class MemoryPane(Pane):
                 tree = KeyHint("switch('topics')", "t", "summaries")
                 return [_READ, _GO, findings, tree, KeyHint("manage", "m", "merge")]
 
-    def _light(self, keys: Iterable[str]) -> None:
-        """Highlight summaries for a moment."""
+    def _light(self, rows: TreeRows | TopicRows, keys: Iterable[str]) -> None:
+        """Highlight lines for a moment."""
         fresh = frozenset(keys)
         if self.display and fresh:
-            self.tree_rows.lit |= fresh
-            self.tree_rows.refresh()
+            rows.lit |= fresh
+            rows.refresh()
             if self._lit_timer is not None:
                 self._lit_timer.stop()
             self._lit_timer = self.set_timer(LIT_SECONDS, self._unlight)
 
+    def _light_merged(self, merged: list[Topic]) -> None:
+        """Highlight topics that others were merged into, and name them where the topics are not in view."""
+        if merged and self.display:
+            self.merged = ", ".join(one_line(topic.name) for topic in merged)
+            self._light(self.topic_rows, (topic.uuid for topic in merged))
+
     def _unlight(self) -> None:
-        self._lit_timer = None
-        self.tree_rows.lit = frozenset()
+        if self._lit_timer is not None:
+            self._lit_timer.stop()
+            self._lit_timer = None
+        self.merged = ""
+        self.tree_rows.lit = self.topic_rows.lit = frozenset()
         self.tree_rows.refresh()
+        self.topic_rows.refresh()
+        self._foot.update()
 
     def _look_up_recalled(self, turn: int) -> None:
         """Highlight the summaries that were recalled for a turn, or whose turns were."""
@@ -274,7 +289,7 @@ class MemoryPane(Pane):
                 if item.conversation_id in ("", uuid):
                     first, last = tree.range_of(item.source)
                     found.update(tree.over(first or item.turn_index, last or item.turn_index))
-        self._light(found)
+        self._light(self.tree_rows, found)
 
     def _headline(self, first: int, last: int) -> str:
         node = self.memory.at(first, last)
@@ -283,7 +298,7 @@ class MemoryPane(Pane):
     def _about(self) -> list[TreeLine]:
         """Return the summary of the conversation, truncated to the available lines."""
         conversation = self.session.state.conversation
-        text = one_line(conversation.summary) if conversation is not None else ""
+        text = one_line(unmarked(conversation.summary)) if conversation is not None else ""
         width = self.tree_rows.scrollable_content_region.width - MARGIN
         if not text or width < 1:
             return []
@@ -310,7 +325,7 @@ class MemoryPane(Pane):
         if tree is not self.memory:
             return
         tree.load(found)
-        self.topics.load(found.topics)
+        self._light_merged(self.topics.load(found.topics))
         session.state.due = found.due
         conversation = session.state.conversation
         if conversation is not None and not conversation.summary:
@@ -427,6 +442,7 @@ class MemoryPane(Pane):
         """Show the findings or the topics, and with the same key the summaries again."""
         focused = self.has_focus_within
         self.view = "tree" if view == self.view else view
+        self.mode = "" if self.view == "tree" else self.view
         for rows in (self.tree_rows, self.finding_rows, self.topic_rows):
             rows.display = rows is self.rows
         self.show()
@@ -526,7 +542,7 @@ class MemoryPane(Pane):
         title = (finding.kind or "finding").capitalize()
 
         async def load() -> tuple[str, list[Section]]:
-            return title, [Section(title=finding_turns(finding), text=finding.text, kind="prose")]
+            return title, [Section(title=finding_turns(finding), text=unmarked(finding.text), kind="prose")]
 
         def closed(action: str | None) -> None:
             if action == "turns" and finding.turns:
@@ -550,7 +566,7 @@ class MemoryPane(Pane):
         conversation = self.session.state.conversation
         about = conversation.summary if conversation is not None and key == ABOUT else ""
         title = "This conversation" if about else "This summary failed; it is retried later"
-        text = about or self.memory.failure(key)
+        text = unmarked(about) or self.memory.failure(key)
         if text:
 
             async def load() -> tuple[str, list[Section]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -17,11 +18,12 @@ from rich.style import Style
 
 from ragforge_tui.shared.events import Event, SummaryCreated, SummaryFailed, SummaryStarted, TurnStarted
 from ragforge_tui.shared.moments import age_text
-from ragforge_tui.shared.records import Summary
+from ragforge_tui.shared.records import EXTRACTIVE, Summary
 from ragforge_tui.shared.requests.memory import MemoryDue, MemoryTree, TreeNode, TurnLine
 from ragforge_tui.tui.dialogs.detail import Section
 from ragforge_tui.tui.drawing.lines import Run, one_line
 from ragforge_tui.tui.drawing.palette import Palette
+from ragforge_tui.tui.transcript.markdown import words_of
 from ragforge_tui.tui.widgets.virtual_list import TreeList, fold_arrow, sign_or_word, with_facts, with_text
 
 Kind = Literal["about", "summary", "working", "failed", "raw", "turn"]
@@ -266,7 +268,7 @@ class SummaryTree:
     def _line(self, uuid: str, depth: int) -> TreeLine:
         node = self._nodes[uuid]
         first, last = node.start_turn_index, node.end_turn_index
-        text = node.title or node.headline
+        text = unmarked(node.title or node.headline)
         return TreeLine("summary", uuid, depth, node.level, first, last, uuid in self._open, text, node.created_at)
 
     def _below(self, line: TreeLine) -> list[TreeLine]:
@@ -337,12 +339,18 @@ def memory_sections(tree: SummaryTree, summary: str, due: MemoryDue | None) -> l
         for level, number in tree.levels.items()
     ]
     parts = [
-        ("This conversation", summary),
+        ("This conversation", unmarked(summary)),
         ("How it works", EXPLAINED),
         ("Levels", "\n".join([f"{turns_text(tree.last_turn)} in all", *levels])),
         ("Next", next_text(due)),
     ]
     return [Section(title=title, text=text, kind="prose") for title, text in parts if text.strip()]
+
+
+@lru_cache(maxsize=2_000)
+def unmarked(text: str) -> str:
+    """Return the text of a summary without its Markdown marks, line by line."""
+    return "\n".join(words_of(line) for line in text.split("\n"))
 
 
 def _order(node: TreeNode) -> tuple[int, int]:
@@ -356,25 +364,28 @@ def _covers(node: TreeNode, turn: int) -> bool:
 def summary_title(summary: Summary) -> str:
     """Return title, size, turns, author and level of a summary."""
     first, last = summary.start_turn_index, summary.end_turn_index
-    made = f" · by {summary.made_by}" if summary.made_by else ""
+    writer = "made without a model" if summary.made_by == EXTRACTIVE else f"by {summary.made_by}"
+    made = f" · {writer}" if summary.made_by else ""
     title = f"{summary.title} · " if summary.title else ""
     size = f"summary of {turns_text(last - first + 1)} ({range_text(first, last)})"
-    return f"{title}{size} · {summary.created_at.astimezone():%Y-%m-%d %H:%M}{made} · L{summary.level}"
+    return f"{title}{size} · {summary.created_at.astimezone():%Y-%m-%d %H:%M}{made} · level {summary.level}"
 
 
 def summary_sections(summary: Summary) -> list[Section]:
     """Return the sections of a summary: both parts, findings with kind and turns, files, tools, topics."""
+    # A topic of one extract is not listed: its words are often accidental.
+    topics = "Topics, listed once another summary names them" if summary.made_by == EXTRACTIVE else "Topics"
     findings = [
-        f"{number}. {_KINDS[found.kind]}{found.text}{_cited(found.turns)}"
+        f"{number}. {_KINDS[found.kind]}{unmarked(found.text)}{_cited(found.turns)}"
         for number, found in enumerate(summary.key_findings, start=1)
     ]
     parts = [
-        ("Conversation", summary.conversation_summary),
-        ("Actions", summary.actions_summary),
+        ("Conversation", unmarked(summary.conversation_summary)),
+        ("Actions", unmarked(summary.actions_summary)),
         ("Key findings", "\n".join(findings)),
         ("Files", "\n".join(summary.files_mentioned)),
         ("Tools", ", ".join(summary.tools_used)),
-        ("Topics", ", ".join(summary.topics)),
+        (topics, ", ".join(summary.topics)),
     ]
     return [Section(title=title, text=text, kind="prose") for title, text in parts if text.strip()]
 
@@ -447,6 +458,6 @@ class TreeRows(TreeList[TreeLine]):
         """Return turns and age of a summary; in words if there is room."""
         turns, age = range_text(line.first, line.last), age_text(line.made, self._now()) if line.made else ""
         if width < _WIDE:
-            return f"{turns} {age.replace(' ', ''):>5}" if age else turns
+            return f"{turns} {age:>6}" if age else turns
         words = spoken_range(line.first, line.last)
         return f"{words} {age:>7}" if age else words

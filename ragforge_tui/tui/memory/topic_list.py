@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 from rich.cells import cell_len
+from rich.style import Style
 
 from ragforge_tui.shared.records import RelatedTopic, Topic
 from ragforge_tui.shared.requests.memory import TopicPlace
@@ -20,6 +21,9 @@ from ragforge_tui.tui.memory.memory_tree import range_text
 from ragforge_tui.tui.widgets.virtual_list import TreeList, fold_arrow, sign_or_word, with_text
 
 Kind = Literal["topic", "merged", "place", "note"]
+
+
+_BOLD = Style(bold=True)
 
 
 class TopicLine(msgspec.Struct, frozen=True):
@@ -50,11 +54,13 @@ class TopicList:
         self._open: set[str] = set()
         self._places: dict[str, list[TopicPlace]] = {}
 
-    def load(self, topics: Iterable[Topic]) -> None:
-        """Take in topics; the places of open ones are fetched again."""
+    def load(self, topics: Iterable[Topic]) -> list[Topic]:
+        """Take in topics and return those that names were merged into; the places of open ones are fetched again."""
+        before = {topic.uuid: _merged_names(topic) for topic in self.topics}
         self.topics = list(topics)
         self.loaded = True
         self._places = {}
+        return [topic for topic in self.topics if before and _merged_names(topic) - before.get(topic.uuid, set())]
 
     def set_places(self, uuid: str, places: Sequence[TopicPlace]) -> None:
         self._places[uuid] = list(places)
@@ -140,6 +146,10 @@ def topic_sections(topic: Topic, places: Sequence[TopicPlace] = ()) -> list[Sect
     return [Section(title=title, text=text, kind="prose") for title, text in known]
 
 
+def _merged_names(topic: Topic) -> set[str]:
+    return {near.uuid for near in topic.related if near.relation == "merged"}
+
+
 def _counted(topic: Topic) -> str:
     if not topic.summaries:
         return ""
@@ -153,10 +163,20 @@ def _parts(key: str) -> tuple[str, str, str]:
     return uuid, kind, value
 
 
+NO_TOPICS = "topics appear once two summaries name them"
+"""One is enough if a model wrote it."""
+
+
 class TopicRows(TreeList[TopicLine]):
-    """The topics. `marked` is the key of one that is about to be merged."""
+    """The topics.
+
+    Attributes:
+        marked: The key of one that is about to be merged.
+        lit: Keys of topics that others were just merged into.
+    """
 
     marked = ""
+    lit: frozenset[str] = frozenset()
 
     def key_of(self, line: TopicLine) -> str:
         return line.key
@@ -177,10 +197,11 @@ class TopicRows(TreeList[TopicLine]):
                 mark = sign_or_word("⋈", "to merge:", palette) if line.key == self.marked else ""
                 head = [lead, (fold_arrow(line.open, palette), palette.arrow), (mark, palette.running)]
                 name = one_line(line.text)
+                style = palette.accent + _BOLD if line.key in self.lit else palette.text
                 used = sum(cell_len(text) for text, _ in head)
                 room = width - used - cell_len(line.detail) - 2
                 if not line.detail or room < min(cell_len(name), 12):
-                    return with_text(head, name, palette.text, width)
+                    return with_text(head, name, style, width)
                 name = clip(name, room)
                 gap = " " * (width - used - cell_len(name) - cell_len(line.detail))
-                return [*head, (name, palette.text), (gap, palette.text), (line.detail, palette.muted)]
+                return [*head, (name, style), (gap, palette.text), (line.detail, palette.muted)]

@@ -15,7 +15,7 @@ from ragforge_tui.shared.records import Topic
 from ragforge_tui.shared.requests.memory import FetchTopicPlaces, ListTopics, MergeTopics, TopicPlace, UnmergeTopic
 from ragforge_tui.shared.wire import R, Request
 from ragforge_tui.tui.dialogs.detail import Section
-from ragforge_tui.tui.memory.topic_list import TopicList, TopicRows, topic_sections
+from ragforge_tui.tui.memory.topic_list import NO_TOPICS, TopicList, TopicRows, topic_sections
 from ragforge_tui.tui.widgets.key_bar import KeyHint
 from ragforge_tui.tui.widgets.list_screen import TreeScreen
 
@@ -84,7 +84,7 @@ class TopicsScreen(TreeScreen[TopicPlace | None]):
         await self._find_places()
 
     def _show(self) -> None:
-        empty = "no topic matches" if self._words.value.strip() else "no topics yet; summaries add them"
+        empty = "no topic matches" if self._words.value.strip() else NO_TOPICS
         self.rows.show(self.topics.lines(self._conversation_id), empty=empty)
 
     async def _find_places(self) -> None:

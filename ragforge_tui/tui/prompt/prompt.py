@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import events
+from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
 from textual.keys import Keys
 from textual.message import Message
@@ -169,6 +170,11 @@ class Prompt(TextArea):
         self.move_cursor(self.document.end)
 
     @property
+    def blank(self) -> bool:
+        """Whether it holds nothing; cheap, however long the text is."""
+        return self.document.line_count == 1 and not self.document.get_line(0)
+
+    @property
     def whole(self) -> str:
         return self._pastes.expand(self.text)
 
@@ -223,6 +229,14 @@ class Prompt(TextArea):
     def action_tab(self) -> None:
         if not self.completing.tab():
             self.post_message(self.Answer())
+
+    def action_cursor_page_up(self) -> None:
+        """Leave the key to the chat: a prompt is no longer than a page."""
+        raise SkipAction
+
+    def action_cursor_page_down(self) -> None:
+        """Leave the key to the chat, too."""
+        raise SkipAction
 
     def action_cursor_up(self, select: bool = False) -> None:
         """Move up in the menu, in the text, or back in the history."""

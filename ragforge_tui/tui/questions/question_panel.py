@@ -6,7 +6,7 @@ letter typed before the user can have read the question.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import monotonic
 from typing import ClassVar, Literal
@@ -36,6 +36,8 @@ MAX_DETAIL_CHARS = 100_000
 MAX_DIFF_CHARS = 1_000_000
 MAX_TITLE_CHARS = 1_000
 MAX_WHY_CHARS = 300
+MAX_PATTERN_CHARS = 48
+"""Of patterns within a choice; it stays on one line of a small terminal."""
 MIN_DETAIL_LINES = MIN_ROWS
 READ_SECONDS = 0.7
 """No key counts as an answer for this long after a question was shown or got the focus: it was typed before."""
@@ -59,7 +61,7 @@ class Question(msgspec.Struct):
         answers: The choices; Escape picks the last one.
         answer: Called with the key of the choice and the typed reason.
         feedback: The answer that may have a reason, empty for none.
-        saves: The pattern that ``always`` saves, after a second Enter.
+        saves: The patterns that ``always`` saves, after a second Enter.
         why: The reason that the model gave for its call.
     """
 
@@ -70,17 +72,17 @@ class Question(msgspec.Struct):
     answers: list[Choice]
     answer: Callable[[str, str], None]
     feedback: str = ""
-    saves: str = ""
+    saves: tuple[str, ...] = ()
     why: str = ""
 
 
 def approval_question(event: ApprovalRequested, answer: Callable[[str, str], None]) -> Question:
     """Return an approval as a question."""
-    answers = [Choice("once", "once", mark="y")]
+    answers = [Choice("once", "yes, this once", mark="y")]
     if event.session_scope:
-        answers.append(Choice("session", f"this session: {event.session_scope}", mark="s"))
+        answers.append(Choice("session", f"yes, and allow {event.session_scope} for this session", mark="s"))
     if event.always:
-        answers.append(Choice("always", f"always `{event.always}`, saved in your settings", mark="a"))
+        answers.append(Choice("always", f"yes, and always allow {_named(event.always)}", mark="a"))
     answers += [Choice("because", "no, and say why", mark="w"), Choice("no", "no", mark="n")]
     return Question(
         event.approval_id,
@@ -90,16 +92,31 @@ def approval_question(event: ApprovalRequested, answer: Callable[[str, str], Non
         answers,
         answer,
         feedback="no",
-        saves=event.always,
+        saves=tuple(event.always),
         why=given_reason(event.call),
     )
 
 
+def _named(patterns: Sequence[str]) -> str:
+    """Return patterns as they are named in a choice, or their number if they are too long for one."""
+    *others, last = (f"`{one_line(pattern)}`" for pattern in patterns)
+    named = " and ".join([", ".join(others), last] if others else [last])
+    if len(named) > MAX_PATTERN_CHARS:
+        named = "this command, as shown next" if len(patterns) == 1 else f"its {len(patterns)} commands, as shown next"
+    return named
+
+
 def _saving_question(question: Question, answer: Callable[[str, str], None]) -> Question:
-    """Return the question whether to save the pattern; only Enter and a click answer it."""
-    answers = [Choice("always", "Enter: run it, and save this pattern"), Choice("back", "back to the question")]
-    title = "Save this pattern? Commands that match it will run without asking, in every folder, from now on."
-    return Question(f"{question.key}:always", "command", title, question.saves, answers, answer)
+    """Return the question whether to save the patterns; only Enter and a click answer it."""
+    several = len(question.saves) > 1
+    what = f"these {len(question.saves)} patterns" if several else "this pattern"
+    matches = "one of them, alone or in a chain," if several else "it"
+    answers = [
+        Choice("always", f"Enter: run the command, and save {'the patterns' if several else 'the pattern'}"),
+        Choice("back", "back to the question"),
+    ]
+    title = f"Save {what} in your settings? What matches {matches} will run without asking, in every folder."
+    return Question(f"{question.key}:always", "text", title, "\n".join(question.saves), answers, answer)
 
 
 def cost_question(event: CostLimitReached, answer: Callable[[str, str], None]) -> Question:
@@ -207,6 +224,15 @@ class QuestionPanel(Vertical, can_focus=True):
         return list(self._waiting)
 
     @property
+    def refusal(self) -> str:
+        """What Escape does, in a few words."""
+        if not self._waiting:
+            return ""
+        if self._saving is not None or self.query("FeedbackInput"):
+            return "back"
+        return self._waiting[0].answers[-1].label.partition(";")[0]
+
+    @property
     def _question(self) -> Question:
         return self._saving or self._waiting[0]
 
@@ -221,6 +247,20 @@ class QuestionPanel(Vertical, can_focus=True):
     def on_focus(self) -> None:
         """Ignore keys that were typed before the focus moved here."""
         self.let_read()
+        self._mute()
+
+    def on_blur(self) -> None:
+        self._mute()
+
+    def on_descendant_focus(self) -> None:
+        self._mute()
+
+    def on_descendant_blur(self) -> None:
+        self._mute()
+
+    def _mute(self) -> None:
+        """Show no choice as chosen while Enter goes elsewhere."""
+        self._choices.mute(not self.has_focus_within)
 
     def ask(self, question: Question) -> None:
         """Show a question, or queue it behind the current one; idempotent."""
@@ -283,6 +323,7 @@ class QuestionPanel(Vertical, can_focus=True):
         if not same:
             self.let_read()
         self._choices.show(question.answers, keep=same)
+        self._mute()
         self.make_room()
 
     def make_room(self) -> None:
@@ -373,6 +414,7 @@ class QuestionPanel(Vertical, can_focus=True):
         self.post_message(self.Left())
 
     def _pick(self, choice: Choice) -> None:
+        self._choices.go_to(choice.key)
         match choice.key:
             case "because":
                 self._ask_why()

@@ -402,9 +402,9 @@ class EngineSession:
         self.changed()
 
     async def _resume_work(self) -> None:
-        """Open the requested conversation and send the waiting messages, now that the graph answers."""
+        """Open the requested conversation as soon as the graph answers, then send the waiting messages."""
         async with self._open_lock:
-            if (ref := self._pending_open) is not None:
+            if self.state.can_open and (ref := self._pending_open) is not None:
                 await self._open_pending("" if ref == NEWEST else ref)
         await self.flush()
 
@@ -428,7 +428,7 @@ class EngineSession:
     # -- messages
 
     def send(self, text: str) -> None:
-        """Send a message, or keep it until the engine and the graph are ready."""
+        """Send a message, or keep it until the engine is ready and the requested conversation is open."""
         self.outbox.add(text)
         self._start_again.set()
         self._listener.queue_changed()

@@ -132,6 +132,7 @@ def _message_changes(
             persona_glyph=after.persona_glyph,
             persona_color=after.persona_color,
             model=after.model,
+            recalled=after.recalled,
         )
     reasoning = _grown(before.reasoning if before else "", after.reasoning)
     text = _grown(before.content if before else "", after.content)

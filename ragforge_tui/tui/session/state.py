@@ -119,6 +119,7 @@ class Outbox:
 
 Activity = Literal["idle", "thinking", "answering", "running", "waiting"]
 Connection = Literal["starting", "up", "lost", "closing"]
+Focus = Literal["prompt", "question", "chat", "sidebar", "find"]
 
 
 class Spent(msgspec.Struct):
@@ -155,7 +156,11 @@ class ChatState(msgspec.Struct):
         due: What the summarizer is waiting for; None while unknown.
         mode: What the agent may do without asking.
         mode_unsent: The engine does not know the mode yet.
-        questions: Number of questions waiting for the user; `question_focused`: the first of them has the focus.
+        questions: Number of questions waiting for the user; `refusal` says what Escape answers to the first of them.
+        focus: The part of the screen that has the keyboard.
+        drafting: Whether the prompt holds a text.
+        newest_turn: The highest turn of the open conversation; 0 for none.
+        chat_keys: What keys do with the block at the chat's cursor, the most useful first.
         search_text: The last text searched for in a conversation.
         editing: The turn whose message is being edited in the prompt, 0 for none.
         context_used: Tokens of the last request of the open conversation; 0 while unknown.
@@ -190,7 +195,11 @@ class ChatState(msgspec.Struct):
     due: MemoryDue | None = None
     answering: bool = False
     questions: int = 0
-    question_focused: bool = False
+    refusal: str = "no"
+    focus: Focus = "prompt"
+    drafting: bool = False
+    newest_turn: int = 0
+    chat_keys: tuple[str, ...] = ()
     search_text: str = ""
     turn_started: float | None = None
     editing: int = 0
@@ -221,8 +230,13 @@ class ChatState(msgspec.Struct):
 
     @property
     def ready(self) -> bool:
-        """Whether the engine accepts messages; without a graph it keeps a journal, so only the start has to wait."""
-        return self.connection == "up" and self.graph is not None and self.graph.phase != "starting"
+        """Whether the engine accepts messages; until the graph answers it keeps a journal."""
+        return self.connection == "up"
+
+    @property
+    def can_open(self) -> bool:
+        """Whether the engine can open a conversation, or report that the graph is unavailable."""
+        return self.ready and self.graph is not None and self.graph.phase != "starting"
 
     @property
     def activity(self) -> Activity:
@@ -308,7 +322,7 @@ class ChatState(msgspec.Struct):
         self.followed = None
         self.stale = False
         self.questions = 0
-        self.question_focused = False
+        self.focus = "prompt"
         self._clear_turn()
 
     def _clear_turn(self) -> None:

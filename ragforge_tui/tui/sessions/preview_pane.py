@@ -16,7 +16,6 @@ from textual.widgets import Static
 
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.records import Conversation, ConversationPeek
-from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.truncation import cut_middle
 from ragforge_tui.tui.drawing.lines import one_line
 from ragforge_tui.tui.drawing.palette import DEFAULT_GLYPH
@@ -110,15 +109,15 @@ def preview(
     current = peek.conversation if peek is not None else conversation
     lines = [Content.styled(_line(session_title(current)), "bold")]
     if current.summary.strip():
-        lines += [Content(plain_text(cut_middle(current.summary, _MOST_CHARS)).strip())]
+        lines += [Content(_read(current.summary))]
     lines += [Content.assemble((f"{label:<8}", "dim"), text) for label, text in _facts(current, now, glyphs)]
     lines += _ends(peek)
     if current.branch_of:
         whose = _line(session_title(parent)) if parent is not None else current.branch_of[:8]
         where = f"turn {current.branch_turn}" if current.branch_turn else "the start"
-        lines.append(Content.assemble(("⎇ from  ", "dim"), f"{where} of {whose}"))
+        lines.append(Content.assemble(("from    ", "dim"), f"{where} of {whose}"))
     if branches:
-        lines.append(Content.assemble(("⎇       ", "dim"), f"{branches} branch{'' if branches == 1 else 'es'}"))
+        lines.append(Content.assemble(("into    ", "dim"), f"{branches} branch{'' if branches == 1 else 'es'}"))
     lines += [Content.assemble((f"{label:<8}", "dim"), text) for label, text in _addresses(current)]
     return Content("\n").join(lines)
 
@@ -144,8 +143,9 @@ def _ends(peek: ConversationPeek | None) -> Iterator[Content]:
     if peek.first:
         yield Content.assemble(("first   ", "dim"), ("> ", "$primary"), _line(peek.first))
     if peek.last:
-        mark = ("> ", "$primary") if peek.last_role == "user" else ("", "")
-        yield Content.assemble(("last    ", "dim"), mark, _line(peek.last))
+        own = peek.last_role == "user"
+        mark = ("> ", "$primary") if own else ("", "")
+        yield Content.assemble(("last    ", "dim"), mark, _line(peek.last) if own else _read(peek.last))
     elif not peek.first:
         yield Content.styled("It has no messages yet.", "dim")
 
@@ -157,6 +157,13 @@ def _addresses(conversation: Conversation) -> Iterator[tuple[str, str]]:
         yield "folder", _line(conversation.workspace)
     if conversation.private:
         yield "private", "no other conversation recalls or finds it"
+
+
+def _read(markdown: str) -> str:
+    """Return Markdown as it is read, without its marks."""
+    from ragforge_tui.tui.transcript.markdown import words_of
+
+    return one_line(words_of(cut_middle(markdown, _MOST_CHARS)))
 
 
 def _line(text: str) -> str:

@@ -24,7 +24,7 @@ from textual.widgets import Input, Static
 from ragforge_tui.shared.records import SearchHit
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.drawing.lines import one_line
-from ragforge_tui.tui.sessions.session_list_model import clickable, short_time
+from ragforge_tui.tui.sessions.session_list_model import short_time
 from ragforge_tui.tui.sessions.session_service import (
     MOST_HITS,
     SCOPE_NAMES,
@@ -35,6 +35,7 @@ from ragforge_tui.tui.sessions.session_service import (
     with_topic,
 )
 from ragforge_tui.tui.widgets.choice_list import Choice
+from ragforge_tui.tui.widgets.clickable import clickable
 from ragforge_tui.tui.widgets.list_screen import ListScreen
 
 SETTLE_SECONDS = 0.15
@@ -223,7 +224,7 @@ class SearchScreen(ListScreen[SearchHit | None]):
                 self._input.value = with_topic(self._input.value, "" if name == ANY_TOPIC else name)
                 self._input.cursor_position = len(self._input.value)
 
-        empty = "no topics yet; summaries add them"
+        empty = "topics appear once two summaries name them"
         self.app.push_screen(Picker("Topics", self._topics, empty=empty, verb="search in it"), picked)
 
     async def _topics(self) -> list[Choice]:

@@ -13,13 +13,13 @@ from typing import Any, Literal, get_args
 
 import msgspec
 from textual.content import Content
-from textual.style import Style
 
 from ragforge_tui.shared.records import Conversation
 from ragforge_tui.tui import fuzzy
 from ragforge_tui.tui.drawing.lines import one_line
 from ragforge_tui.tui.drawing.palette import DEFAULT_GLYPH
 from ragforge_tui.tui.widgets.choice_list import Choice
+from ragforge_tui.tui.widgets.clickable import clickable
 
 KEPT_DAYS = 7
 """Days for which a deleted conversation can be restored."""
@@ -77,8 +77,8 @@ def branch_sign(conversation: Conversation, *, narrow: bool = False) -> str:
     if not conversation.branch_of:
         return ""
     if not conversation.branch_turn:
-        return "⎇ · " if narrow else "⎇ from the start · "
-    return f"⎇ {'' if narrow else 'from turn '}{conversation.branch_turn} · "
+        return "start · " if narrow else "from the start · "
+    return f"{'t' if narrow else 'from turn '}{conversation.branch_turn} · "
 
 
 def date_group(day: date, today: date) -> str:
@@ -448,12 +448,6 @@ def _broken(parts: list[Content], between: str, width: int) -> Content:
         else:
             lines.append(part)
     return Content("\n").join(lines)
-
-
-def clickable(label: str | Content, action: str) -> Content:
-    """Return a text that runs an action when it is clicked."""
-    text = Content(label) if isinstance(label, str) else label
-    return text.stylize(Style.from_meta({"@click": action}))
 
 
 def key_sign(key: str) -> str:

@@ -1,4 +1,4 @@
-"""The files pane: files that were read, changed and found in three groups, newest first.
+"""The files pane: files that were read, changed and found in groups, newest first.
 
 The files come from the engine's memory and are kept up to date with the calls of the running turn.
 """
@@ -16,13 +16,14 @@ from rich.cells import cell_len, set_cell_size
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from ragforge_tui.shared.accessed_files import Group, group_of, merge_by_path, top_files
+from ragforge_tui.shared.accessed_files import group_of, merge_by_path, top_files
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import Event, ToolCallFinished, TurnCancelled, TurnCompleted, TurnFailed
 from ragforge_tui.shared.records import AccessedFile, ToolCall
 from ragforge_tui.shared.requests.memory import FetchFiles
 from ragforge_tui.shared.requests.work import FileDiff, SessionDiff
 from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.shared.tool_calls import tool_label
 from ragforge_tui.tui.code.opening import open_file_code
 from ragforge_tui.tui.dialogs.detail import Section, file_sections
 from ragforge_tui.tui.drawing.diff_parser import diff_counts
@@ -36,7 +37,9 @@ from ragforge_tui.tui.widgets.virtual_list import VirtualList
 
 log = logging.getLogger(__name__)
 
-HEADINGS: dict[Group, str] = {"modified": "Modified", "read": "Read", "found": "Found in searches"}
+HEADINGS = {"created": "Created", "modified": "Modified", "read": "Read", "found": "Found in searches"}
+NEW_FILE = "--- /dev/null\n"
+"""How the diff of a created file begins."""
 MOST_FILES = 100
 
 
@@ -87,12 +90,17 @@ class TouchedFiles:
     def modified(self) -> list[str]:
         return [file.path for file in self._files.values() if file.group == "modified"]
 
+    def _group(self, file: AccessedFile) -> str:
+        """Return the group of a file; whether a changed one was created is known from its diff."""
+        known = self._diffs.get(file.path) if file.group == "modified" else None
+        return "created" if known is not None and known.diff.startswith(NEW_FILE) else file.group
+
     def lines(self) -> list[FileLine]:
         """Return headings and files."""
         chosen = top_files(self._files.values(), MOST_FILES)
         lines: list[FileLine] = []
         for group, heading in HEADINGS.items():
-            members = [FileLine(file=file) for file in chosen if file.group == group]
+            members = [FileLine(file=file) for file in chosen if self._group(file) == group]
             if members:
                 lines += [FileLine(heading), *members]
         return lines
@@ -129,7 +137,7 @@ class FileRows(VirtualList[FileLine]):
         return line.file.path if line.file is not None else ""
 
     def draw(self, line: FileLine, width: int, palette: Palette) -> list[Run]:
-        """Draw a heading, or a file with the number of uses and the last turn."""
+        """Draw a heading, or a file with the size of its changes and the last turn."""
         if line.file is None:
             return [(line.heading, palette.muted)]
         right: list[Run] = []
@@ -140,8 +148,6 @@ class FileRows(VirtualList[FileLine]):
                 (f"{added} added", f", {removed} removed, ") if palette.plain else (f"+{added}", f" −{removed} ")
             )
             right += [(plus, palette.added), (minus, palette.removed)]
-        if line.file.count > 1:
-            right.append((f"{line.file.count} times, " if palette.plain else f"×{line.file.count} ", palette.muted))
         turn = f"turn {line.file.turn_index}" if palette.plain else f"{f't{line.file.turn_index}':>4}"
         right.append((turn, palette.muted))
         cells = sum(cell_len(text) for text, _ in right)
@@ -212,7 +218,7 @@ class FilesPane(Pane):
         self.note = str(count) if count else ""
         self._keys.display = self.filled = count > 0
         loading = self._stale and bool(self.session.state.conversation_id)
-        self.rows.show(self.files.lines(), empty="loading …" if loading else "no files yet")
+        self.rows.show(self.files.lines(), empty="loading …" if loading else "nothing read or changed yet")
 
     async def _fetch(self) -> None:
         files, session = self.files, self.session
@@ -268,7 +274,7 @@ class FilesPane(Pane):
             return
         from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
 
-        title = f"{file.path} · turn {file.turn_index} · {file.tool}"
+        title = f"{file.path} · turn {file.turn_index} · {tool_label(file.tool)}"
 
         async def load() -> tuple[str, list[Section]]:
             diff = await self._diff(file.path) if file.group == "modified" else ("", "")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import msgspec
+from rich.cells import cell_len
 from textual.content import Content
 from textual.message import Message
 from textual.reactive import reactive
@@ -17,7 +18,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from ragforge_tui.shared.events import Event
-from ragforge_tui.tui.drawing.lines import one_line
+from ragforge_tui.tui.drawing.lines import clip, fit, one_line
 from ragforge_tui.tui.host import Host
 
 
@@ -52,6 +53,7 @@ PANES = [
         place="ragforge_tui.tui.memory.memory_pane:MemoryPane",
         help="Show the tree of summaries and the topics of this conversation",
         key="f3",
+        keys=("r f t i c", "in the memory: read, findings, topics, about it, what was sent"),
     ),
     PaneEntry(
         name="files",
@@ -63,6 +65,9 @@ PANES = [
 """All panes, from top to bottom."""
 
 
+BACK = "esc back"
+FOCUSED = "$primary reverse"
+"""Style of the title of the pane that has the keyboard: a bar that is there without colors too."""
 REDRAW_SECONDS = 0.1
 """Changes in a burst are drawn together."""
 
@@ -81,6 +86,8 @@ class Pane(Widget):
 
     note: reactive[str] = reactive("")
     """Shown after the label in the pane's title."""
+    mode: reactive[str] = reactive("")
+    """What it lists now, as part of its title; empty for the usual list."""
     filled: reactive[bool] = reactive(False, init=False)
     """Whether it has entries; without any it leaves the room to the others, and has no keys."""
 
@@ -140,17 +147,27 @@ class PaneTitle(Widget):
     def on_mount(self) -> None:
         """Follow the note and the focus of the pane."""
         self.watch(self.pane, "note", self._redraw, init=False)
+        self.watch(self.pane, "mode", self._redraw, init=False)
         self.watch(self.pane, "display", self._redraw, init=False)
 
     def _redraw(self) -> None:
         self.refresh()
 
     def render(self) -> Content:
-        """Return label and note."""
+        """Return label and note over a rule; with the keyboard in the pane, a bar with the way back."""
         arrow = "▾" if self.pane.display else "▸"
-        note = one_line(self.pane.note)
-        style = "$primary bold" if self.pane.has_focus_within else "bold"
-        return Content.assemble((f"{arrow} ", "dim"), (self.pane.label.upper(), style), (f"  {note}", "dim"))
+        label, note = self.pane.label.upper(), one_line(self.pane.note)
+        if self.pane.mode:
+            label = f"{label} · {self.pane.mode}"
+        width = self.size.width
+        left = width - cell_len(arrow) - cell_len(label) - 3
+        if self.pane.has_focus_within:
+            back = f" {BACK} " if left > cell_len(BACK) + 2 else ""
+            note = fit(f"  {note}", max(left - cell_len(back) + 1, 0))
+            return Content.assemble((f" {arrow} {label}", f"{FOCUSED} bold"), (f"{note}{back}", FOCUSED))
+        note = f"  {clip(note, max(left - 2, 0))}" if note else ""
+        rule = "" if self.pane.host.plain else "─" * max(left - cell_len(note) - 1, 0)
+        return Content.assemble((f" {arrow} ", "dim"), (label, "bold"), (f"{note} ", "dim"), (rule, "$border"))
 
     def on_click(self) -> None:
         self._clicked(self.pane)

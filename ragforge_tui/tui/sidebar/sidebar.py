@@ -215,6 +215,8 @@ class Sidebar(Horizontal):
         Binding("plus", "grow(1)", show=False),
         Binding("minus", "grow(-1)", show=False),
         Binding("z", "zoom", show=False),
+        Binding("tab", "next_pane(1)", show=False),
+        Binding("shift+tab", "next_pane(-1)", show=False),
     ]
 
     def __init__(self, host: Host, state_dir: Path, *, wanted: bool) -> None:
@@ -482,6 +484,20 @@ class Sidebar(Horizontal):
         else:
             self.store_layout()
             self._leave_to_prompt()
+
+    def action_next_pane(self, by: int) -> None:
+        """Go to the next or previous open pane; if only one is open, show the next one in its place."""
+        names = [pane.name_ for pane in self.panes]
+        opened = [pane.name_ for pane in self.panes if pane.display]
+        if len(opened) > 1:
+            names = opened
+        if (now := self._focused_pane) is None:
+            return
+        name = names[(names.index(now.name_) + by) % len(names)]
+        if name in opened:
+            self._focus(name)
+        else:
+            self.show(name)
 
     def action_widen(self, by: int) -> None:
         """Make the sidebar wider or narrower."""

@@ -22,7 +22,7 @@ from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.records import ToolCall
 from ragforge_tui.shared.requests.work import CallEntry, FetchCall, ListCalls
 from ragforge_tui.shared.sanitize import plain_text
-from ragforge_tui.shared.tool_calls import argument_names, tool_info
+from ragforge_tui.shared.tool_calls import argument_names, tool_info, tool_label
 from ragforge_tui.tui.code.opening import open_call_code
 from ragforge_tui.tui.drawing.lines import Run, clip, one_line
 from ragforge_tui.tui.drawing.palette import Palette
@@ -229,7 +229,7 @@ def row_of(turn: int, position: int, call: ToolCall, *, waiting: bool = False, o
         order=_order(turn, position, call),
         turn=turn,
         name=one_line(call.tool_name),
-        label=one_line(tool_info(call.tool_name).label or call.tool_name),
+        label=one_line(tool_label(call.tool_name)),
         argument=_argument(call),
         state=state,
         duration_ms=call.duration_ms,
@@ -325,7 +325,7 @@ def hints_of(wanted: Filter) -> list[KeyHint]:
     hints = [
         KeyHint("switch('failed')", "x", "refused" if wanted.refused else "failed", wanted.failed or wanted.refused),
         KeyHint("switch('turn')", "t", "this turn", wanted.turn),
-        KeyHint("switch('tool')", "o", wanted.tool or "tool", bool(wanted.tool)),
+        KeyHint("switch('tool')", "o", tool_label(wanted.tool) if wanted.tool else "tool", bool(wanted.tool)),
         KeyHint("switch('text')", "/", wanted.text or "text", bool(wanted.text)),
     ]
     return [*hints, KeyHint("switch('all')", "a", "all")] if wanted else hints
@@ -411,6 +411,8 @@ class TracePane(Pane):
 
     def show(self, *, empty: str = "") -> None:
         trace = self.trace
+        # The newest turn may have no call.
+        trace.newest_turn = max(trace.newest_turn, self.host.transcript.newest_turn)
         rows = trace.matching(self._filter)
         here, known = trace.count()
         missing = trace.first_turn > 1

@@ -10,9 +10,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
+from rich.cells import cell_len
 from rich.style import Style
 
 from ragforge_tui.shared.formatting import counted
+from ragforge_tui.shared.records import RecalledPlace
 from ragforge_tui.shared.truncation import cut_middle
 from ragforge_tui.tui.drawing.lines import (
     BLANK,
@@ -22,6 +24,7 @@ from ragforge_tui.tui.drawing.lines import (
     Run,
     WrappedLines,
     clean,
+    clip,
     line_of,
     on_band,
     one_line,
@@ -34,11 +37,13 @@ from ragforge_tui.tui.transcript.links import linked_runs
 if TYPE_CHECKING:
     from ragforge_tui.tui.transcript.stream import StreamedText
 
-Kind = Literal["user", "head", "text", "tool", "notice", "state", "retry", "switch", "commit", "gap"]
+Kind = Literal["user", "head", "text", "tool", "notice", "state", "retry", "switch", "commit", "recall", "gap"]
 Action = Literal["fold", "copy"]
 Level = Literal["info", "warning", "error"]
 NoteKind = Literal["notice", "state", "retry", "switch", "commit"]
 
+GO_BACK_META = "goes_back"
+"""Key in the meta of a style; its value is the turn that a click goes back to."""
 BOLD = Style(bold=True)
 MEASURE = 110
 """Maximum cells of a line of text; wider lines are hard to read."""
@@ -140,7 +145,11 @@ def _estimated_lines(text: str, width: int) -> int:
 
 
 class UserBlock(Block):
-    """A message of the user, as it was typed; a long paste is folded."""
+    """A message of the user, as it was typed; a long paste is folded.
+
+    Attributes:
+        offer: What a click at the right end of its first line does; empty for nothing.
+    """
 
     kind = "user"
     _fold_on_top = False
@@ -150,6 +159,7 @@ class UserBlock(Block):
         self.text = text
         self.name = name
         self.when = when
+        self.offer = ""
         if len(text) > _FOLDED_USER_CHARS or text.count("\n", 0, _FOLDED_USER_CHARS) > _FOLDED_USER_LINES:
             self.folded = True
 
@@ -162,10 +172,23 @@ class UserBlock(Block):
             return self.text
         return "\n".join(self.text[:_FOLDED_USER_CHARS].split("\n")[: _FOLDED_USER_LINES // 4])[:1_500]
 
+    def make_offer(self, text: str) -> None:
+        if text != self.offer:
+            self.offer = text
+            self.touch()
+
+    def _offered(self, name: str, label: str, width: int, palette: Palette) -> list[Run]:
+        """Return the offer at the right end of the line, if there is room."""
+        gap = width - cell_len(name) - 2 - cell_len(label) - cell_len(self.offer)
+        if not self.offer or gap < 2:
+            return []
+        return [(" " * gap, palette.muted), (self.offer, palette.accent + Style(meta={GO_BACK_META: self.turn_index}))]
+
     def draw(self, width: int, palette: Palette) -> Sequence[Line]:
         label = f"{self.turn_index} · {self.when}" if self.turn_index else self.when
         name = f"{one_line(self.name)}{':' if palette.plain else ''}"
-        head = [line_of([(name, palette.you), (f"  {label}", palette.muted)], width)]
+        runs = [(name, palette.you), (f"  {label}", palette.muted), *self._offered(name, label, width, palette)]
+        head = [line_of(runs, width)]
         text = clean(self._shown())
         if len(text) > LONG:
             body: Sequence[Line] = LongText(text, width, palette.text)
@@ -332,6 +355,12 @@ class TextBlock(Block):
         return self.gap + (_estimated_lines(self.source, width) if self.source else 0)
 
 
+PLACE = "place"
+"""Key in the meta of a style; its value is the conversation and the turn that a click opens."""
+_MOST_PLACES = 3
+_TITLE_CELLS = 40
+
+
 class NoteBlock(Block):
     """A sentence of the program: a notice, how a reply ended, a retried request, another persona."""
 
@@ -366,3 +395,49 @@ class NoteBlock(Block):
 
     def estimate(self, width: int) -> int:
         return self.gap + _estimated_lines(self.text, width)
+
+
+class RecallBlock(Block):
+    """What memory gave for a turn from other conversations; each of them can be opened."""
+
+    kind = "recall"
+
+    def __init__(self, turn_index: int, message_id: str, places: Sequence[RecalledPlace]) -> None:
+        super().__init__(turn_index, message_id)
+        self.places = [place for place in places if place.conversation_id]
+        self._own = next((place for place in places if not place.conversation_id), RecalledPlace())
+
+    @property
+    def source(self) -> str:
+        return "".join(text for text, _ in self._pieces())
+
+    def _pieces(self) -> list[tuple[str, RecalledPlace | None]]:
+        """Return the words; a title comes with its place."""
+        pieces: list[tuple[str, RecalledPlace | None]] = [("recalled ", None)]
+        if own := _amount(self._own):
+            pieces.append((f"{own} of this conversation, ", None))
+        for at, place in enumerate(self.places[:_MOST_PLACES]):
+            title = one_line(place.title) or f"untitled {place.conversation_id[:8]}"
+            pieces += [(f"{', ' if at else ''}{_amount(place)} from ", None), (f"“{clip(title, _TITLE_CELLS)}”", place)]
+        more = len(self.places) - _MOST_PLACES
+        return [*pieces, (f", and from {more} more", None)] if more > 0 else pieces
+
+    def draw(self, width: int, palette: Palette) -> list[Line]:
+        glyph = "memory:" if palette.plain else "↺"
+        runs: list[Run] = []
+        for text, place in self._pieces():
+            style = palette.muted
+            if place is not None:
+                style += palette.link + Style.from_meta({PLACE: f"{place.conversation_id} {place.turn_index}"})
+            runs.append((text, style))
+        return wrap(runs, width, first=[(f"{glyph} ", palette.muted)], rest=[("  ", palette.text)])
+
+    def estimate(self, width: int) -> int:
+        return self.gap + 1
+
+
+def _amount(place: RecalledPlace) -> str:
+    """Return how much was recalled from a conversation; empty for nothing."""
+    turns = f"{place.turns} turn{'' if place.turns == 1 else 's'}" if place.turns else ""
+    notes = f"{place.notes} summar{'y' if place.notes == 1 else 'ies'}" if place.notes else ""
+    return " and ".join(filter(None, (turns, notes)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ragforge_tui.tui.drawing.lines import texts_of
@@ -17,12 +17,26 @@ class Cursor:
     Attributes:
         block: The block at the cursor, None for none.
         turns: The marked turns.
+
+    Args:
+        moved: Called when the cursor is at another block.
     """
 
-    def __init__(self, view: BlockView) -> None:
+    def __init__(self, view: BlockView, moved: Callable[[], None]) -> None:
         self._view = view
-        self.block: Block | None = None
+        self._moved = moved
+        self._block: Block | None = None
         self.turns = range(0)
+
+    @property
+    def block(self) -> Block | None:
+        return self._block
+
+    @block.setter
+    def block(self, block: Block | None) -> None:
+        if block is not self._block:
+            self._block = block
+            self._moved()
 
     def marks(self, block: Block) -> bool:
         """Return whether a block is drawn with a mark in the margin."""

@@ -271,6 +271,8 @@ class Document:
     def _rearrange(self, before: list[Block], after: list[Block], *, before_turn: int = 0) -> None:
         """Replace the blocks of a turn; new ones at the end are appended.
 
+        Notices that arrived during the turn keep their place in time: after the blocks that were there before them.
+
         Args:
             before_turn: For a turn without a place: insert it before the blocks of this turn and later ones.
         """
@@ -289,12 +291,14 @@ class Document:
             for block in after[common:]:
                 self._append(block)
             return
-        start = self.position(before[common]) if common < len(before) else self.position(before[-1]) + 1
-        removed = set(before[common:])
-        rest = [block for block in self.blocks[start:] if block not in removed]
+        start = self.position(before[common - 1]) + 1 if common else self.position(before[0])
+        end = self.position(before[-1]) + 1
+        while end < len(self.blocks) and self.blocks[end].kind == "notice":
+            end += 1
+        between, rest = self.blocks[start:end], self.blocks[end:]
         del self.blocks[start:]
         self.stable = min(self.stable, start)
-        self._append_all(after[common:], rest)
+        self._append_all(_in_time(between, before[common:], after[common:]), rest)
 
     def _append_all(self, fresh: list[Block], rest: list[Block]) -> None:
         for block in fresh:
@@ -305,6 +309,26 @@ class Document:
                 self.blocks.append(block)
             else:
                 self._append(block)
+
+
+def _in_time(blocks: Sequence[Block], before: Sequence[Block], after: Sequence[Block]) -> list[Block]:
+    """Return the new blocks of a turn with the notices among its old ones, each after what it came after."""
+    old = set(before)
+    placed: list[Block] = []
+    taken = 0
+    for block in blocks:
+        if block not in old:
+            placed.append(block)
+            continue
+        same = next((n for n in range(taken, len(after)) if _alike(block, after[n])), -1)
+        if same >= 0:
+            placed += after[taken : same + 1]
+            taken = same + 1
+    return [*placed, *after[taken:]]
+
+
+def _alike(block: Block, other: Block) -> bool:
+    return block is other or (bool(block.record_id) and (block.kind, block.record_id) == (other.kind, other.record_id))
 
 
 def _fold_alike(before: Iterable[Block], after: Iterable[Block]) -> None:

@@ -496,6 +496,19 @@ def _stacked(rows: Sequence[Row], width: int, palette: Palette) -> list[Line]:
     return lines[:-1]
 
 
+def words_of(markdown: str) -> str:
+    """Return the text of Markdown without its marks, for a place with no room for its blocks."""
+    parts: list[str] = []
+    for token in markdown_parser().parse(clean_source(markdown)):
+        if token.type == "list_item_open":
+            parts.append(f"{token.info}{token.markup}" if token.info else "•")
+        elif token.children:
+            parts.append("".join(" " if child.type.endswith("break") else child.content for child in token.children))
+        elif token.content:
+            parts.append(token.content)
+    return " ".join(parts)
+
+
 def code_of(markdown: str) -> list[str]:
     """Return the contents of the fences of a text, in order."""
     units = parse(clean_source(markdown)).units

@@ -17,7 +17,7 @@ from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.json_text import json_object
 from ragforge_tui.shared.records import REFUSED, REFUSED_BECAUSE, Todo, ToolCall, call_end
 from ragforge_tui.shared.sanitize import plain_value
-from ragforge_tui.shared.tool_calls import argument_names, given_reason, tool_info
+from ragforge_tui.shared.tool_calls import argument_names, given_reason, tool_info, tool_label
 from ragforge_tui.tui.drawing.code import code_lines
 from ragforge_tui.tui.drawing.diff_lines import SIDE_BY_SIDE, Diff, count_runs
 from ragforge_tui.tui.drawing.lines import BLANK, Line, Run, clean, clip, indent, line_of, one_line, stack, wrap
@@ -123,6 +123,11 @@ def last_lines(text: str) -> list[str]:
     return lines[-TAIL_LINES:]
 
 
+def _hidden_lines(text: str) -> int:
+    """Return how many lines of an output, not counting empty ones, come before those that are shown."""
+    return max(0, sum(1 for line in text.split("\n") if line.strip()) - TAIL_LINES)
+
+
 def outcome_of(call: ToolCall, result: dict[str, Any]) -> str:
     """Return the outcome of a successful call: a count, an exit status, or nothing."""
     if call.result is None:
@@ -142,14 +147,22 @@ def outcome_of(call: ToolCall, result: dict[str, Any]) -> str:
     return f"{count} {singular if count == 1 else plural}"
 
 
+def state_word(call: ToolCall, state: CallState) -> str:
+    """Return the word for a state; a refusal says whose it was."""
+    by_user = state == "refused" and call.result is not None and (call.result.error or "").startswith(REFUSED)
+    return "refused by you" if by_user else state
+
+
 def failure_of(call: ToolCall) -> str:
     """Return in one line why a call failed or was refused; empty if its state is enough."""
     if call.result is None or (end := call_end(call)) == "stopped":
         return ""
     if end == "refused":
-        return one_line(
-            (call.result.error or "").removeprefix(REFUSED).removeprefix(REFUSED_BECAUSE).removeprefix(": ")
-        )
+        error = call.result.error or ""
+        if error.startswith(REFUSED):
+            said = one_line(error.removeprefix(REFUSED).removeprefix(": "))
+            return f"you said: {said}" if said else ""
+        return one_line(error.removeprefix(REFUSED_BECAUSE))
     result = json_object(call.result.result)
     if exit_of(result) is not None and (printed := last_lines(output_of(result))):
         return one_line(printed[-1][:400])
@@ -184,6 +197,7 @@ class ToolBlock(Block):
 
     Attributes:
         output: The last lines of a command that is running.
+        own: The user made the call: the arguments are what they typed.
     """
 
     kind = "tool"
@@ -194,6 +208,7 @@ class ToolBlock(Block):
         self.call = call
         self.waiting = False
         self.over = False
+        self.own = False
         self.folded = True
         self.output: list[str] = []
         self._read_result()
@@ -202,6 +217,7 @@ class ToolBlock(Block):
         self._result = json_object(self.call.result.result) if self.call.result is not None else {}
         diff = str(self._result.get("diff") or "")
         self._diff = Diff(diff) if diff else None
+        self._hidden = _hidden_lines(output_of(self._result)) if "exit_status" in self._result else 0
 
     @property
     def has_diff(self) -> bool:
@@ -272,6 +288,9 @@ class ToolBlock(Block):
         shown = self.output if running else last_lines(output_of(self._result))
         prefix = "    " if palette.plain else "    │ "
         lines: list[Line] = []
+        if self._hidden and not running:
+            more = f"… {counted(self._hidden)} more line{'s' if self._hidden > 1 else ''}"
+            lines.append(line_of([(prefix, palette.faint), (more, palette.muted)], width))
         for at, text in enumerate(shown):
             style = palette.failed if state == "failed" and at == len(shown) - 1 else palette.muted
             runs = [(prefix, palette.faint), (clip(clean(text).replace("\n", " "), width - len(prefix)), style)]
@@ -281,7 +300,7 @@ class ToolBlock(Block):
     def _label(self) -> str:
         """Return the word for the tool, for a plan with the number of its steps that are done."""
         tool = tool_info(self.call.tool_name)
-        label = one_line(tool.label or self.call.tool_name)
+        label = one_line(tool_label(self.call.tool_name))
         todos = todos_of(self.call, self._result) if tool.result == "plan" else []
         return f"{label} {sum(todo.status == 'completed' for todo in todos)}/{len(todos)}" if todos else label
 
@@ -294,7 +313,7 @@ class ToolBlock(Block):
         name = clip(self._label(), max(1, width - right_cells - 6))
         left: list[Run] = [("  ", palette.text), (f"{glyph} ", style), (f"{name:<6}", palette.tool)]
         if palette.plain:
-            left = [("  tool ", palette.text), (name, palette.tool), (f" {state} ", style)]
+            left = [("  tool ", palette.text), (name, palette.tool), (f" {state_word(self.call, state)} ", style)]
         room = width - right_cells - cell_len("".join(text for text, _ in left)) - 3
         for argument in [(" ", False), *((part.text, part.quiet) for part in arguments_of(self.call))]:
             shown = clip(argument[0], room)
@@ -327,7 +346,7 @@ class ToolBlock(Block):
                 word = (state if status is None else f"exit {status}", state_sign(state, palette)[1])
                 return [word, (f" · {time}" if time else "", palette.muted), arrow]
             case "refused":
-                return [(state, palette.running), arrow]
+                return [(state_word(self.call, state), palette.running), arrow]
             case "ok":
                 return [*self._outcome(result, time, palette), arrow]
 
@@ -362,7 +381,8 @@ class ToolBlock(Block):
         reasoning = one_line(self.call.reasoning)
         if reasoning and reasoning != one_line(given_reason(self.call)):
             lines += wrap([(reasoning, palette.muted)], width, first=prefix, rest=prefix)
-        for key, value in json_object(self.call.arguments).items() or [("", self.call.arguments)]:
+        given = json_object(self.call.arguments).items() or [("", self.call.arguments)]
+        for key, value in () if self.own else given:
             if key == "reason" or (result.get("diff") and key in ("content", "old_string", "new_string", "files")):
                 continue
             if key == "todos" and todos_of(self.call, result):
@@ -374,9 +394,19 @@ class ToolBlock(Block):
             lines += wrap([*label, (shown, palette.text)], width, first=prefix, rest=prefix)
             lines += self._more(hidden, prefix, width, palette)
         text = str(result.get("text") or (self.call.result.error if self.call.result else "") or "")
+        if self.state == "refused":
+            # The text is the one for the model; the user's form of it is on the lines of the folded call.
+            why = failure_of(self.call)
+            said = f"{state_word(self.call, 'refused')}{f' · {why}' if why else ''}"
+            return (
+                lines
+                + indent([BLANK], prefix, width)
+                + wrap([(said, palette.running)], width, first=prefix, rest=prefix)
+            )
         if text.strip() and not result.get("diff"):
             shown, hidden = _head_of(text)
-            lines += indent([BLANK], prefix, width) + code_lines(shown, "", width, palette, prefix=prefix)
+            lines += indent([BLANK] if lines else [], prefix, width)
+            lines += code_lines(shown, "", width, palette, prefix=prefix)
             lines += self._more(hidden, prefix, width, palette)
         return lines
 

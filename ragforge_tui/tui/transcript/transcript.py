@@ -20,7 +20,7 @@ from textual.timer import Timer
 from ragforge_tui.shared.events import ReasoningDelta, TextDelta, TurnEvent, TurnStarted
 from ragforge_tui.shared.records import Turn
 from ragforge_tui.tui.transcript.block_view import BlockView
-from ragforge_tui.tui.transcript.blocks import Block, Level, TextBlock
+from ragforge_tui.tui.transcript.blocks import GO_BACK_META, PLACE, Block, Level, RecallBlock, TextBlock, UserBlock
 from ragforge_tui.tui.transcript.cursor import Cursor, Finder
 from ragforge_tui.tui.transcript.document import DisplayOptions, GapBlock
 from ragforge_tui.tui.transcript.links import META, Link
@@ -119,6 +119,7 @@ PAGE_TURNS = 30
 _MARK_SECONDS = 4.0
 _ASK_AGAIN_SECONDS = 3.0
 _NO_BLOCK = "j and k choose a block first"
+_GO_BACK = "go back here"
 
 
 class Transcript(BlockView, can_focus=True):
@@ -185,6 +186,13 @@ class Transcript(BlockView, can_focus=True):
         target: str
 
     @dataclass
+    class PlaceClicked(Message):
+        """A turn of another conversation was chosen, from which something was recalled."""
+
+        conversation_id: str
+        turn_index: int
+
+    @dataclass
     class LinksWanted(Message):
         """The user wants to open one of the links near the cursor."""
 
@@ -196,6 +204,9 @@ class Transcript(BlockView, can_focus=True):
 
         block: Block
 
+    class CursorMoved(Message):
+        """The cursor is at another block, or at none."""
+
     @dataclass
     class Hint(Message):
         """The result of a key in a few words, or why it has none."""
@@ -205,7 +216,9 @@ class Transcript(BlockView, can_focus=True):
     def __init__(self, *, shown: DisplayOptions | None = None) -> None:
         super().__init__(shown=shown)
         self.stream_painter = StreamPainter(self)
-        self.cursor = Cursor(self)
+        self.cursor = Cursor(self, self._cursor_moved)
+        self._hovered: UserBlock | None = None
+        self._offering: set[UserBlock] = set()
         self.finder = Finder(self, self.cursor)
         self._first = 0
         self._requested: tuple[int, int] | None = None
@@ -289,6 +302,21 @@ class Transcript(BlockView, can_focus=True):
         return self.cursor.block
 
     @property
+    def cursor_keys(self) -> tuple[str, ...]:
+        """What keys do with the block at the cursor, the most useful first."""
+        block = self.cursor.block
+        if block is None:
+            return ("j k choose a block",)
+        turn = (f"b {_GO_BACK}", "e edit it" if isinstance(block, UserBlock) else "e edit the question")
+        fold = () if block.folded is None else ("enter unfold" if block.folded else "enter fold",)
+        return (*(turn if block.turn_index else ()), *fold)
+
+    @property
+    def newest_turn(self) -> int:
+        """The highest turn of the conversation; 0 for none."""
+        return next((block.turn_index for block in reversed(self.document.blocks) if block.turn_index), 0)
+
+    @property
     def selected_text(self) -> str:
         """The text that is selected with the mouse, without the decoration around it."""
         selection = self.text_selection
@@ -367,14 +395,66 @@ class Transcript(BlockView, can_focus=True):
             return max(self._first, before - PAGE_TURNS), before
         return None
 
+    # The offer to go back, on the user's message at the cursor and under the mouse
+
+    def _cursor_moved(self) -> None:
+        self._update_offers()
+        self.post_message(self.CursorMoved())
+
+    def _update_offers(self) -> None:
+        offers: dict[UserBlock, str] = {}
+        if self._hovered is not None:
+            offers[self._hovered] = _GO_BACK
+        if self.has_focus and isinstance(at := self.cursor.block, UserBlock):
+            offers[at] = f"b {_GO_BACK}"
+        offers = {block: text for block, text in offers.items() if block.turn_index}
+        for block in self._offering | offers.keys():
+            block.make_offer(offers.get(block, ""))
+        if offers or self._offering:
+            self._offering = set(offers)
+            self.repaint()
+
+    def _hover(self, block: Block | None) -> None:
+        hovered = block if isinstance(block, UserBlock) else None
+        if hovered is not self._hovered:
+            self._hovered = hovered
+            self._update_offers()
+
+    def on_focus(self) -> None:
+        self.call_later(self._update_offers)  # The base class notes the focus after this.
+
+    def on_blur(self) -> None:
+        self.call_later(self._update_offers)
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Offer to go back to the message under the mouse, but not while text is being selected."""
+        if not event.button:
+            found = self.viewport.block_at(self.top + event.y)
+            self._hover(found[0] if found is not None else None)
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Withdraw the offer where text may be selected now: a selection is what was written."""
+        if GO_BACK_META not in event.style.meta:
+            self._hover(None)
+
+    def on_leave(self) -> None:
+        self._hover(None)
+
     # Mouse and keys
 
     def on_click(self, event: events.Click) -> None:
-        """Open a link, or fold or unfold a block."""
+        """Open a link, go back to a turn, or fold or unfold a block."""
         if self.text_selection is not None and self.selected_text.strip():
+            return
+        if turn := event.style.meta.get(GO_BACK_META):
+            self.post_message(self.TurnCommand("branch", int(turn)))
             return
         if target := event.style.meta.get(META):
             self.post_message(self.LinkClicked(str(target)))
+            return
+        if place := event.style.meta.get(PLACE):
+            conversation_id, _, turn = str(place).partition(" ")
+            self.post_message(self.PlaceClicked(conversation_id, int(turn)))
             return
         if (found := self.viewport.block_at(self.top + event.y)) is None:
             return
@@ -403,12 +483,22 @@ class Transcript(BlockView, can_focus=True):
         if block is None:
             self._hint(_NO_BLOCK)
             return
+        if isinstance(block, RecallBlock):
+            self._open_recalled(block)
+            return
         self.toggle_fold(block)
         self.correct(block)
         start, position = self.viewport.start(block), self.document.position(block)
         below = start + self.viewport.index.height(position) - self.scrollable_content_region.height
         if block.folded is False and below > self.top:
             self.scroll_to(y=min(below, start))
+
+    def _open_recalled(self, block: RecallBlock) -> None:
+        """Go to the recalled turn; where several conversations gave something, list all that was sent."""
+        if len(block.places) == 1:
+            self.post_message(self.PlaceClicked(block.places[0].conversation_id, block.places[0].turn_index))
+        else:
+            self.post_message(self.TurnCommand("context", block.turn_index))
 
     def _hint(self, text: str) -> None:
         """Show the result of a key, or why it has none; its letter is not typed into the prompt instead."""

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ragforge_tui.shared import events
-from ragforge_tui.shared.records import Message, ToolCall, Turn
+from ragforge_tui.shared.records import Message, ToolCall, Turn, recalled_places
 from ragforge_tui.shared.tool_calls import commit_line, commits_of, is_reasoning
 from ragforge_tui.tui.drawing.palette import DEFAULT_GLYPH
-from ragforge_tui.tui.transcript.blocks import Block, HeadBlock, Level, NoteBlock, TextBlock, UserBlock
+from ragforge_tui.tui.transcript.blocks import Block, HeadBlock, Level, NoteBlock, RecallBlock, TextBlock, UserBlock
 
 if TYPE_CHECKING:
     from ragforge_tui.tui.transcript.tool_block import ToolBlock
@@ -81,16 +81,22 @@ class TurnView:
         self.blocks = [block for block in self.blocks[:1] if isinstance(block, UserBlock)]
         self._forget()
 
-    def reply(self, message_id: str, persona: str, glyph: str = "", color: str = "") -> None:
-        """Start a reply; the first of a turn gets the persona's name as a heading."""
+    def reply(self, message_id: str, persona: str, glyph: str = "", color: str = "", recalled: str = "") -> None:
+        """Start a reply; the first of a turn gets the persona's name as a heading, below what was recalled for it."""
         if message_id in self.replies:
             return
         if self.ended:
             self.reset_answer()
         self.replies.add(message_id)
+        if places := recalled_places(recalled):
+            self.blocks.append(RecallBlock(self.turn_index, message_id, places))
         if not self.named:
             self.named = True
             self._head(message_id, persona or "Assistant", glyph, color)
+
+    def reply_of(self, message: Message) -> None:
+        """Start the reply that a record holds."""
+        self.reply(message.uuid, message.persona, message.persona_glyph, message.persona_color, message.recalled)
 
     def _head(self, message_id: str, name: str, glyph: str = "", color: str = "") -> HeadBlock:
         glyph = glyph or DEFAULT_GLYPH
@@ -152,7 +158,7 @@ class TurnView:
         """Replace the streamed reply by its stored record."""
         if message.role == "system":
             self.own_command(message.uuid)
-        self.reply(message.uuid, message.persona, message.persona_glyph, message.persona_color)
+        self.reply_of(message)
         if is_reasoning(message.reasoning, message.tool_calls):
             self.thinking(message.uuid).thought(message.reasoning)
         if message.content.strip() or message.uuid in self.texts:
@@ -185,7 +191,7 @@ class TurnView:
         gap = self._gap_at(at)
         block = self.tools[call.uuid] = ToolBlock(self.turn_index, call, gap=gap)
         if call.message_id in self.own:
-            block.folded = False
+            block.own, block.folded = True, False
         self.blocks.insert(at, block)
         self._space_after(block)
         self._show_commits(call, block)
@@ -290,7 +296,7 @@ def apply_event(view: TurnView, event: events.TurnEvent) -> Block | None:
         case events.TurnStarted():
             view.user(event.message)
         case events.MessageStarted():
-            view.reply(event.message_id, event.persona, event.persona_glyph, event.persona_color)
+            view.reply(event.message_id, event.persona, event.persona_glyph, event.persona_color, event.recalled)
         case events.ReasoningDelta():
             head = view.thinking(event.message_id)
             head.thinking = True
@@ -351,7 +357,7 @@ def _show_end(view: TurnView, state: str, sentence: str, level: Level) -> None:
 def _apply_stored(view: TurnView, message: Message) -> None:
     """Apply a stored reply: its text, its calls, then how it ended."""
     if message.state == "streaming":
-        view.reply(message.uuid, message.persona, message.persona_glyph, message.persona_color)
+        view.reply_of(message)
         if message.reasoning:
             view.thinking(message.uuid).thought(message.reasoning)
         if message.content:

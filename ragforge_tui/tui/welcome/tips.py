@@ -30,6 +30,7 @@ class Tip(msgspec.Struct, frozen=True):
 TIPS = (
     Tip("@", "points the answer at a file of this folder", sign="@name"),
     Tip("memory", "shows what is remembered of this conversation"),
+    Tip("branch", "goes back to an earlier turn; nothing is lost", sign="Esc Esc"),
     Tip("mode", "switches between plan, ask and accept edits"),
     Tip("recall", "asks all your past conversations a question"),
     Tip("!", "runs a command of yours; the agent sees what came out", sign="!command"),

@@ -20,6 +20,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from ragforge_tui.shared.events import ModelChanged
+from ragforge_tui.shared.model_help import WAYS_TO_A_MODEL, WITHOUT_MODEL
 from ragforge_tui.shared.moments import age_text
 from ragforge_tui.shared.records import Conversation
 from ragforge_tui.tui.drawing.lines import Run, clip, line_of, one_line
@@ -37,11 +38,7 @@ _LOGO = ("·", "∙", "•", "●")
 """The logo: turns that become a memory."""
 NAME = "ragforge"
 CLAIM = "the chat that remembers"
-NO_MODEL = (
-    ("none yet: the offline assistant answers, by words and rules", ""),
-    ("start Ollama, LM Studio or llama.cpp, then /model chooses from it", "model"),
-    ("or restart with a key: export ANTHROPIC_API_KEY=… (OPENAI_, …)", ""),
-)
+NO_MODEL = ((f"none yet: {WITHOUT_MODEL}", ""), (WAYS_TO_A_MODEL[0], "model"), (WAYS_TO_A_MODEL[1], ""))
 """How to get a model, and the command that a click on the line runs."""
 
 

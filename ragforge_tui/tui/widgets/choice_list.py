@@ -67,6 +67,7 @@ class ChoiceList(Widget):
         self._label_width = 0
         self._max_rows = max_rows
         self._detail_right = detail_right
+        self._muted = False
         self._hovered = -1
         """Row of the window that the mouse is over, -1 for none."""
 
@@ -93,6 +94,12 @@ class ChoiceList(Widget):
         self._cursor = next((index for index, row in enumerate(rows) if row.key == key), kept)
         self._label_width = 0 if self._detail_right else max((_label_cells(row) for row in rows), default=0) + 3
         self.refresh(layout=True)
+
+    def mute(self, muted: bool) -> None:
+        """Hide the cursor and dim the keys, while they go elsewhere."""
+        if muted != self._muted:
+            self._muted = muted
+            self.refresh()
 
     @property
     def page(self) -> int:
@@ -129,7 +136,9 @@ class ChoiceList(Widget):
             if isinstance(line, str):
                 lines.append(Content.styled(line, "dim"))
                 continue
-            drawn = self._draw(self._rows[line], line == self._cursor, width)
+            drawn = self._draw(self._rows[line], line == self._cursor and not self._muted, width)
+            if self._muted:
+                drawn = Content.styled(drawn.plain, "dim")  # Dimmed, the color of the keys would be hard to read.
             lines.append(drawn.pad_right(width - drawn.cell_length).stylize(HOVERED) if row == self._hovered else drawn)
         return Content("\n").join(lines)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 from rich.cells import cell_len
+from textual import events
 from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
@@ -13,6 +14,7 @@ from ragforge_tui.tui.drawing.lines import fit, one_line
 from ragforge_tui.tui.drawing.palette import DEFAULT_GLYPH, persona_color
 from ragforge_tui.tui.folder import folder_text
 from ragforge_tui.tui.session.state import ChatState, Outgoing
+from ragforge_tui.tui.widgets.clickable import command_at, runs_command
 
 DOTS = {"ready": ("●", "$success"), "starting": ("◐", "$warning"), "unreachable": ("●", "$error")}
 
@@ -76,37 +78,45 @@ class Header(Widget):
     def render(self) -> Content:
         """Return one line; a narrow one leaves out the least important parts."""
         shown = self.contents
-        right = [self._speaker(shown)] if shown.speaker else []
+        right = [(*self._speaker(shown), "personas")] if shown.speaker else []
         if shown.model is not None:
-            right.append((_short(shown.model) or "no model", "dim" if shown.model_ready else "$warning"))
+            right.append((_short(shown.model) or "no model", "dim" if shown.model_ready else "$warning", "model"))
         dot = DOTS.get(shown.graph_phase, DOTS["unreachable"]) if shown.connected else UNKNOWN_DOT
-        right.append((f"graph {_short(shown.graph, 24)}" if shown.graph is not None else "graph", "dim"))
+        right.append((f"graph {_short(shown.graph, 24)}" if shown.graph is not None else "graph", "dim", ""))
         if self.app.has_class("-plain") and shown.graph_phase != "ready":
-            right.append((shown.graph_phase, "dim"))
+            right.append((shown.graph_phase, "dim", ""))
         width = self.size.width
         room = width - min(cell_len(shown.title) or len(NEW), MIN_TITLE) - 2
         folder = folder_text(shown.folder, shown.branch, max(min(width // 3, 60), MIN_FOLDER)) if shown.folder else ""
         needed = cell_len(folder) + 3 if folder else 0
         # The state of the graph is its dot; its name, then the model, then the persona give way to the folder.
-        while right and sum(cell_len(text) + 3 for text, _ in right) + needed > room:
+        while right and sum(cell_len(text) + 3 for text, *_ in right) + needed > room:
             right.pop()
         if folder:
-            used = sum(cell_len(text) + 3 for text, _ in right)
+            used = sum(cell_len(text) + 3 for text, *_ in right)
             short = folder_text(shown.folder, shown.branch, max(min(cell_len(folder), room - used), 1))
-            right.insert(0, (short, ""))
-        parts: list[tuple[str, str]] = []
-        for index, part in enumerate(right):
-            parts += [(" · ", "dim"), part] if index else [part]
-        parts.append((f" {dot[0]}", dot[1]))
+            right.insert(0, (short, "", ""))
+        parts: list[Content] = []
+        for index, (text, style, command) in enumerate(right):
+            word = runs_command(Content.styled(text, style), command)
+            parts += [Content.styled(" · ", "dim"), word] if index else [word]
+        parts.append(Content.styled(f" {dot[0]}", dot[1]))
         # The title takes what is left; a private conversation keeps its mark even when the title is truncated.
-        space = max(width - sum(cell_len(text) for text, _ in parts), 0)
+        space = max(width - sum(part.cell_length for part in parts), 0)
         gap = min(space, 2)
         title = shown.title or ("opening …" if shown.opening else NEW)
         mark = " (private)" if shown.private else ""
         room = max(space - gap - cell_len(mark), 0)
         left = fit(title, min(room, cell_len(title)) if mark else room)
         mark = fit(mark, space - gap - cell_len(left)) + " " * gap
-        return Content.assemble((left, "bold" if shown.title else "dim"), (mark, "$warning"), *parts)
+        named = runs_command(Content.styled(left, "bold" if shown.title else "dim"), "sessions")
+        return Content.assemble(named, (mark, "$warning"), *parts)
+
+    async def on_click(self, event: events.Click) -> None:
+        """Run the command of the word under the mouse."""
+        if command := command_at(event):
+            event.stop()
+            await self.app.run_action(f"command({command!r})")
 
     def _speaker(self, shown: HeaderContents) -> tuple[str, str]:
         """Return glyph and name of the persona that answers next, in its color."""

@@ -15,6 +15,8 @@ from textual.widget import Widget
 from ragforge_tui.tui.drawing.lines import clip, one_line
 
 _WORD_CELLS = 16
+_BETWEEN = (" · ", "  ")
+"""What is between two keys; the shorter one if all of them fit only with it."""
 
 
 class KeyHint(msgspec.Struct, frozen=True):
@@ -29,6 +31,10 @@ class KeyHint(msgspec.Struct, frozen=True):
     key: str
     word: str
     on: bool = False
+
+
+def _word(hint: KeyHint) -> str:
+    return clip(one_line(hint.word), _WORD_CELLS)
 
 
 class KeyBar(Widget):
@@ -75,19 +81,25 @@ class KeyBar(Widget):
             return Content.styled(one_line(self._note), self._note_style)
         shown: list[tuple[str, str]] = []
         at = 0
+        width = self.content_size.width
+        between = next((one for one in _BETWEEN if self._cells(len(one)) <= width), _BETWEEN[0])
         for hint in self._hints:
-            word = clip(one_line(hint.word), _WORD_CELLS)
-            start = at + 3 if shown else 0
+            word = _word(hint)
+            start = at + len(between) if shown else 0
             end = start + cell_len(hint.key) + 1 + cell_len(word)
-            if shown and end > self.content_size.width:
+            if shown and end > width:
                 break
             if shown:
-                shown.append((" · ", "dim"))
+                shown.append((between, "dim"))
             at = start
             self._spans.append((at, end, hint.action))
             shown += [(f"{hint.key} ", "$primary"), (word, "$accent bold" if hint.on else "dim")]
             at = end
         return Content.assemble(*shown)
+
+    def _cells(self, between: int) -> int:
+        """Return the width of all keys with so many cells between them."""
+        return sum(cell_len(f"{hint.key} {_word(hint)}") + between for hint in self._hints) - between
 
     async def on_click(self, event: events.Click) -> None:
         """Run the action of the key under the mouse."""

@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from rich.cells import cell_len, set_cell_size
+from textual import events
 from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
@@ -16,6 +17,7 @@ from textual.widget import Widget
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.command_registry import Registry, effective_keys, key_name
 from ragforge_tui.tui.session.state import ChatState
+from ragforge_tui.tui.widgets.clickable import command_at, runs_command
 
 ACTIVITIES = {
     "idle": ("○", "dim", "idle"),
@@ -30,8 +32,17 @@ CONNECTIONS = {
     "closing": ("◐", "$warning", "closing"),
 }
 MODES = {"plan": ("plan", "$secondary"), "ask": ("ask", "dim"), "edits": ("accept edits", "$warning")}
+LEAVING = {"chat": "esc back to prompt", "sidebar": "esc back to prompt", "find": "esc ends the search"}
+"""What Escape does where something other than the prompt has the keyboard."""
+NEXT_PANE = "tab next pane"
+GO_BACK = "esc esc go back"
 GAUGE_WARNS, GAUGE_ALARMS = 70, 90
 """Percent of the context window from which the gauge is colored."""
+
+
+Hint = tuple[str, str]
+"""A key with its word, and the command that it runs."""
+PALETTE = "palette"
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -41,6 +52,7 @@ class Part(msgspec.Struct, frozen=True):
         rank: Parts of a lower rank give way first.
         short: A shorter text, used before the part gives way.
         key: Whether it is right-aligned, among the keys.
+        command: The command that a click runs; empty for none.
     """
 
     text: str
@@ -48,14 +60,15 @@ class Part(msgspec.Struct, frozen=True):
     rank: int = 0
     short: str = ""
     key: bool = False
+    command: str = ""
 
 
-def status_parts(state: ChatState, elapsed: int | None, hints: Iterable[str]) -> list[Part]:
+def status_parts(state: ChatState, elapsed: int | None, hints: Sequence[Hint]) -> list[Part]:
     """Return all parts for a state, from left to right.
 
     Args:
         elapsed: Seconds since the running turn started.
-        hints: Texts about keys, the most important first.
+        hints: Texts about keys with their commands, the most important first.
     """
     glyph, style, word = CONNECTIONS.get(state.connection) or ACTIVITIES[state.activity]
     graph = state.graph
@@ -64,15 +77,15 @@ def status_parts(state: ChatState, elapsed: int | None, hints: Iterable[str]) ->
     mode, mode_style = MODES[state.mode]
     parts = [
         Part(f"{glyph} {word}{f' {elapsed} s' if elapsed else ''}", style, 100),
-        Part(mode, mode_style, 30 if state.mode == "ask" else 80),
+        Part(mode, mode_style, 30 if state.mode == "ask" else 80, command="mode"),
     ]
     if state.summarising:
-        parts.append(Part("summarising", "dim", 50))
+        parts.append(Part("summarising", "dim", 50, command="memory"))
     parts += _code(state)
     parts += _due(state)
     if state.memory is not None:
-        parts.append(Part(f"memory {state.memory.percent} %", "dim", 15))
-    if graph is not None and graph.journaled:
+        parts.append(Part(f"memory {state.memory.percent} %", "dim", 15, command="memory"))
+    if graph is not None and graph.journaled and graph.phase != "starting":
         parts.append(Part(f"{graph.journaled} in journal", "$warning", 90))
     return parts + _gauge(state) + _keys(state, hints)
 
@@ -84,14 +97,14 @@ def _code(state: ChatState) -> list[Part]:
         return []
     done, todo = (f"{number:,}".replace(",", " ") for number in (code.done, code.todo))
     what = {"linking": "code links", "embedding": "code vectors"}.get(code.phase, "code")
-    return [Part(f"{what} {done}/{todo}", "dim", 15, short=f"{what} {100 * code.done // code.todo} %")]
+    return [Part(f"{what} {done}/{todo}", "dim", 15, short=f"{what} {100 * code.done // code.todo} %", command="code")]
 
 
 def _due(state: ChatState) -> list[Part]:
     """Return a warning if the memory is behind."""
     due = state.due
     behind = due is not None and due.enabled and bool(due.behind) and not state.summarising
-    return [Part("memory behind", "$warning", 70)] if behind else []
+    return [Part("memory behind", "$warning", 70, command="memory")] if behind else []
 
 
 def _gauge(state: ChatState) -> list[Part]:
@@ -102,19 +115,31 @@ def _gauge(state: ChatState) -> list[Part]:
     percent = min(round(100 * state.context_used / window), 999)
     style = "$error" if percent >= GAUGE_ALARMS else "$warning" if percent >= GAUGE_WARNS else "dim"
     whole = f"context {count(state.context_used)} of {count(window)}, {percent} %"
-    return [Part(whole, style, 60, short=f"ctx {percent} %")]
+    return [Part(whole, style, 60, short=f"ctx {percent} %", command="context")]
 
 
-def _keys(state: ChatState, hints: Iterable[str]) -> list[Part]:
+def _keys(state: ChatState, hints: Sequence[Hint]) -> list[Part]:
     if state.hint:
         return [Part(state.hint, "$warning", 95, key=True)]
     if state.editing:
         return [Part(f"editing turn {state.editing}: enter sends it as a branch · esc cancels", rank=95, key=True)]
     if state.activity == "waiting":
-        tab = "the prompt" if state.question_focused else "answer"
-        return [Part(f"tab {tab} · esc no", rank=95, key=True)]
-    stop = [] if state.activity == "idle" else [Part("esc stop", rank=85, key=True)]
-    return stop + [Part(hint, rank=20 - index, key=True) for index, hint in enumerate(hints)]
+        tab = {"prompt": "tab answer · ", "question": "tab the prompt · ", "sidebar": f"{NEXT_PANE} · "}.get(
+            state.focus, ""
+        )
+        escape = LEAVING["sidebar"] if state.focus == "sidebar" else f"esc {state.refusal}"
+        return [Part(f"{tab}{escape}", rank=95, key=True)]
+    if state.focus in LEAVING:
+        stops = state.focus == "chat" and state.activity != "idle"
+        leave = Part("esc stop" if stops else LEAVING[state.focus], rank=95, key=True, command="stop" if stops else "")
+        keys = {"chat": state.chat_keys, "sidebar": (NEXT_PANE,)}.get(state.focus, ())
+        return [*(Part(key, rank=90 - index, key=True) for index, key in enumerate(keys)), leave]
+    stop = [] if state.activity == "idle" else [Part("esc stop", rank=85, key=True, command="stop")]
+    if state.activity == "idle" and state.newest_turn and not state.drafting:
+        hints = [*hints[:1], (GO_BACK, "branch"), *hints[1:]]
+    return stop + [
+        Part(text, rank=20 - index, key=True, command=command) for index, (text, command) in enumerate(hints)
+    ]
 
 
 def fitted(parts: list[Part], width: int) -> list[Part]:
@@ -141,28 +166,28 @@ def _cells(parts: list[Part]) -> int:
 
 def drawn(parts: list[Part], width: int) -> Content:
     """Return the line, at most `width` cells wide."""
-    left: list[tuple[str, str]] = []
-    keys: list[tuple[str, str]] = []
+    left: list[Content] = []
+    keys: list[Content] = []
     for part in parts:
         side = keys if part.key else left
         if side:
-            side.append((" · ", "dim"))
-        side.append((plain_text(part.text), part.style))
-    used = sum(cell_len(text) for text, _ in (*left, *keys))
+            side.append(Content.styled(" · ", "dim"))
+        side.append(runs_command(Content.styled(plain_text(part.text), part.style), part.command))
+    used = sum(text.cell_length for text in (*left, *keys))
     if used > width and len(parts) == 1:
         return Content.styled(set_cell_size(plain_text(parts[0].text), max(width, 0)), parts[0].style)
     return Content.assemble(*left, " " * max(width - used, 0), *keys)
 
 
-def foot_hints(registry: Registry, keymap: Mapping[str, str]) -> list[str]:
-    """Return hints for the status line, the most important first, with the user's own keys."""
+def foot_hints(registry: Registry, keymap: Mapping[str, str]) -> list[Hint]:
+    """Return hints for the status line with their commands, the most important first, with the user's own keys."""
     keys = effective_keys(keymap, registry)
     own = [
-        f"{key_name(keys[command.name])} {command.hint}"
+        (f"{key_name(keys[command.name])} {command.hint}", command.name)
         for command in registry.commands
         if command.hint and command.name != "stop" and command.name in keys
     ]
-    return ["/ commands", "^p palette", *own]
+    return [("/ commands", "help"), ("^p palette", PALETTE), *own]
 
 
 def count(number: int) -> str:
@@ -186,3 +211,9 @@ class StatusLine(Widget):
         """Return one line."""
         width = self.size.width
         return drawn(fitted(self.parts, width), width)
+
+    async def on_click(self, event: events.Click) -> None:
+        """Run the command of the word under the mouse."""
+        if command := command_at(event):
+            event.stop()
+            await self.app.run_action(f"command({command!r})")

@@ -184,6 +184,12 @@ async def branched(stage: Stage) -> None:
     await stage.until(lambda: stage.app.prompt.text == "question 2")
 
 
+async def going_back(stage: Stage) -> None:
+    """Escape twice: the messages that one can go back to."""
+    await stage.press("escape", "escape")
+    await stage.shows("question 95")
+
+
 async def gap(stage: Stage) -> None:
     """Turns that cannot be fetched stand as one line between those that are there."""
     await stage.type("/turn 30")
@@ -288,6 +294,7 @@ CHAT = (
     State("find", found, engine=zoo),
     State("find-nothing", found_nothing, engine=zoo),
     State("branch-edit", branched, engine=zoo),
+    State("branch-pick", going_back, engine=zoo),
     State("gap", gap, engine=zoo),
     State("own-command-undo", own_command),
     State("starting", waiting, engine=away, options={"continue_last": False}),

@@ -27,7 +27,7 @@ def command(stage: Stage, number: int = 2) -> ApprovalRequested:
         question="Run this command?",
         detail=line,
         session_scope="pytest …",
-        always="pytest *",
+        always=["pytest *"],
     )
 
 

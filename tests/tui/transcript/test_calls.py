@@ -72,7 +72,8 @@ class TestCommands:
     def test_the_last_lines_and_the_status(self) -> None:
         text = lines(ran(PRINTED, 0))
         assert "exit 0 · 12 ms" in text[0]
-        assert text[1:] == ["    │ test 5 passed", "    │ test 6 passed", "    │ test 7 passed"]
+        assert text[1:] == ["    │ … 4 more lines", "    │ test 5 passed", "    │ test 6 passed", "    │ test 7 passed"]
+        assert not any("more" in line for line in lines(ran("one\n\ntwo\nthree\n", 0)))
 
     def test_a_failure_shows_its_last_line(self) -> None:
         call = ran("Traceback (most recent call last):\n  File 'x'\nTypeError: no\n\n", 1)
@@ -98,7 +99,13 @@ class TestCommands:
     def test_in_words(self) -> None:
         text = lines(ran(PRINTED, 1), palette=PLAIN)
         assert "tool Run failed" in text[0] and "exit 1, 12 ms" in text[0]
-        assert text[1:] == [f"    why: {WHY}", "    test 5 passed", "    test 6 passed", "    test 7 passed"]
+        assert text[1:] == [
+            f"    why: {WHY}",
+            "    … 4 more lines",
+            "    test 5 passed",
+            "    test 6 passed",
+            "    test 7 passed",
+        ]
 
     def test_its_output_is_seen_while_it_runs(self) -> None:
         call = ran(PRINTED, 0)

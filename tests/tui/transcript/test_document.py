@@ -27,9 +27,9 @@ from ragforge_tui.shared.events import (
     TurnFailed,
     TurnStarted,
 )
-from ragforge_tui.shared.records import Message, MessageState, ToolCall, Turn
+from ragforge_tui.shared.records import Message, MessageState, RecalledPlace, ToolCall, Turn
 from ragforge_tui.tui.drawing.lines import Line
-from ragforge_tui.tui.transcript.blocks import Block
+from ragforge_tui.tui.transcript.blocks import PLACE, Block
 from ragforge_tui.tui.transcript.document import Document
 from ragforge_tui.tui.transcript.tool_block import ToolBlock
 from tests.tui.transcript.samples import (
@@ -68,7 +68,7 @@ def live(turn: Turn) -> Iterator[TurnEvent]:
 
 def live_reply(message: Message) -> Iterator[TurnEvent]:
     """The events of one reply and its calls."""
-    yield MessageStarted(message_id=message.uuid, persona=message.persona, **WHERE)
+    yield MessageStarted(message_id=message.uuid, persona=message.persona, recalled=message.recalled, **WHERE)
     for piece in chunks(message.reasoning):
         yield ReasoningDelta(message_id=message.uuid, text=piece, **WHERE)
     for piece in chunks(message.content):
@@ -198,7 +198,7 @@ def test_what_a_turn_looks_like() -> None:
         "old_string is not unique (2 places)",
         "● Edit graph/schema.py +2 −1 · 12 ms ▸",
         "1 import x",
-        "2 - old = 1",
+        "- old = 1",
         "2 + new = 1",
         "3 + more = 2",
         "",
@@ -327,6 +327,44 @@ def test_an_offer_goes_when_an_answer_came() -> None:
     assert document.stable < len(document.blocks)
 
 
+def test_a_notice_that_arrives_during_a_turn_stays_at_its_place_in_time() -> None:
+    events = list(live(working_turn()))
+    for told_after in range(1, len(events)):
+        document = after(events[:told_after])
+        shown_before = [(block.kind, block.record_id) for block in document.blocks]
+        document.notice("the graph is back", "info")
+        for event in events[told_after:]:
+            document.apply(event)
+        document.load([working_turn()])
+        blocks = [(block.kind, block.record_id) for block in document.blocks]
+        place = next(at for at, block in enumerate(document.blocks) if block.kind == "notice")
+        kept = [block for block in blocks if block in shown_before]
+        assert blocks[:place] == kept and len(blocks) == len(document.blocks)
+        document.blocks.pop(place)
+        assert [(block.kind, block.record_id) for block in document.blocks] == [
+            (block.kind, block.record_id) for block in after(events).blocks
+        ]
+
+
+def test_what_was_recalled_from_other_conversations_is_told_above_the_answer() -> None:
+    places = [
+        RecalledPlace(turn_index=3, turns=2),
+        RecalledPlace(conversation_id="abc", title="Index [allocation]", turn_index=4, turns=1, notes=1),
+    ]
+    turn = working_turn()
+    turn.messages[1].recalled = msgspec.json.encode(places).decode()
+    stored, streamed = resumed(turn), after(live(turn))
+    for document in (stored, streamed):
+        kinds = [block.kind for block in document.blocks]
+        assert kinds[:3] == ["user", "recall", "head"] and kinds.count("recall") == 1
+        block = document.blocks[1]
+        told = "recalled 2 turns of this conversation, 1 turn and 1 summary from “Index [allocation]”"
+        assert block.source == told
+        line = block.lines(100, DARK)[-1]
+        targets = [style.meta.get(PLACE) for _, style, _ in line.strip if style is not None and style.meta]
+        assert targets == ["abc 4"]
+
+
 def test_turns_made_elsewhere_are_a_gap_before_one_that_begins() -> None:
     document = resumed(*plain_turns(2))
     where = {"conversation_id": "c", "turn_index": 5}
@@ -381,7 +419,7 @@ def test_a_tool_unfolds_to_arguments_and_result() -> None:
     block = ToolBlock(
         1, called("edit_file", {"path": "a.py", "old_string": "x"}, {"diff": "@@ -1 +1 @@\n-x\n+y"}), gap=0
     )
-    changed = ["      1 - x", "      1 + y"]
+    changed = ["        - x", "      1 + y"]
     assert [line.rstrip() for line in text_of(block.lines(80, DARK))][1:] == changed
     block.toggle()
     text = [line.rstrip() for line in text_of(block.lines(80, DARK))]

@@ -1,0 +1,131 @@
+"""Textual's driver of the terminal, which takes over from the prompt that was shown before it.
+
+It lets no key in before the prompt has the focus: the first ones would be lost.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import threading
+from codecs import getincrementaldecoder
+from functools import partial
+from typing import Any
+
+from rich.segment import Segment
+from rich.style import Style
+from textual._xterm_parser import XTermParser
+from textual.app import App
+from textual.color import Color
+from textual.drivers.linux_driver import LinuxDriver
+from textual.strip import Strip
+from textual.widget import Widget
+
+from ragforge_tui.tui.early_prompt import ALTERNATE_SCREEN, EarlyPrompt
+
+WAIT_SECONDS = 0.1
+READ_BYTES = 4096
+_SCREEN_START = "\x1b[1;1H"
+
+
+class ChatDriver(LinuxDriver):
+    """Reads on where the early prompt stopped, once the prompt has the focus.
+
+    Attributes:
+        early: The prompt to take over from, if there is one; `taking_over` sets it.
+        first_screen: The newest drawing of the whole screen, a line of the terminal each, until `watching` is off.
+        typed_before: Whether keys were taken over.
+    """
+
+    early: EarlyPrompt | None = None
+
+    def __init__(self, app: App[Any], **options: Any) -> None:
+        super().__init__(app, **options)
+        self.first_screen = ""
+        self.typed_before = False
+        self.watching = True
+        self._typed = b""
+        self._entering = False
+        self._focused = threading.Event()
+
+    def start_application_mode(self) -> None:
+        """Take over; also called after the chat was suspended, when there is nothing to take over."""
+        if self.early is not None:
+            self._typed = self.early.hand_over()
+            self.typed_before = self.typed_before or bool(self._typed)
+            self._entering = self.early.on_screen and self.watching
+        super().start_application_mode()  # type: ignore[no-untyped-call]
+        self._entering = False
+        if self.early is not None and self.early.attributes is not None:
+            self.attrs_before = self.early.attributes  # What Textual found is the early prompt's raw mode.
+
+    def write(self, data: str) -> None:
+        """Write to the terminal, but do not enter the alternate screen twice: some terminals would clear it."""
+        if self._entering and data == ALTERNATE_SCREEN:
+            return
+        if self.watching and data.startswith(_SCREEN_START) and data.count("\n") == self._app.size.height - 1:
+            self.first_screen = data
+        super().write(data)
+
+    def prompt_focused(self) -> None:
+        """Let keys in."""
+        self._focused.set()
+
+    def run_input_thread(self) -> None:
+        """Read keys until the driver stops; those typed before come first, through the same parser."""
+        parser = XTermParser(self._debug)
+        decode = getincrementaldecoder("utf-8")(errors="replace").decode
+        while not self._focused.wait(WAIT_SECONDS):
+            if self.exit_event.is_set():
+                return
+        read, self._typed = self._typed, b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.fileno, selectors.EVENT_READ)
+            while True:
+                if text := decode(read):
+                    for event in parser.feed(text):
+                        self.process_message(event)
+                for event in parser.tick():
+                    self.process_message(event)
+                if self.exit_event.is_set():
+                    return
+                read = b""
+                if selector.select(WAIT_SECONDS) and not (read := os.read(self.fileno, READ_BYTES)):
+                    return  # The terminal is gone.
+
+
+def taking_over(early: EarlyPrompt | None) -> type[ChatDriver] | None:
+    """Return the driver that takes over from an early prompt; None if the user has chosen another driver."""
+    if os.environ.get("TEXTUAL_DRIVER"):
+        return None
+    return type(ChatDriver.__name__, (ChatDriver,), {"early": early})
+
+
+def keep_first_screen(app: App[Any], prompt: Widget) -> None:
+    """Keep what was drawn first for the early prompt of the next start, if the prompt was empty then."""
+    driver = app._driver
+    if not isinstance(driver, ChatDriver):
+        return
+    driver.watching = False
+    drawn, driver.first_screen = driver.first_screen, ""
+    if not drawn or driver.typed_before or driver.early is None or driver.early.attributes is None:
+        return
+    field = prompt.content_region
+    save = partial(
+        driver.early.save,
+        drawn,
+        row=field.y + 1,
+        column=field.x + 1,
+        room=field.width,
+        text=_sequence(app, prompt.rich_style),
+        cursor=_sequence(app, prompt.get_component_rich_style("text-area--cursor")),
+    )
+    threading.Thread(target=save, name="first-screen", daemon=True).start()
+
+
+def _sequence(app: App[Any], style: Style) -> str:
+    """Return the sequence that sets a style as the terminal shows it."""
+    strip = Strip([Segment("x", style)])
+    for line_filter in app.get_line_filters():
+        strip = strip.apply_filter(line_filter, Color(0, 0, 0))
+    return strip.render(app.console).partition("x")[0]

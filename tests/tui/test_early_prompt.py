@@ -1,0 +1,325 @@
+"""The prompt before the framework, in a terminal of its own: no key is lost or doubled, and the terminal comes back."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import sys
+import termios
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragforge_tui.tui.early_prompt import ALTERNATE_SCREEN, EarlyPrompt, fitting, is_usable, shown
+
+PATIENCE = 60.0
+LEAVE = b"\x1b[?1049l"
+TEXTUAL = b"\x1b[?1004h"
+"""Sent by Textual when it takes the terminal over."""
+PLACEHOLDER = b"sk, type / for commands"
+"""Without its first letter, which is under the cursor."""
+SIZE = (30, 100)
+
+
+class Start:
+    """`ragforge-chat` as a shell starts it: in the foreground of its terminal."""
+
+    def __init__(self, home: Path, *arguments: str, term: str = "xterm-256color") -> None:
+        self.home = home
+        go, released = os.pipe()
+        self.pid, self.terminal = pty.fork()
+        if self.pid == 0:
+            os.read(go, 1)  # Until the size is set.
+            graph = {"RAGFORGE_MODEL": "offline", "NEO4J_URI": "bolt://127.0.0.1:9"}
+            environment = {
+                **os.environ,
+                **graph,
+                "COLUMNS": "",
+                "LINES": "",
+                "RAGFORGE_HOME": str(home),
+                "TERM": term,
+                "COLORTERM": "truecolor",
+            }
+            os.execve(sys.executable, [sys.executable, "-m", "ragforge_tui", *arguments], environment)
+        self.resize(*SIZE)
+        self.attributes = termios.tcgetattr(self.terminal)
+        os.write(released, b"\n")
+        os.close(go)
+        os.close(released)
+        self.written = b""
+
+    def resize(self, rows: int, columns: int) -> None:
+        fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    @property
+    def raw(self) -> bool:
+        lflag: int = termios.tcgetattr(self.terminal)[3]
+        return not lflag & termios.ICANON
+
+    def type(self, keys: str) -> None:
+        os.write(self.terminal, keys.encode())
+
+    def wait_until(self, ready: Callable[[], Any]) -> None:
+        """Read what is written until `ready`."""
+        until = time.monotonic() + PATIENCE
+        while not ready():
+            assert time.monotonic() < until, self.written[-2000:]
+            self.read(0.005)
+
+    def read(self, seconds: float) -> bool:
+        """Read what is written now; return False when the program has ended."""
+        if not select.select([self.terminal], [], [], seconds)[0]:
+            return True
+        try:
+            read = os.read(self.terminal, 65536)
+        except OSError:
+            return False
+        self.written += read
+        return bool(read)
+
+    def wait_for(self, text: bytes) -> None:
+        self.wait_until(lambda: text in self.written)
+
+    def sent(self) -> list[str]:
+        """The messages that were sent, from the history of the prompt."""
+        return [
+            json.loads(line)["text"]
+            for file in self.home.glob("state/history/*.jsonl")
+            for line in file.read_text("utf-8").splitlines()
+        ]
+
+    def end(self) -> int:
+        """Wait for the end; return the status of the process."""
+        while self.read(0.1):
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                while self.read(0.0) and select.select([self.terminal], [], [], 0.0)[0]:
+                    pass
+                return status
+        return os.waitpid(self.pid, 0)[1]
+
+    def assert_restored(self) -> None:
+        assert termios.tcgetattr(self.terminal) == self.attributes
+        assert self.written.count(ALTERNATE_SCREEN.encode()) == self.written.count(LEAVE)
+        if LEAVE in self.written:
+            assert self.written.rfind(b"\x1b[?25h") >= self.written.rfind(b"\x1b[?25l")
+            assert self.written.rfind(b"\x1b[?2004l") >= self.written.rfind(b"\x1b[?2004h")
+
+
+@pytest.fixture(scope="module")
+def frames(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """What the first start in a terminal keeps for the next one."""
+    home = tmp_path_factory.mktemp("first")
+    started = Start(home)
+    kept = home / "state" / "first_screens.json"
+    started.wait_until(kept.exists)
+    close(started)
+    return kept.read_bytes()
+
+
+@pytest.fixture
+def later_home(home: Path, frames: bytes) -> Path:
+    """The home of a chat that was started in such a terminal before."""
+    (home / "state").mkdir(parents=True)
+    (home / "state" / "first_screens.json").write_bytes(frames)
+    return home
+
+
+@pytest.fixture(params=["home", "later_home"])
+def chat(request: pytest.FixtureRequest) -> Iterator[Start]:
+    """A chat that is starting, without and with a frame to draw before Textual."""
+    started = Start(request.getfixturevalue(request.param))
+    yield started
+    close(started)
+
+
+@pytest.fixture
+def later_chat(later_home: Path) -> Iterator[Start]:
+    started = Start(later_home)
+    yield started
+    close(started)
+
+
+def close(started: Start) -> None:
+    """Kill what still runs and let go of the terminal."""
+    with suppress(ProcessLookupError, ChildProcessError):
+        os.kill(started.pid, signal.SIGKILL)
+        os.waitpid(started.pid, 0)
+    os.close(started.terminal)
+
+
+def test_keys_of_the_whole_start_arrive_once_and_in_order(chat: Start) -> None:
+    chat.wait_until(lambda: chat.raw)
+    words: list[str] = []
+    # Until well after Textual has the terminal, so that some keys fall into each moment of the change.
+    while (
+        chat.written.count(PLACEHOLDER) < 3 and len(words) < 400 and not (TEXTUAL in chat.written and len(words) > 60)
+    ):
+        words.append(f"é{len(words)}")
+        chat.type(f"{words[-1]} ")
+        chat.read(0.004)
+    for number in range(40):
+        words.append(f"ö{number}")
+        chat.type(f"{words[-1]} ")
+        chat.read(0.01)
+    chat.type("end\r")
+    chat.wait_until(chat.sent)
+    assert chat.sent() == [" ".join([*words, "end"])]
+
+
+def test_messages_are_sent_while_the_chat_starts(chat: Start) -> None:
+    chat.wait_until(lambda: chat.raw)
+    chat.type("first mesage\x7f\x7f\x7f\x7fssage\r")
+    chat.type("\x1b[200~two\rlines\x1b[201~, pasted\r")
+    chat.type("third\x1b[D\x1b[D-\r")
+    chat.wait_until(lambda: len(chat.sent()) >= 3)
+    assert chat.sent() == ["first message", "two\nlines, pasted", "thi-rd"]
+
+
+def test_the_prompt_is_drawn_before_textual_and_stays(later_chat: Start) -> None:
+    later_chat.wait_for(PLACEHOLDER)
+    assert TEXTUAL not in later_chat.written
+    later_chat.type("early")
+    later_chat.wait_for(b"early")
+    early = later_chat.written.index(b"early")
+    later_chat.wait_for(TEXTUAL)
+    later_chat.wait_until(lambda: later_chat.written.count(b"early") > 1)
+    assert PLACEHOLDER not in later_chat.written[early:]
+    assert later_chat.written.count(ALTERNATE_SCREEN.encode()) == 1
+
+
+def test_a_terminal_that_was_resized_gets_no_letters_in_wrong_places(later_chat: Start) -> None:
+    later_chat.wait_for(PLACEHOLDER)
+    later_chat.resize(20, 60)
+    later_chat.type("after")
+    later_chat.wait_for(TEXTUAL)
+    assert b"after" not in later_chat.written[: later_chat.written.index(TEXTUAL)]
+    later_chat.type(" it\r")
+    later_chat.wait_until(later_chat.sent)
+    assert later_chat.sent() == ["after it"]
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.05, 0.15, 0.3])
+def test_ctrl_c_ends_the_start_and_restores_the_terminal(chat: Start, seconds: float) -> None:
+    chat.wait_until(lambda: chat.raw)
+    wait(chat, seconds)
+    if TEXTUAL in chat.written:
+        chat.type("\x03")  # In the chat it takes two.
+        wait(chat, 0.3)
+    chat.type("\x03")
+    status = chat.end()
+    assert os.WIFEXITED(status)
+    assert os.WEXITSTATUS(status) == (0 if TEXTUAL in chat.written else 130)
+    chat.assert_restored()
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.05, 0.15, 0.3, 2.0])
+def test_a_terminated_chat_restores_the_terminal(chat: Start, seconds: float) -> None:
+    chat.wait_until(lambda: chat.raw)
+    chat.type("lost")
+    wait(chat, seconds)
+    os.kill(chat.pid, signal.SIGTERM)
+    assert os.WTERMSIG(chat.end()) == signal.SIGTERM
+    chat.assert_restored()
+
+
+def test_an_error_in_the_settings_is_printed_on_the_screen_of_the_shell(later_home: Path) -> None:
+    file = later_home / "config.yaml"
+    file.write_text("tui: {theme: [}\n", encoding="utf-8")
+    os.utime(file, ns=(0, 0))
+    kept = later_home / "state" / "first_screens.json"
+    # As if the frame were of these settings: only their content has become wrong.
+    kept.write_text(re.sub(r'"", ""\]', '"0", ""]', kept.read_text("utf-8")), encoding="utf-8")
+    started = Start(later_home)
+    try:
+        status = started.end()
+        assert os.WEXITSTATUS(status) == 1
+        started.assert_restored()
+        assert PLACEHOLDER in started.written
+        assert b"config.yaml" in started.written[started.written.rindex(LEAVE) :]
+    finally:
+        close(started)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.2])
+def test_a_start_ends_with_its_terminal(later_home: Path, seconds: float) -> None:
+    started = Start(later_home)
+    started.wait_until(lambda: started.raw)
+    started.type("gone")
+    wait(started, seconds)
+    os.close(started.terminal)
+    until = time.monotonic() + PATIENCE
+    while not os.waitpid(started.pid, os.WNOHANG)[0]:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def test_a_chat_that_is_left_restores_the_terminal(later_chat: Start) -> None:
+    later_chat.wait_for(TEXTUAL)
+    later_chat.type("\x11")
+    assert os.WEXITSTATUS(later_chat.end()) == 0
+    later_chat.assert_restored()
+
+
+@pytest.mark.parametrize("term", ["dumb", "linux"])
+def test_without_an_alternate_screen_nothing_is_drawn_early(later_home: Path, term: str) -> None:
+    started = Start(later_home, term=term)
+    try:
+        started.wait_for(TEXTUAL)
+        assert PLACEHOLDER not in started.written[: started.written.index(TEXTUAL)]
+        started.type("typed\r")
+        started.wait_until(started.sent)
+        assert started.sent() == ["typed"]
+    finally:
+        close(started)
+
+
+@pytest.mark.parametrize(
+    ("typed", "text"),
+    [
+        ("abc\x7f\x7fd", "ad"),
+        ("\x7fa", "a"),
+        ("sent\rnext", "next"),
+        ("\x1b[200~two\r\nlines\x1b[201~!", "two lines!"),
+        ("\x1b[200~half of a past", "half of a past"),
+        ("a\x1b[A\x1bOP\x1b[1;5C\x1bxb\x1b", "ab"),
+        ("\x1b[200~\x1b]0;title\x07\x9b31m\x1b[201~", "0;title31m"),
+        ("né\u200b", "né"),
+    ],
+)
+def test_what_is_shown_is_what_the_prompt_will_hold(typed: str, text: str) -> None:
+    assert shown(typed.encode()) == text
+
+
+def test_half_a_letter_is_not_shown() -> None:
+    assert shown("né".encode()[:-1]) == "n"
+
+
+@pytest.mark.parametrize(
+    ("text", "room", "expected"), [("abc", 2, "ab"), ("日本語", 5, "日本"), ("e\u0301a", 1, "e\u0301"), ("é", 5, "é")]
+)
+def test_a_long_text_is_cut_by_its_cells(text: str, room: int, expected: str) -> None:
+    assert fitting(text, room) == expected
+
+
+def test_without_a_terminal_nothing_is_touched(tmp_path: Path) -> None:
+    assert not is_usable({"TERM": "xterm"}), "the tests have no terminal"
+    with EarlyPrompt(tmp_path / "frames", settings_files=[], look=[], place=[]) as early:
+        assert early.attributes is None
+        assert early.hand_over() == b""
+
+
+def wait(chat: Start, seconds: float) -> None:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        chat.read(0.01)
