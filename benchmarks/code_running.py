@@ -34,6 +34,7 @@ from ragforge_tui.llm.embeddings import LocalEmbedder
 from ragforge_tui.memory.context.code import code_section
 from ragforge_tui.settings.schema import CodeSettings, Paths, RecallSettings
 from ragforge_tui.shared.events import CodeIndexChanged
+from ragforge_tui.shared.pace import Pace
 
 TICK = 0.01
 ASKED = 60
@@ -111,7 +112,7 @@ async def index(
         locks=locks,
         store=opened,
         embedder=LocalEmbedder() if vectors else None,
-        is_busy=lambda: False,
+        pace=Pace(),
         on_change=phases,
     )
     code.start(keep=True)

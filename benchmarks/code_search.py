@@ -42,6 +42,7 @@ from ragforge_tui.memory.recall import Recall
 from ragforge_tui.settings.schema import CodeSettings, MemorySettings, RecallSettings
 from ragforge_tui.shared.code_records import BrainHit, Scope, ScopeKind
 from ragforge_tui.shared.export_records import ConversationExport
+from ragforge_tui.shared.pace import Pace
 from ragforge_tui.shared.records import Conversation, Message, Turn
 
 Vectors = npt.NDArray[np.float32]
@@ -227,7 +228,7 @@ async def indexed(store: Store, workspace: str, embedder: KeptVectors | None) ->
         worker=worker,
         store=ready,
         embedder=embedder,
-        is_busy=lambda: False,
+        pace=Pace(),
         report=lambda phase, done, todo: None,
     )
     try:

@@ -1,17 +1,20 @@
 """Conversations of any length, made up: for measuring what grows with them.
 
-Used by `benchmarks.context`. Words are drawn with the frequencies of real text (a few
+Used by `benchmarks.context` and `benchmarks.large_graph`. Words are drawn with the frequencies of real text (a few
 very often, most rarely), so that postings have the lengths they have in life; the same seed gives the same turns.
 """
 
 from __future__ import annotations
 
 import uuid
+import zlib
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import numpy.typing as npt
 
+from ragforge_tui.llm.embeddings import LOCAL_MODEL
 from ragforge_tui.memory.recall import ConversationIndex
 from ragforge_tui.shared.export_records import ConversationExport
 from ragforge_tui.shared.records import Conversation, Message, Turn
@@ -23,6 +26,8 @@ WORDS_PER_MESSAGE = 45
 TURNS_PER_SITTING = 12
 BEGAN = datetime(2024, 1, 8, 9, tzinfo=UTC)
 DIMENSION = 512
+
+Vector = npt.NDArray[np.float32]
 
 
 class Text:
@@ -45,14 +50,45 @@ class Text:
         """A text of so many words that are not among the most frequent: what is left of a question in life."""
         return self._drawn(words, self._telling)
 
-    def vector(self) -> npt.NDArray[np.float32]:
+    def vector(self) -> Vector:
         """A unit vector."""
         drawn = self._random.standard_normal(DIMENSION).astype(np.float32)
-        unit: npt.NDArray[np.float32] = drawn / np.linalg.norm(drawn)
+        unit: Vector = drawn / np.linalg.norm(drawn)
         return unit
 
     def _drawn(self, words: int, weights: npt.NDArray[np.float64]) -> str:
         return " ".join(self._words[n] for n in self._random.choice(WORDS, words, p=weights))
+
+
+class WordVectors:
+    """An embedder that costs nothing: the mean of a direction for each word, the same for a word in every process.
+
+    It has the name of the local model, so that a graph with its vectors is searched by the program as any other.
+    """
+
+    name = LOCAL_MODEL
+    dimension = DIMENSION
+
+    def __init__(self) -> None:
+        self._words: dict[str, Vector] = {}
+
+    async def embed(self, texts: Sequence[str]) -> Vector:
+        """See `Embedder`."""
+        return np.stack([self.vector(text) for text in texts])
+
+    def vector(self, text: str) -> Vector:
+        """Return the unit vector of a text, zeros for one without words."""
+        total = np.sum([self._direction(word) for word in text.split()], axis=0, dtype=np.float32)
+        length = float(np.linalg.norm(total))
+        unit: Vector = (total / length if length else np.zeros(DIMENSION)).astype(np.float32)
+        return unit
+
+    def _direction(self, word: str) -> Vector:
+        known = self._words.get(word)
+        if known is None:
+            seed = zlib.crc32(word.encode())
+            known = self._words[word] = np.random.default_rng(seed).standard_normal(DIMENSION).astype(np.float32)
+        return known
 
 
 def moment(turn: int) -> datetime:
