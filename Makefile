@@ -11,7 +11,7 @@ ARGS ?=
 # Many processes import the same modules: compiled once, not by each.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: chat test test-all lint types imports format example docs install install-test clean
+.PHONY: chat test test-all fuzz lint types imports format example docs install install-test clean
 .DEFAULT_GOAL := help
 .PHONY: help
 
@@ -21,7 +21,8 @@ help:
 	@echo "make lint      ruff, format, import rules  make types     mypy, strict"
 	@echo "make docs      build the documentation in .build/site"
 	@echo "make format    format the code             make example   write config.example.yaml again"
-	@echo "make clean     remove .venv and caches     ARGS=…         arguments for chat and test"
+	@echo "make fuzz      property tests, new data   make clean     remove .venv and caches"
+	@echo "ARGS=…         arguments for chat and test"
 
 chat: $(VENV)/.installed
 	@$(BIN)/ragforge-chat $(ARGS)
@@ -32,6 +33,10 @@ test: $(VENV)/.installed-test
 
 test-all: $(VENV)/.installed-test
 	$(PYTEST) $(ARGS)
+
+# A failing example is stored in .hypothesis and tried first the next time.
+fuzz: $(VENV)/.installed-test
+	RAGFORGE_HYPOTHESIS=random $(PYTEST) -m "hypothesis and not neo4j" $(ARGS)
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

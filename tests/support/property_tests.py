@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 
-# Deterministic by default: a fresh clone's `make test` must not fail by an example that nobody has seen before.
-# `.ci/run` sets RAGFORGE_HYPOTHESIS=random to look for new ones. How long an example takes says something of the
+# Deterministic by default: neither `make test` nor `.ci/run` may fail by an example that nobody has seen before.
+# `make fuzz` sets RAGFORGE_HYPOTHESIS=random to look for new ones. How long an example takes says something of the
 # machine, not of the program.
 PROFILE = os.environ.get("RAGFORGE_HYPOTHESIS", "deterministic")
 PIN_IT = "This example was drawn at random. Pin it above the test with @example(...), mend the fault, commit both."
