@@ -25,6 +25,7 @@ from ragforge_tui.settings.schema import RecallSettings
 from ragforge_tui.shared.code_records import BrainHit, FoundCode, Reference, Scope, ScopeKind, UnresolvedName
 from ragforge_tui.shared.code_views import ScopeCode, ScopeLink, ScopeView, TouchedScope
 from ragforge_tui.shared.errors import ModelError, NotFoundError, RagforgeError
+from ragforge_tui.shared.look_ahead import LookAhead
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +66,7 @@ class CodeLookup:
     ) -> None:
         self._store = store
         self._embedder = embedder
+        self._ahead: LookAhead[str, FoundCode] = LookAhead(self._in_time, lambda found: not found.missing)
         self._brain = Brain(store, embedder, settings, str(workspace))
         self._is_ready = is_ready
         self._folder = workspace
@@ -94,6 +96,13 @@ class CodeLookup:
 
     async def for_context(self, message: str) -> FoundCode:
         """Return the scopes that matter for a message; what takes longer than a request waits is told as missing."""
+        return await self._ahead.result(message)
+
+    def look_ahead(self, message: str) -> None:
+        """Start what `for_context` will do for a message."""
+        self._ahead.start(message)
+
+    async def _in_time(self, message: str) -> FoundCode:
         try:
             async with asyncio.timeout(CONTEXT_SECONDS):
                 return await self._for_context(message)

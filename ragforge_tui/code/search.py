@@ -200,10 +200,12 @@ def _share(stems: Collection[str], rarities: Mapping[str, float]) -> float:
 
 def _phrase(run: Sequence[str], text: str) -> float:
     """Return the longest part of the question that the text has word by word, as a share of the question."""
-    for length in range(len(run), SHORTEST_PHRASE - 1, -1):
-        if any(f" {' '.join(run[start : start + length])} " in text for start in range(len(run) - length + 1)):
-            return length / len(run)
-    return 0.0
+    found = 0
+    for start in range(len(run) - SHORTEST_PHRASE + 1):
+        length = max(found + 1, SHORTEST_PHRASE)
+        while start + length <= len(run) and f" {' '.join(run[start : start + length])} " in text:
+            found, length = length, length + 1
+    return found / len(run) if found else 0.0
 
 
 def _name_match(name: Sequence[str], rarities: Mapping[str, float]) -> float:

@@ -20,7 +20,7 @@ T = TypeVar("T")
 ANSWER_SECONDS = 300.0
 """Longest answer: the references of a large workspace. A grammar that hangs on a file is ended with its process."""
 END_SECONDS = 2.0
-IDLE_SECONDS = 120.0
+IDLE_SECONDS = 30.0
 """Time after which a process without requests is ended, because it remembers all parsed files."""
 _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
+import time
 from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
@@ -29,6 +31,8 @@ Bytes = npt.NDArray[np.int8]
 Floats = npt.NDArray[np.float32]
 
 BATCH = 500
+CHECK_SECONDS = 1.0
+"""Time for which vectors are taken to be the newest: a question asks for them several times."""
 PATIENCE = 0.03
 """Seconds to wait for vectors that changed, before those read before are used."""
 _ROWS_AT_ONCE = 8_192
@@ -79,6 +83,7 @@ class CodeVectors:
         self._graph = graph
         self._matrices: dict[str, _Matrix] = {}
         self._reading: dict[str, asyncio.Task[_Matrix | None]] = {}
+        self._checked: dict[str, float] = {}
 
     async def missing(self, workspace: str, model: str, paths: Sequence[str]) -> list[Scope]:
         """Return the scopes of some files that have no vector of a model, with what a vector is made of."""
@@ -133,6 +138,7 @@ class CodeVectors:
 
     async def changed(self, workspace: str) -> None:
         """Note that vectors were stored or went, so that each process reads them again before it next compares."""
+        self._checked.pop(workspace, None)
         await self._graph.run(
             "MERGE (i:CodeIndex {workspace: $workspace}) SET i.vector_stamp = coalesce(i.vector_stamp, 0) + 1",
             workspace=workspace,
@@ -179,11 +185,13 @@ class CodeVectors:
 
     async def load(self, workspace: str) -> _Matrix | None:
         """Return the vectors of a workspace, read again if they changed; None if it has none."""
+        known = self._matrices.get(workspace)
+        if known is not None and time.monotonic() - self._checked.get(workspace, -math.inf) < CHECK_SECONDS:
+            return known
         reading = self._reading.get(workspace)
         if reading is None or reading.done():
             reading = self._reading[workspace] = asyncio.create_task(self._load(workspace), name="code-vectors-read")
             reading.add_done_callback(_noted)
-        known = self._matrices.get(workspace)
         done, _ = await asyncio.wait([reading], timeout=None if known is None else PATIENCE)
         return reading.result() if done else known
 
@@ -199,6 +207,7 @@ class CodeVectors:
         known = self._matrices.get(workspace)
         if known is None or (known.stamp, known.model) != (row["stamp"], model):
             self._matrices[workspace] = await self._read(workspace, model, dimension, row["stamp"])
+        self._checked[workspace] = time.monotonic()
         return self._matrices[workspace]
 
     async def _read(self, workspace: str, model: str, dimension: int, stamp: int) -> _Matrix:
