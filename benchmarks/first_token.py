@@ -11,7 +11,8 @@ sends more questions at the pace of a typist. Times are in milliseconds:
     token     until the first token of the first answer is on the screen
     request   from Enter to the arrival of the first question's request
     answer    from Enter to the first question's first token on the screen
-    later     as `request`, for every later question
+    later     as `request`, for every later question, with Enter as soon as its last letter is drawn
+    read      the same for as many questions that the user reads for 0.4 s before Enter
     wall      a whole command, from its start to its end
     memory    MB of all processes of the program some seconds after the first answer, as what they add to the machine
 
@@ -56,6 +57,8 @@ FIRST_KEY = "я"
 TURNS_EACH = 1_000
 """Of the conversations that fill a graph."""
 SETTLE_SECONDS = 3.0
+READ_SECONDS = 0.4
+"""Time in which a user reads a question again before Enter."""
 GRAPH_STARTS = 5
 """Commands that may give up waiting for the graph on a busy machine."""
 
@@ -171,18 +174,20 @@ class Program:
         }
 
     def later_questions(self, terminal: PseudoTerminal, count: int) -> Figures:
-        """Ask that many more questions at the pace of a typist."""
-        times = []
+        """Ask that many more questions at the pace of a typist, and as many that are read before Enter."""
+        times: Figures = {"later": [], "read": []}
         for _ in range(count):
-            terminal.idle(1.0)
-            times.append(self._asked(terminal, 0.02)[0])
-        return {"later": times}
+            for name, read in (("later", 0.0), ("read", READ_SECONDS)):
+                terminal.idle(1.0)
+                times[name].append(self._asked(terminal, 0.02, read)[0])
+        return times
 
-    def _asked(self, terminal: PseudoTerminal, pause: float) -> tuple[float, float, float]:
+    def _asked(self, terminal: PseudoTerminal, pause: float, read: float = 0.0) -> tuple[float, float, float]:
         """Return milliseconds from Enter to the request and to the first token, and when that was drawn."""
         letter = next(self._letters)
         terminal.type(QUESTION + letter, pause=pause)
         terminal.wait_for(letter)
+        terminal.idle(read)
         terminal.forget()
         entered = terminal.type("\r")
         # With its number, because earlier answers may be drawn again.
