@@ -216,6 +216,11 @@ class Conversation(StoredConversation):
                     self.cancel()
                     await self.wait_idle()
 
+    def look_ahead(self, draft: str) -> None:
+        """Search already for what the request for a draft would hold, unless a model elsewhere would see the draft."""
+        if not self.busy and self._services.memory.embeds_here:
+            self._inputs.look_ahead(mask_secrets(storable(draft)))
+
     async def retry(self) -> int:
         """Request the last turn's answer again; the new answer supersedes the earlier one.
 
@@ -444,7 +449,7 @@ class Conversation(StoredConversation):
         )
         self.memory.start()
         if queued.call is None:
-            self._inputs.look_ahead()
+            self._inputs.look_ahead(content)
         message = await self._services.recorder.begin_turn(message)
         if queued.call is not None:
             await self._reject_rerun(message)

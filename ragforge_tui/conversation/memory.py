@@ -151,6 +151,14 @@ class ConversationMemory:
         code = lookup.for_context if lookup is not None and lookup.ready else None
         return await self._builder.build(inputs, self.recall, code, options)
 
+    def look_ahead(self, text: str) -> None:
+        """Start to search for what the context of a message needs, while the message is stored or still a draft."""
+        if self._settings.enabled and self._loaded.is_set() and not self._services.recorder.journaling:
+            self.recall.look_ahead(text)
+            lookup = self._services.lookup
+            if lookup is not None and lookup.ready:
+                lookup.look_ahead(text)
+
     # --- after a turn ------------------------------------------------------------------------------------------------
 
     def start(self) -> None:

@@ -55,6 +55,11 @@ class SharedMemory:
             HistorySource(graph.store, memory.recall, loaded.workspace, self.topics) if memory.enabled else None
         )
 
+    @property
+    def embeds_here(self) -> bool:
+        """Whether vectors, if any, are made in this process."""
+        return self.embedder is None or isinstance(self.embedder, LocalEmbedder)
+
     def warm(self) -> None:
         """Load the local embedding model ahead of its first use, but not while a request is prepared."""
         if self._warming is None and isinstance(self.embedder, LocalEmbedder):

@@ -203,6 +203,11 @@ class ChatApp(TypeAheadApp):
             self.session.send(text)
         self.view.offer_question()
 
+    def on_prompt_paused(self, event: Prompt.Paused) -> None:
+        """Let the engine search for what a request for this message would hold."""
+        event.stop()
+        self.session.note_draft(event.text)
+
     def on_prompt_take_back(self, event: Prompt.TakeBack) -> None:
         """Put the newest queued message back into the prompt."""
         event.stop()

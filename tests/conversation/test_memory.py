@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from datetime import timedelta
+from typing import Any
 
 import msgspec
 import pytest
@@ -12,12 +13,19 @@ import pytest
 from ragforge_tui.conversation import Conversation, ConversationAgent, background_model, memory
 from ragforge_tui.engine.in_process import InProcessEngine
 from ragforge_tui.graph.schema.migrate import record_embedding
+from ragforge_tui.graph.store.other_conversations import OtherConversations, OtherTurn
 from ragforge_tui.memory.context import builder, look_up, to_stored
 from ragforge_tui.memory.context.builder import digest_of
 from ragforge_tui.memory.context.earlier import earlier_blocks
 from ragforge_tui.memory.context.sections import CLOSING, OPENING, block_sections, block_text, request_parts
 from ragforge_tui.memory.recall import recall
-from ragforge_tui.settings.schema import Loaded, PersistenceSettings, RecallSettings, SummarizationSettings
+from ragforge_tui.settings.schema import (
+    EmbeddingSettings,
+    Loaded,
+    PersistenceSettings,
+    RecallSettings,
+    SummarizationSettings,
+)
 from ragforge_tui.shared.events import MemoryProgress, Notice, SummaryCreated, SummaryStarted
 from ragforge_tui.shared.records import EXTRACTIVE, ContextRecord, Message, now
 from ragforge_tui.shared.requests.memory import FetchDue, FetchSent
@@ -115,6 +123,52 @@ async def test_other_conversations_of_the_folder_are_recalled_with_their_name(
         another = await agent.create_conversation()
         await another.send_message("Where is the deploy key of the vault kept?")
         assert SECRET not in block(server)
+
+
+@ONE_BACKEND
+async def test_what_was_found_for_a_draft_is_sent_with_the_message(
+    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words_only = with_memory(loaded, embeddings=EmbeddingSettings(enabled=False))
+    async with ConversationAgent(words_only) as agent:
+        earlier = await agent.create_conversation()
+        server.script([{"text": "Noted."}, {"text": "Hello."}, {"text": "In Bluebird."}, {"text": "Nowhere."}])
+        await earlier.send_message(SECRET)
+        await earlier.memory.settle()
+        later = await agent.create_conversation()
+        await later.send_message("Hello there.")
+        await later.memory.settle()
+        asked: list[str] = []
+        turns = OtherConversations.turns
+
+        async def counted(self: OtherConversations, *arguments: Any, **options: Any) -> list[OtherTurn]:
+            asked.append("others")
+            return await turns(self, *arguments, **options)
+
+        monkeypatch.setattr(OtherConversations, "turns", counted)
+        later.look_ahead("Where is the deploy key kept?")
+        async with asyncio.timeout(30):
+            while not asked:
+                await asyncio.sleep(0.01)
+        await later.send_message("Where is the deploy key kept?")
+        assert SECRET in block(server)
+        assert len(asked) == 1
+        await later.send_message("Where is the deploy key kept?")
+        assert len(asked) == 2
+
+
+@ONE_BACKEND
+async def test_a_draft_is_not_shown_to_a_model_elsewhere(loaded: Loaded, server: OpenAIServer) -> None:
+    embedder = FakeEmbedder()
+    async with ConversationAgent(loaded, embedder=embedder) as agent:
+        conversation = await agent.create_conversation()
+        server.script([{"text": "Hello."}, {"text": "In the vault."}])
+        await conversation.send_message("Hello there.")
+        await conversation.memory.settle()
+        conversation.look_ahead("Where is the deploy key hidden?")
+        await conversation.send_message("Where is the deploy key kept?")
+    assert any("kept" in text for text in embedder.texts)
+    assert not any("hidden" in text for text in embedder.texts)
 
 
 async def test_scope_none_stays_within_the_conversation(loaded: Loaded, server: OpenAIServer) -> None:

@@ -44,6 +44,7 @@ from ragforge_tui.shared.requests.turns import (
     CreateConversation,
     FetchTurns,
     FindText,
+    NoteDraft,
     NoteTyping,
     OpenConversation,
     RetryTurn,
@@ -239,7 +240,7 @@ class FakeEngine:
             case CancelTurn():
                 self._cancel(request.conversation_id)
                 return Empty()
-            case NoteTyping():
+            case NoteTyping() | NoteDraft():
                 return Empty()
             case Unqueue():
                 kept = [waiting for waiting in self.queue if waiting[1] != request.message_id]

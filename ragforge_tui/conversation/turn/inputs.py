@@ -134,10 +134,11 @@ class InputBuilder:
         self._tools_counted = ("", 0)
         """Descriptions of the tools with their tokens; they hardly ever change, and counting takes milliseconds."""
 
-    def look_ahead(self) -> None:
-        """Start to determine the state of the workspace for the next request, which is built in a moment."""
+    def look_ahead(self, text: str) -> None:
+        """Start what the request for a message needs, and what takes time, before the message is stored."""
         self._environment.look()
         self._looked_ahead = True
+        self._memory.look_ahead(text)
 
     async def prepare(self) -> None:
         """Read the turns that a request may hold, before there is one."""

@@ -55,6 +55,12 @@ async def note_typing(engine: EngineContext, _: requests.NoteTyping) -> Empty:
     return Empty()
 
 
+@handles(requests.NoteDraft)
+async def note_draft(engine: EngineContext, request: requests.NoteDraft) -> Empty:
+    engine.conversation(request.conversation_id).look_ahead(request.text)
+    return Empty()
+
+
 @handles(requests.Unqueue)
 async def unqueue(engine: EngineContext, request: requests.Unqueue) -> bool:
     return engine.conversation(request.conversation_id).unqueue(request.message_id)

@@ -11,6 +11,8 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any
 
+import msgspec
+
 from ragforge_tui.graph import Store
 from ragforge_tui.graph.store.other_conversations import Others
 from ragforge_tui.llm.embeddings import Embedder
@@ -32,6 +34,7 @@ from ragforge_tui.memory.recall.summaries import RatedSummary, findings_of, summ
 from ragforge_tui.memory.recall.terms import asked_words, content_words
 from ragforge_tui.settings.schema import MemorySettings
 from ragforge_tui.shared.errors import GraphError, RagforgeError
+from ragforge_tui.shared.look_ahead import LookAhead
 from ragforge_tui.shared.pace import Pace
 from ragforge_tui.shared.records import SimilarConversation, Summary, Turn
 
@@ -49,6 +52,19 @@ CONTEXT_SECONDS = 0.15
 """Most seconds a request's context waits for its vector and for other conversations: both together go unnoticed."""
 FEWEST_CHARS_PER_TOKEN = 3
 """A safe bound to show, without counting, that this conversation does not need all tokens."""
+
+
+class _Searched(msgspec.Struct, frozen=True):
+    """What a query found that takes time: its vector, and other conversations.
+
+    Attributes:
+        missing: What was too late or failed, as sentences.
+    """
+
+    question: Question
+    turns: list[Fetched]
+    summaries: list[RatedSummary]
+    missing: list[str]
 
 
 class Recall:
@@ -81,6 +97,9 @@ class Recall:
         self.private = private
         self._sync = IndexSync(self.index, self._model, conversation_id, pace)
         self._frequencies = WordFrequencies()
+        self._ahead: LookAhead[tuple[str, str], _Searched] = LookAhead(
+            lambda key: self._searched(key[0], CONTEXT_SECONDS), lambda found: not found.missing
+        )
         self._summaries: list[Summary] = []
         self._sync_lock = asyncio.Lock()
         """Held while keys are stored: two callers must not mix their writes for the same turn."""
@@ -209,43 +228,27 @@ class Recall:
                 for the graph without limit.
             most: Most turns to return; None for as many as fit.
         """
-        settings = self._settings.recall
-        tokens = settings.max_tokens if max_tokens is None else max_tokens
-        until = None if seconds is None else asyncio.get_running_loop().time() + seconds
         if not self._asked(query):
             return Recalled(reason=self.reason)
-        # The scope does not depend on the question, so both are found out at once.
-        question, where = await asyncio.gather(
-            self._question(query, EMBED_SECONDS if seconds is None else seconds * EMBED_SHARE),
-            self._others(until) if others else _no_others(),
-        )
-        missing = [self.left()] if own else []
-        if question.vector is None and self._model.name:
-            missing.append("The message had no vector in time: found by words.")
-        (fetched, foreign, late), mine = await asyncio.gather(
-            self._from_others(question, until, where, summaries=summaries),
-            asyncio.to_thread(self._own, question, exclude) if own else _nothing(),
+        searched = await self._searched(query, seconds, others=others, summaries=summaries)
+        return await self._recalled(
+            searched,
+            exclude=exclude,
+            max_tokens=self._settings.recall.max_tokens if max_tokens is None else max_tokens,
+            own=own,
+            summaries=summaries,
+            exclude_summaries=exclude_summaries,
+            most=most,
         )
 
-        def work() -> Recalled:
-            recalled = self._packed(question, mine, fetched, tokens, most)
-            if summaries:
-                rated = [*(self._own_summaries(question) if own else []), *foreign]
-                rarities = self._rarities(question)
-                recalled.findings = findings_of(rated, rarities, settings, exclude=exclude)
-                recalled.summaries = summaries_of(
-                    rated,
-                    rarities,
-                    settings,
-                    in_context=bool(question.context),
-                    turns=recalled.turns,
-                    sent=exclude,
-                    exclude=exclude_summaries,
-                )
-            recalled.missing = [sentence for sentence in (*missing, late) if sentence]
-            return recalled
+    def look_ahead(self, query: str) -> None:
+        """Start what `for_context` will need for a query, as far as that takes time."""
+        if self._asked(query):
+            self._ahead.start(self._ahead_key(query))
 
-        return await asyncio.to_thread(work)
+    def _ahead_key(self, query: str) -> tuple[str, str]:
+        """Return a query with what it refers to in the turn before it, which may be indexed meanwhile."""
+        return query, context_of(query, self.index.turn_text(self.index.last))
 
     async def for_context(
         self,
@@ -259,16 +262,17 @@ class Recall:
         summaries: bool = True,
     ) -> Recalled:
         """Return what `recall` finds within `CONTEXT_SECONDS`; after a failure nothing, which `missing` tells."""
+        if not self._asked(query):
+            return Recalled(reason=self.reason)
         try:
-            return await self.recall(
-                query,
+            return await self._recalled(
+                await self._ahead.result(self._ahead_key(query)),
                 exclude=exclude,
                 max_tokens=max_tokens,
                 own=own,
-                exclude_summaries=exclude_summaries,
-                seconds=CONTEXT_SECONDS,
-                most=most,
                 summaries=summaries,
+                exclude_summaries=exclude_summaries,
+                most=most,
             )
         except GraphError as error:
             log.warning("recall skipped: %s", error)
@@ -306,6 +310,62 @@ class Recall:
             exclude=(self._id,),
         )
         return found[0] if found else None
+
+    async def _searched(
+        self, query: str, seconds: float | None, *, others: bool = True, summaries: bool = True
+    ) -> _Searched:
+        """Return the question with its vector, and what other conversations have on it.
+
+        Args:
+            seconds: As for `recall`.
+        """
+        until = None if seconds is None else asyncio.get_running_loop().time() + seconds
+        # The scope does not depend on the question, so both are found out at once.
+        question, where = await asyncio.gather(
+            self._question(query, EMBED_SECONDS if seconds is None else seconds * EMBED_SHARE),
+            self._others(until) if others else _no_others(),
+        )
+        missing = []
+        if question.vector is None and self._model.name:
+            missing.append("The message had no vector in time: found by words.")
+        fetched, foreign, late = await self._from_others(question, until, where, summaries=summaries)
+        return _Searched(question, fetched, foreign, [*missing, late] if late else missing)
+
+    async def _recalled(
+        self,
+        searched: _Searched,
+        *,
+        exclude: Collection[int],
+        max_tokens: int,
+        own: bool,
+        summaries: bool,
+        exclude_summaries: Collection[str],
+        most: int | None,
+    ) -> Recalled:
+        """Rank this conversation for a question, and choose from it and from what others had."""
+        question = searched.question
+        left = self.left() if own else ""
+
+        def work() -> Recalled:
+            mine = self._own(question, exclude) if own else []
+            recalled = self._packed(question, mine, searched.turns, max_tokens, most)
+            if summaries:
+                rated = [*(self._own_summaries(question) if own else []), *searched.summaries]
+                rarities = self._rarities(question)
+                recalled.findings = findings_of(rated, rarities, self._settings.recall, exclude=exclude)
+                recalled.summaries = summaries_of(
+                    rated,
+                    rarities,
+                    self._settings.recall,
+                    in_context=bool(question.context),
+                    turns=recalled.turns,
+                    sent=exclude,
+                    exclude=exclude_summaries,
+                )
+            recalled.missing = [*([left] if left else []), *searched.missing]
+            return recalled
+
+        return await asyncio.to_thread(work)
 
     async def _question(self, query: str, seconds: float, *, follows: bool = True) -> Question:
         """Return the question with its context, its content words and its vector.

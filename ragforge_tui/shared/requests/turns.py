@@ -104,6 +104,13 @@ class NoteTyping(Request[Empty]):
     """Hold work in the background back for a moment: the user types."""
 
 
+class NoteDraft(Request[Empty]):
+    """Prepare for a message that the user is about to send: they paused after it. It stays on this machine."""
+
+    conversation_id: str
+    text: str
+
+
 class Unqueue(Request[bool]):
     """Drop a message queued behind the current turn; false if it is no longer queued."""
 

@@ -14,6 +14,7 @@ from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
 from textual.keys import Keys
 from textual.message import Message
+from textual.timer import Timer
 from textual.widgets import TextArea
 
 from ragforge_tui.shared.formatting import counted
@@ -26,6 +27,8 @@ log = logging.getLogger(__name__)
 
 MAX_LINES = 8
 MAX_CHARS = 2_000
+PAUSE_SECONDS = 0.12
+"""Time without a change after which a message may be complete: some more than between two keys of a fast typist."""
 
 
 def is_large(text: str) -> bool:
@@ -135,6 +138,12 @@ class Prompt(TextArea):
 
         text: str
 
+    @dataclass
+    class Paused(Message):
+        """The user stopped typing a message for a moment; `text` includes pastes."""
+
+        text: str
+
     class TakeBack(Message):
         """Up was pressed in an empty prompt: the user wants the newest queued message back."""
 
@@ -154,6 +163,7 @@ class Prompt(TextArea):
         self.completing = Completing(self, registry, menu)
         self._pastes = Pastes()
         self._walking = False
+        self._pause: Timer | None = None
         self.take_back_first = False
         """Whether Up in an empty prompt takes a queued message back instead of showing the history."""
 
@@ -280,6 +290,14 @@ class Prompt(TextArea):
         else:
             self._history.leave()
             self.completing.follow()
+        if self._pause is not None:
+            self._pause.stop()
+        self._pause = self.set_timer(PAUSE_SECONDS, self._paused)
+
+    def _paused(self) -> None:
+        text = self.whole
+        if text.strip() and not text.startswith("!") and self._registry.parse(text) is None:
+            self.post_message(self.Paused(text))
 
     def on_text_area_selection_changed(self) -> None:
         """Update the menu, which belongs to the position of the cursor."""

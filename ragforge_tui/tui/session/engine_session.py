@@ -25,6 +25,7 @@ from ragforge_tui.shared.requests.turns import (
     ConversationView,
     CreateConversation,
     FetchTurns,
+    NoteDraft,
     NoteTyping,
     OpenConversation,
     SendMessage,
@@ -46,6 +47,8 @@ CLOSE_SECONDS = 10.0
 STEADY_SECONDS = 30.0
 """An engine that lived this long starts a new count of crashes."""
 TYPING_SECONDS = 0.5
+LONGEST_DRAFT = 10_000
+"""Characters of a draft up to which the engine prepares for it; a longer one is a paste, of which much is cut."""
 MAX_CRASHES = 3
 NEWEST = "\x00newest"
 """In place of an id: the newest conversation of the workspace."""
@@ -292,6 +295,18 @@ class EngineSession:
         if self.state.memory is not None and self._clock() - self._typed >= TYPING_SECONDS:
             self._typed = self._clock()
             self.spawn(self.ask(NoteTyping()), group="typing")
+
+    def note_draft(self, text: str) -> None:
+        """Let the engine prepare for a message that the user has just stopped typing."""
+        state = self.state
+        if state.ready and state.conversation is not None and not state.busy and len(text) <= LONGEST_DRAFT:
+            self.spawn(self._look_ahead(NoteDraft(conversation_id=state.conversation_id, text=text)), group="draft")
+
+    async def _look_ahead(self, request: NoteDraft) -> None:
+        try:
+            await self.ask(request)
+        except RagforgeError:
+            return  # It was only to save time: no notice.
 
     def _refresh_due(self, conversation_id: str) -> None:
         """Ask what the summarizer is waiting for, if that conversation is open and its graph answers."""

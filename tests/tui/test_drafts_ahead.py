@@ -1,0 +1,48 @@
+"""A pause in a message lets the engine prepare for it; what is no message for a model does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragforge_tui.shared.requests.turns import NoteDraft, SendMessage
+from ragforge_tui.tui.prompt import prompt
+from ragforge_tui.tui.session import engine_session
+from tests.support.calls_scene import calls_engine
+from tests.tui.conftest import Chat, ChatRunner
+
+RESUMED = "00000001"
+
+
+def drafts(chat: Chat) -> list[str]:
+    return [request.text for request in chat.engine.asked(NoteDraft)]
+
+
+async def resumed(chat: Chat) -> None:
+    await chat.until(lambda: chat.app.session.state.ready and chat.app.session.state.conversation is not None)
+
+
+async def test_the_engine_learns_a_message_once_typing_pauses(
+    run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with run_chat(calls_engine(), resume=RESUMED) as chat:
+        await resumed(chat)
+        await chat.press(*"why")
+        await chat.until(lambda: drafts(chat)[-1:] == ["why"])
+        monkeypatch.setattr(prompt, "PAUSE_SECONDS", 60.0)
+        await chat.press("?", "enter")
+        await chat.until(lambda: [sent.text for sent in chat.engine.asked(SendMessage)] == ["why?"])
+        assert "why?" not in drafts(chat)
+
+
+@pytest.mark.parametrize("text", ["!make", "/help", " ", "x" * 30])
+async def test_commands_and_long_pastes_are_not_prepared_for(
+    run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setattr(engine_session, "LONGEST_DRAFT", 20)
+    async with run_chat(calls_engine(), resume=RESUMED) as chat:
+        await resumed(chat)
+        chat.app.prompt.put_whole(text)
+        await chat.pilot.pause(prompt.PAUSE_SECONDS * 2)
+        chat.app.prompt.put_whole("hello")
+        await chat.until(lambda: drafts(chat))
+        assert drafts(chat) == ["hello"]
