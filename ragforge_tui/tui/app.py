@@ -25,7 +25,7 @@ from textual.widgets import Static
 
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.wire import Engine
-from ragforge_tui.tui.chat_driver import ChatDriver, keep_first_screen, taking_over
+from ragforge_tui.tui.chat_driver import ChatDriver, driver_after, keep_first_screen
 from ragforge_tui.tui.chat_view import ChatView
 from ragforge_tui.tui.commands.chat_commands import pick_session
 from ragforge_tui.tui.commands.conversation_commands import cancel_edit, close_find, find_step, resend, view_block
@@ -57,7 +57,7 @@ def run_chat(connect: Callable[[], Awaitable[Engine]], options: ChatOptions, ear
     Args:
         connect: Starts an engine; called after the first paint, and again after a crash of the engine.
         options: How the chat starts.
-        early: The prompt that took keys until now.
+        early: The prompt that has accepted keys until now.
 
     Returns:
         The exit status.
@@ -90,7 +90,7 @@ class ChatApp(TypeAheadApp):
     def __init__(
         self, connect: Callable[[], Awaitable[Engine]], options: ChatOptions, early: EarlyPrompt | None = None
     ) -> None:
-        super().__init__(taking_over(early))
+        super().__init__(driver_after(early))
         self.clock: Callable[[], float] = time.monotonic
         self.now: Callable[[], datetime] = lambda: datetime.now().astimezone()
         self._unpainted: ExitStack | None = None
@@ -136,7 +136,7 @@ class ChatApp(TypeAheadApp):
         """Accept typing from the first paint on; everything else happens after it."""
         self.prompt.focus()
         if isinstance(self._driver, ChatDriver):
-            self.call_later(self._driver.prompt_focused)  # The focus is set later too, before this.
+            self.call_later(self._driver.prompt_focused)  # after `focus`, which is queued too
             if self._driver.typed_before:
                 self._unpainted = ExitStack()
                 self._unpainted.enter_context(self.batch_update())
@@ -144,7 +144,7 @@ class ChatApp(TypeAheadApp):
         self.call_after_refresh(self._after_first_paint)
 
     def _paint(self) -> None:
-        """Paint for the first time, now that the prompt holds what was typed before, which must not vanish."""
+        """Paint for the first time, now that the prompt holds the keys typed before, so that they do not vanish."""
         held, self._unpainted = self._unpainted, None
         if held is not None:
             held.close()
@@ -159,7 +159,7 @@ class ChatApp(TypeAheadApp):
         if self.view.options.resume == "":
             pick_session(self.view)
         self.view.show_problems()
-        gc.freeze()  # Everything loaded by now stays; the collector need not scan it again.
+        gc.freeze()  # Everything loaded so far is permanent, so the collector need not scan it again.
         gc.enable()
 
     def action_command_palette(self) -> None:
