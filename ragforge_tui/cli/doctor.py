@@ -189,7 +189,7 @@ def _folders(loaded: Loaded, report: Report) -> Facts:
 
 
 def _engine(loaded: Loaded) -> Facts:
-    """Return what is kept ready for the next chat."""
+    """Return the state of the engine host, which starts the next chat faster."""
     from ragforge_tui.engine.warm.client import host_pid
     from ragforge_tui.engine.warm.messages import HostFiles
 

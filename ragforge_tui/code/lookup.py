@@ -93,7 +93,7 @@ class CodeLookup:
         return scopes[:limit]
 
     async def for_context(self, message: str) -> FoundCode:
-        """Return the scopes that matter for a message; what takes longer than a request waits is told as missing."""
+        """Return the scopes that matter for a message; a search too slow for a request is listed as missing."""
         try:
             async with asyncio.timeout(CONTEXT_SECONDS):
                 return await self._for_context(message)

@@ -37,9 +37,7 @@ class EngineProcess(Protocol):
     @property
     def pid(self) -> int: ...
 
-    async def wait(self) -> object:
-        """Wait until the process has ended."""
-        ...
+    async def wait(self) -> object: ...
 
 
 class ChildEngine:

@@ -116,7 +116,7 @@ def to_model_error(error: BaseException, *, model: str, destination: str, secret
 
 
 def no_provider(model: str) -> ModelError:
-    """Return the error for a model whose provider cannot be told from its name; nothing was sent."""
+    """Return the error for a model whose name does not determine its provider; nothing was sent."""
     provider, slash, _ = model.partition("/")
     why = f"no provider is called {provider}" if slash else "its name does not say which provider offers it"
     return ModelError(

@@ -257,7 +257,7 @@ class ChatApp(TypeAheadApp):
         self.push_screen(DetailScreen(event.title, load, actions={}), lambda _: self.questions.let_read())
 
     def on_welcome_clicked(self, event: Welcome.Clicked) -> None:
-        """Run the command that a line of the first screen leads to."""
+        """Run the command of a line of the first screen."""
         event.stop()
         name, _, argument = event.action.partition(" ")
         self.view.run_command(name, argument)

@@ -445,7 +445,7 @@ class ChatView:
         self._ask_engine_question(trust_question(event, answer))
 
     def _offer_to_carry_out(self, event: events.TurnCompleted) -> None:
-        """Ask how to go on after an answer in planning mode, unless the user has gone on already."""
+        """Ask whether to carry out an answer in planning mode, unless the user has already sent something else."""
         session, state = self.session, self.session.state
         if state.mode != "plan" or not event.text or event.conversation_id != state.conversation_id:
             return
@@ -462,7 +462,7 @@ class ChatView:
         self.ask_user(plan_question(answer))
 
     def _withdraw_plan(self) -> None:
-        """Drop the question about a plan once the user has gone on without answering it."""
+        """Drop the question about a plan once the user has continued without answering it."""
         state = self.session.state
         asked = any(question.key == PLAN_KEY for question in self.questions.waiting)
         if asked and (state.busy or state.mode != "plan" or state.conversation_id != self._planned):

@@ -136,7 +136,7 @@ def best_hits(hits: list[Hit], terms: list[str]) -> list[Hit]:
 
 
 def introducing_file(listing: str) -> str:
-    """Return the file of a folder that says what a project is: its README, else its manifest; empty if it has none."""
+    """Return the file of a folder that describes the project: its README, else its manifest; empty if it has none."""
     names = [name for name in _entries(listing) if not name.endswith("/")]
     readmes = sorted((name for name in names if _README.fullmatch(name)), key=len, reverse=True)
     return next(iter([*readmes, *(name for name in _MANIFESTS if name in names)]), "")
@@ -165,7 +165,7 @@ def answer(evidence: Evidence) -> str:
 
 
 def _about(evidence: Evidence) -> str:
-    """Return the title and first paragraph of the file that introduces the project, and what is at its top level."""
+    """Return the title and first paragraph of the file that introduces the project, and its top-level entries."""
     french, done = evidence.intent.french, evidence.done
     parts: list[str] = []
     for call in done:

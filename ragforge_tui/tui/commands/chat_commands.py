@@ -163,7 +163,7 @@ def turn_number(text: str, example: str) -> int:
 
 @COMMANDS.add("usage", "Show the tokens and the cost of this chat", ("cost",))
 async def show_usage(host: Host, _: str) -> None:
-    """Show what was sent to and received from models since the chat was started."""
+    """Show the tokens sent to and received from models since the chat was started."""
     host.session.notice(usage_text(host.session.state.spent))
 
 

@@ -68,8 +68,7 @@ class HelpScreen(Dialog[None]):
             yield Static("↑ ↓ page up/down scroll · esc back", classes="keys", markup=False)
 
     def on_mount(self) -> None:
-        """Let the arrow keys scroll at once."""
-        self.query_one(VerticalScroll).focus()
+        self.query_one(VerticalScroll).focus()  # so that the arrow keys scroll
 
 
 def help_text(registry: Registry, keymap: Mapping[str, str], *, screen: int = 0) -> Content:
