@@ -46,7 +46,6 @@ from ragforge_tui.tui.widgets.status_bar import PALETTE
 __all__ = ["ChatApp", "ChatOptions", "run_chat"]
 
 SWITCH_SECONDS = 0.001
-DRAFT_HINT = "esc esc goes back when the prompt is empty"
 MAX_UNPAINTED_SECONDS = 0.2
 """Longest wait of the first paint for the keys that were typed before it."""
 
@@ -221,7 +220,7 @@ class ChatApp(TypeAheadApp):
         self._paint()
         self.session.note_typing()
         self.view.back_armed = False
-        if self.session.state.hint == DRAFT_HINT:
+        if self.session.state.hint == self._draft_hint:
             self.view.hint("")
         elif self.session.state.drafting == self.prompt.blank:
             self.view.state_changed()
@@ -390,14 +389,18 @@ class ChatApp(TypeAheadApp):
     def _escape_idle(self) -> None:
         """Offer the turns to go back to when pressed twice, as in other chats of the terminal."""
         if self.prompt.text:
-            self.view.hint(DRAFT_HINT)
+            self.view.hint(self._draft_hint)
         elif self.view.back_armed:
             self.view.back_armed = False
             self.view.hint("")
             self.view.run_command("branch")
         else:
             self.view.back_armed = True
-            self.view.hint("esc again: go back to an earlier turn")
+            self.view.hint(f"{self.view.stop_key} again: go back to an earlier turn")
+
+    @property
+    def _draft_hint(self) -> str:
+        return f"{self.view.stop_key} {self.view.stop_key} goes back when the prompt is empty"
 
     def action_interrupt(self) -> None:
         """Copy a selection, else close a screen, else stop the turn, else quit when pressed twice."""

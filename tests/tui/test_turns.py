@@ -316,6 +316,19 @@ async def test_escape_twice_in_an_empty_prompt_offers_the_messages(run_chat: Cha
         assert chat.app.prompt.has_focus
 
 
+async def test_the_hints_name_the_users_own_key_for_escape(run_chat: ChatRunner) -> None:
+    async with run_chat(zoo(), continue_last=True) as chat:
+        await chat.until(lambda: chat.loaded)
+        chat.app.view.apply_setting("tui.keymap", {"stop": "f8"})
+        await chat.until(lambda: "F8 F8 go back" in status(chat))
+        await chat.press("x", "f8")
+        assert chat.app.session.state.hint == "F8 F8 goes back when the prompt is empty"
+        await chat.press("backspace", "f8")
+        assert chat.app.session.state.hint == "F8 again: go back to an earlier turn"
+        await chat.press("f8")
+        await chat.until(lambda: isinstance(chat.app.screen, Picker) and choices(chat))
+
+
 async def test_a_letter_between_two_escapes_offers_nothing(run_chat: ChatRunner) -> None:
     async with run_chat(zoo(), continue_last=True) as chat:
         await chat.until(lambda: chat.loaded)

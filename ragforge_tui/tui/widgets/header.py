@@ -133,6 +133,7 @@ class Queue(Widget):
 
     def __init__(self) -> None:
         super().__init__(id="queue")
+        self.stop_key = "esc"
         self._items: list[Outgoing] = []
         self.display = False
 
@@ -154,7 +155,7 @@ class Queue(Widget):
         note = f"{more} more · " if more > 0 else ""
         # Before the engine has started there is nothing to stop.
         unsent = all(item.place == "waiting" for item in self._items)
-        lines.append(Content.styled(f"{note}↑ edit{'' if unsent else ' · esc stop and send'}", "dim"))
+        lines.append(Content.styled(f"{note}↑ edit{'' if unsent else f' · {self.stop_key} stop and send'}", "dim"))
         return Content("\n").join(lines)
 
 
