@@ -195,16 +195,16 @@ def _engine(loaded: Loaded) -> Facts:
 
     minutes = loaded.settings.engine.keep_warm_minutes
     if not minutes:
-        return {"kept warm": "no (engine.keep_warm_minutes)"}
+        return {"host": "off (engine.keep_warm_minutes is 0)"}
     if not HostFiles.of(loaded.paths).usable:
-        return {"kept warm": f"no: the path of {loaded.paths.state} is too long for a socket"}
+        return {"host": f"off (the path {loaded.paths.state} is too long for a socket)"}
     pid = host_pid(loaded)
     if pid is None:
-        return {"kept warm": "not now; the next chat starts it"}
+        return {"host": "not running; the next chat starts it"}
     import psutil
 
     used = size(psutil.Process(pid).memory_info().rss)
-    return {"kept warm": f"process {pid}, {used}; it ends {minutes:g} minutes after the last chat"}
+    return {"host": f"process {pid}, {used}; it ends {minutes:g} minutes after the last chat"}
 
 
 async def _model(loaded: Loaded, report: Report) -> Facts:

@@ -328,7 +328,7 @@ class ChatApp(TypeAheadApp):
         if self._covered or not event.is_printable or not event.character or event.key in self.active_bindings:
             return
         if self.sidebar.has_focus_within:
-            self.view.hint(f"{plain_text(event.character)} is no key of this pane · esc back to prompt")
+            self.view.hint(f"{plain_text(event.character)} does nothing in this pane · esc back to prompt")
         elif self.letters_move:
             event.stop()
             self.prompt.focus()

@@ -49,7 +49,7 @@ _HELP = {
     '- change a file: `replace "a" with "b" in notes.txt`, `create todo.txt with …`\n'
     "- run a command: ``run `make test` ``\n"
     "- answer a question from the files: its words are searched for and the best lines quoted.\n\n"
-    f"For a real conversation {WAYS_TO_A_MODEL[0]}; {WAYS_TO_A_MODEL[1]}.",
+    f"For a real conversation, {WAYS_TO_A_MODEL[0]}; {WAYS_TO_A_MODEL[1]}.",
     True: "Vous pouvez me demander :\n"
     "- de montrer un fichier : `montre README.md`, `lis src/app.py lignes 10 à 40`\n"
     "- de chercher : `où est load_config`, `trouve les fichiers *.py`\n"

@@ -151,7 +151,7 @@ def _go_to(host: Host, conversation_id: str, turn: int) -> None:
         host.go_to_conversation(conversation_id)
 
 
-@COMMANDS.add("standup", "Show what was done since a day, to paste elsewhere", arguments="[SINCE]")
+@COMMANDS.add("standup", "Show the work done since a date, to paste elsewhere", arguments="[SINCE]")
 async def show_standup(host: Host, since: str) -> None:
     """Show the work done in all folders, as Markdown to copy; by default since the last working day."""
     from ragforge_tui.export import standup_markdown

@@ -30,7 +30,7 @@ KEYS = (
     ("j k space", "in the chat: next and previous block, fold"),
     ("b e", "in the chat: go back to the turn in a branch, edit its message"),
     ("v y c o", "in the chat: view the block, copy it, copy its code, open a link"),
-    ("tab shift+tab", "in the sidebar: next and previous pane; esc leads back to the prompt"),
+    ("tab shift+tab", "in the sidebar: next and previous pane; esc goes back to the prompt"),
     ("enter g i", "in the sidebar: open, go to the turn, mention the file in the prompt"),
 )
 """Keys of the prompt, the chat and all panes; those of single panes follow."""

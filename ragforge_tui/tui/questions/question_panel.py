@@ -115,7 +115,7 @@ def _saving_question(question: Question, answer: Callable[[str, str], None]) -> 
         Choice("always", f"Enter: run the command, and save {'the patterns' if several else 'the pattern'}"),
         Choice("back", "back to the question"),
     ]
-    title = f"Save {what} in your settings? What matches {matches} will run without asking, in every folder."
+    title = f"Save {what} in your settings? Commands that match {matches} will run without asking in every folder."
     return Question(f"{question.key}:always", "text", title, "\n".join(question.saves), answers, answer)
 
 

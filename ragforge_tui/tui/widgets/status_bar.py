@@ -124,7 +124,7 @@ def _keys(state: ChatState, hints: Sequence[Hint], stop: str) -> list[Part]:
     if state.editing:
         return [Part(f"editing turn {state.editing}: enter sends it as a branch · {stop} cancels", rank=95, key=True)]
     if state.activity == "waiting":
-        tab = {"prompt": "tab answer · ", "question": "tab the prompt · ", "sidebar": f"{NEXT_PANE} · "}.get(
+        tab = {"prompt": "tab answer · ", "question": "tab prompt · ", "sidebar": f"{NEXT_PANE} · "}.get(
             state.focus, ""
         )
         refuse = f"{'esc' if state.focus == 'question' else stop} {state.refusal}"
