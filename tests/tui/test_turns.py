@@ -183,6 +183,7 @@ async def test_a_branch_begins_at_a_turn(run_chat: ChatRunner) -> None:
         await chat.until(lambda: chat.loaded)
         await chat.type("/branch 3")
         await chat.until(lambda: chat.noticed("shares turns 1 to 3"))
+        await chat.until(lambda: "(branch from turn 3)" in chat.app.view.header.render().plain)
         assert chat.app.transcript.document.holds(3)
         assert not chat.app.transcript.document.holds(4)
         await chat.type("go on")
