@@ -47,7 +47,6 @@ ConversationArgument = Annotated[
 
 
 def shared(ctx: typer.Context) -> Shared:
-    """Return the shared options of this run."""
     return ctx.ensure_object(Shared)
 
 

@@ -189,22 +189,22 @@ def _folders(loaded: Loaded, report: Report) -> Facts:
 
 
 def _engine(loaded: Loaded) -> Facts:
-    """Return what is kept ready for the next chat."""
+    """Return the state of the engine host, which starts the next chat faster."""
     from ragforge_tui.engine.warm.client import host_pid
     from ragforge_tui.engine.warm.messages import HostFiles
 
     minutes = loaded.settings.engine.keep_warm_minutes
     if not minutes:
-        return {"kept warm": "no (engine.keep_warm_minutes)"}
+        return {"host": "off (engine.keep_warm_minutes is 0)"}
     if not HostFiles.of(loaded.paths).usable:
-        return {"kept warm": f"no: the path of {loaded.paths.state} is too long for a socket"}
+        return {"host": f"off (the path {loaded.paths.state} is too long for a socket)"}
     pid = host_pid(loaded)
     if pid is None:
-        return {"kept warm": "not now; the next chat starts it"}
+        return {"host": "not running; the next chat starts it"}
     import psutil
 
     used = size(psutil.Process(pid).memory_info().rss)
-    return {"kept warm": f"process {pid}, {used}; it ends {minutes:g} minutes after the last chat"}
+    return {"host": f"process {pid}, {used}; it ends {minutes:g} minutes after the last chat"}
 
 
 async def _model(loaded: Loaded, report: Report) -> Facts:

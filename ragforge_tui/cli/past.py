@@ -1,4 +1,4 @@
-"""Commands over all past conversations: their insights, a question to them, and what was done since a day."""
+"""Commands over all past conversations: insights, a question to them, a report of the work done since a date."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from ragforge_tui.shared.wire import Engine
 
 SHORT_ID = 8
 MOST_ASKED = 20
-"""Conversations that a model is asked about in one run, unless --limit says otherwise."""
+"""Default of --limit: conversations that a model is asked about in one run."""
 
 
 def _moment(text: str | None, *, end: bool = False) -> datetime | None:
@@ -285,7 +285,7 @@ def standup(
     workspace: FolderOption = None,
     json: JsonFlag = False,
 ) -> None:
-    """Print what was done, by folder, as Markdown; by default since the last working day began."""
+    """Print the work done in each folder, as Markdown; by default since the start of the last working day."""
     start = _moment(since) or last_working_day(now())
     request = Standup(since=start, until=_moment(until, end=True), workspace=_folder(workspace))
     found = with_memory(ctx, lambda engine: engine.request(request))

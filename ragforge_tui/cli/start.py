@@ -96,7 +96,7 @@ def load_settings(given: Shared) -> Loaded:
 
 
 def early_prompt(flags: ChatFlags) -> AbstractContextManager[EarlyPrompt | None]:
-    """Return the prompt that is there before the settings and Textual are loaded; none before a list to choose from."""
+    """Return the prompt that accepts keys while the settings and Textual are loaded; none before a list of sessions."""
     if flags.resume == "":
         return contextlib.nullcontext()
     from ragforge_tui import __version__
@@ -112,7 +112,7 @@ def early_prompt(flags: ChatFlags) -> AbstractContextManager[EarlyPrompt | None]
         Path(paths.state, "first_screens.json"),
         settings_files=[own, folder / ".ragforge" / "config.yaml"],
         look=[__version__, str(given.plain)],
-        place=[str(folder), str(flags.resume is not None or flags.continue_last)],
+        header_key=[str(folder), str(flags.resume is not None or flags.continue_last)],
     )
 
 

@@ -2,7 +2,7 @@
 
 Scores of two searches cannot be compared, so code keeps the order of its own search, and all hits are merged by one
 measure that every text has: the share of the question's rarer words it holds, and the similarity of the vectors.
-A question about the past prefers what was said; any other prefers code. Measurements: benchmarks/CODE_SEARCH.md.
+A question about the past prefers turns and summaries; any other prefers code. Measurements: benchmarks/CODE_SEARCH.md.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ class Candidate(msgspec.Struct, frozen=True):
 
 
 def asks_for_past(query: str) -> bool:
-    """Return whether a question is about what was said or done rather than about code."""
+    """Return whether a question is about past conversations rather than about code."""
     spoken = {word.casefold() for word in _WORD.findall(query)}
     return bool(_PAST_PHRASES.search(query)) or len(spoken & _PAST_WORDS) > 0
 
 
 def subject_words(query: str) -> list[str]:
-    """Return the stems that tell what a question is about, without those that only refer to the past."""
+    """Return the stems of a question's subject, without words that only refer to the past."""
     words = [word for word in _WORD.findall(query) if word.casefold() not in _PAST_WORDS]
     return list(dict.fromkeys(stem for word in query_words(" ".join(words) or query) for stem in word_stems(word)))
 

@@ -81,7 +81,7 @@ TOO_LARGE, SECRET, BEYOND, UNNAMED = "too large", "may hold keys", "beyond the l
 
 
 class FoundFile(msgspec.Struct, frozen=True, array_like=True):
-    """File to index, with what tells whether it changed."""
+    """File to index, with the values that show whether it has changed."""
 
     path: str
     size: int

@@ -33,7 +33,7 @@ from ragforge_tui.shared.pace import Pace
 log = logging.getLogger(__name__)
 
 VERSION = 2
-"""Of what is stored of a file: raised with each change of the parser that stored files should have."""
+"""Version of the stored records of a file: raised when the parser changes, so that all files are parsed again."""
 BATCH_FILES = 12
 BATCH_BYTES = 120_000
 RESOLVED_AT_ONCE = 50
@@ -106,7 +106,7 @@ class Indexer:
         """Bring the index to the state of the files; return whether anything changed.
 
         Args:
-            paths: Only these and what is below them; None for all files.
+            paths: Only these and the files below them; None for all files.
 
         Raises:
             GraphError: The graph failed; the next run continues.

@@ -1,4 +1,4 @@
-"""Names that belong to a language itself, so that they say nothing about the workspace."""
+"""Names that belong to a language itself, not to the workspace."""
 
 from __future__ import annotations
 

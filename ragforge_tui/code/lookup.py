@@ -95,7 +95,7 @@ class CodeLookup:
         return scopes[:limit]
 
     async def for_context(self, message: str) -> FoundCode:
-        """Return the scopes that matter for a message; what takes longer than a request waits is told as missing."""
+        """Return the scopes that matter for a message; a search too slow for a request is listed as missing."""
         return await self._ahead.result(message)
 
     def look_ahead(self, message: str) -> None:

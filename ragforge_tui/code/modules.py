@@ -35,7 +35,7 @@ class Modules:
         self._by_name: dict[str, set[str]] = defaultdict(set)
 
     def update(self, changes: Mapping[str, ParsedFile | None]) -> None:
-        """Replace, add or (with None) remove files."""
+        """Replace or add files; remove those whose new value is None."""
         for path, parsed in changes.items():
             old = self._files.pop(path, None)
             if old is not None:

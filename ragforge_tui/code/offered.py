@@ -16,7 +16,7 @@ class Fact(NamedTuple):
     Attributes:
         name: The name by which other files mention it.
         text: All that other files may see of it.
-        depends_on: Names whose change changes what this one leads to.
+        depends_on: Names whose change may change what this one resolves to.
     """
 
     kind: str

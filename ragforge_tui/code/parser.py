@@ -42,7 +42,7 @@ def parse_file(path: str, content: bytes) -> ParsedFile | None:
     """Parse the content of a file; CPU work without any input or output, safe in any thread.
 
     Args:
-        path: Relative to the workspace, with forward slashes; its ending tells the language.
+        path: Relative to the workspace, with forward slashes; its ending determines the language.
 
     Returns:
         None if the language is not known or the content is not text; a file without scopes if it is left out.

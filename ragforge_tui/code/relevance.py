@@ -1,7 +1,7 @@
 """Relevance floor of the code in a request's context: a message that needs no code gets none.
 
-A scope matters if the message names it, or if most of the words that tell what the message asks for occur in its name,
-documentation and path, one of them in the name.
+A scope matters if the message names it, or if most words of the message's subject occur in its name, documentation and
+path, one of them in the name.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Resolution of the names in parsed files to scopes of the workspace.
 
 A path is followed from left to right: its first name through the enclosing scopes, the file, its imports and its
-package; each further name among the members of what the ones before it lead to, with the types of variables,
+package; each further name among the members of what the ones before it resolve to, with the types of variables,
 attributes and return values as far as they are written down, and the classes that a class extends. The confidence is
 
-- 1.0 where enclosing scopes, imports or the receiver (`self`, `this`) lead to the target,
+- 1.0 where enclosing scopes, imports or the receiver (`self`, `this`) determine the target,
 - 0.9 where the declared or assigned type of a variable, attribute or result does,
 - 0.7 for each of several overloads,
 - 0.6 or 0.5 where only the method's name fits, and exactly one method of the file and the files it imports, or of the
@@ -278,7 +278,7 @@ class Resolver:
         return [], "" if builtin or (local and kind == "uses") else path
 
     def _defined(self, value: _Value) -> _Value:
-        """Return the definition of what is declared: of a method outside of its type, of a function in another file.
+        """Return the definition of a declaration: of a method outside of its type, of a function in another file.
 
         Of several functions it is that of the file with the header's name, or the only one.
         """
@@ -618,7 +618,7 @@ class Resolver:
         return (found,) if found else ()
 
     def _imported(self, path: str, item: Import, *, whole: bool = False) -> _Value | None:
-        """Return what an import leads to.
+        """Return what an import resolves to.
 
         Args:
             whole: The module that the import names, and not the package that it binds: Python's ``import a.b``.

@@ -291,7 +291,7 @@ class Walk:
         """Return the path of an instance of a written type, empty if it is none of one class.
 
         Args:
-            unwrapped: Types that stand for their first argument, such as pointers and promises.
+            unwrapped: Types that are replaced by their first argument, such as pointers and promises.
         """
         return type_value(self.text(node), unwrapped)
 
@@ -306,7 +306,7 @@ class Walk:
 
 
 def call(walk: Walk, node: Node, scope: int) -> None:
-    """Handle a call: mention what is called and visit the arguments."""
+    """Handle a call: mention the callee and visit the arguments."""
     function = node.child_by_field_name(walk._grammar.calls[node.type])
     path, rest = walk.path(function)
     walk.mention(scope, "calls", path, walk.line(function or node))

@@ -1,7 +1,7 @@
 """Changes of a workspace's files while the chat runs.
 
 Only folders with files that may be indexed are watched, each by itself: a recursive watch would take in dependencies
-and exhaust the system's limit. What cannot be told by single files is told as a change of everything.
+and exhaust the system's limit. A change that cannot be attributed to single files is reported as one of everything.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from watchfiles import Change, awatch
 DEBOUNCE_MS = 800
 """Longest time for which changes are collected."""
 STEP_MS = 150
-"""Time without changes after which those collected are told."""
+"""Time without changes after which the collected ones are reported."""
 MOST_PATHS = 100
 """More changes at once, such as those of a checkout, are looked at as a change of everything."""
 _RULE_FILES = (".gitignore", "exclude")

@@ -66,7 +66,7 @@ class ConversationAgent(ConversationLibrary):
         embedder: Own source of vectors; wrap a function in `FunctionEmbedder`.
         tools: Functions that the model may call in addition to the built-in tools, see `tool`.
         approve: ``"all"`` runs every call; a function gets each question and returns whether the call may run, or why
-            not. Without it, a call that needs approval is refused, the model is told, and the turn goes on.
+            not. Without it, a call that needs approval is refused, the model sees that, and the turn continues.
         persona: Persona of new conversations.
         workspace: Folder the agent works in; None for the current one.
         home: Folder for the embedded graph, personas and state of this program alone; None for the user's own.
@@ -303,7 +303,6 @@ class ConversationAgent(ConversationLibrary):
     # --- events --------------------------------------------------------------------------------------------------
 
     def emit(self, event: Event) -> None:
-        """Send an event to all subscribers."""
         self._events.emit(event)
 
     def subscribe(self) -> AbstractContextManager[asyncio.Queue[Event]]:

@@ -125,7 +125,7 @@ class BackgroundModel:
     def stream(
         self, messages: Messages, *, tools: list[dict[str, Any]] | None, cache_marks: Sequence[int] = ()
     ) -> AsyncGenerator[ModelPart, None]:
-        """Stream without waiting: only turns stream."""
+        """Stream without waiting for a pause, because only turns stream, never background work."""
         return self._model.stream(messages, tools=tools, cache_marks=cache_marks)
 
     async def complete(self, messages: Messages, *, max_tokens: int | None = None) -> tuple[str, Usage]:

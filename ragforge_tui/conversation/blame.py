@@ -1,7 +1,7 @@
 """From a file or a line to the turns that made it: git names the commit, the graph the turn.
 
-A commit leads to a turn in this order: the turn that made it, the turn its message names in a trailer, the turn whose
-files the user committed afterwards, and at last the turn that last wrote the file before the commit. The last is
+The turn of a commit is, in this order: the turn that made it, the turn its message names in a trailer, the turn whose
+files the user committed afterwards, and finally the turn that last wrote the file before the commit. The last one is
 stored, so that the next question about the commit is answered by the graph alone.
 """
 

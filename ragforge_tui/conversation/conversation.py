@@ -302,7 +302,7 @@ class Conversation(StoredConversation):
         return [] if self._own_ids else opening
 
     async def summarize(self) -> str:
-        """Rewrite the conversation's summary now and return it: two or three sentences on what was discussed and done.
+        """Rewrite the conversation's summary now and return it: two or three sentences on its subjects and results.
 
         Without a model the sentences are extracted.
 

@@ -88,7 +88,7 @@ class CurrentModel:
         except RagforgeError as error:
             self._task, self._made, self.chosen, self.preferred = task, made, chosen, preferred
             self._set_state(state)
-            error.info = msgspec.structs.replace(error.info, kept=f"{state.name} answers as before.")
+            error.info = msgspec.structs.replace(error.info, kept=f"The model is still {state.name}.")
             raise
 
     async def prefer(self, name: str, *, by: str) -> ModelChanged:

@@ -267,7 +267,7 @@ class ConversationLibrary:
             merge: Add new turns to a conversation that already exists.
 
         Raises:
-            RagforgeError: It is not an export, or does not fit to what is stored. Nothing was stored.
+            RagforgeError: It is not an export, or contradicts stored conversations. Nothing was stored.
             OSError: The file cannot be read.
 
         Examples:

@@ -380,7 +380,7 @@ class ConversationMemory:
         return added
 
     async def until_next_summary(self) -> tuple[int, int]:
-        """Return the turns and characters left until the next level 1 summary, whichever is reached first."""
+        """Return the turns and characters left until the next level 1 summary; the first limit reached counts."""
         settings = self._settings.summarization
         if not settings.enabled:
             return 0, 0

@@ -62,7 +62,7 @@ class Past:
     async def standup(
         self, since: datetime, *, until: datetime | None = None, workspace: str | None = None, current: str = ""
     ) -> list[WorkDone]:
-        """Return what was done in a range of time.
+        """Return the work done in a range of time.
 
         Args:
             current: The open conversation, which may be private.

@@ -38,7 +38,7 @@ class StoredConversation:
 
     Attributes:
         record: Title, tags, status, summary and counts.
-        memory: What is derived from the turns in the background.
+        memory: Summaries, topics and search index, which are derived from the turns in the background.
     """
 
     def __init__(self, services: Services, record: records.Conversation, turns: list[Turn]) -> None:

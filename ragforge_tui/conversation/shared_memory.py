@@ -15,7 +15,7 @@ from ragforge_tui.llm import THIS_MACHINE, ChatModel, choose_model, make_model, 
 from ragforge_tui.llm.embeddings import Embedder, LocalEmbedder, make_embedder
 from ragforge_tui.memory.history_source import HistorySource
 from ragforge_tui.memory.recall import Recall, catch_up
-from ragforge_tui.memory.recall.rehearsal import rehearse
+from ragforge_tui.memory.recall.warm_up import warm_up
 from ragforge_tui.memory.topics import TopicSearch
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import ModelError, RagforgeError
@@ -73,7 +73,7 @@ class SharedMemory:
         await recall.store_missing()
 
     async def prepare_search(self) -> None:
-        """Have the graph open its vector indexes, and answer some questions, before a user's question needs it."""
+        """Let the graph open its vector indexes and run some searches, before a user's question needs them."""
         if self.source is None or self._settings.agent.memory.recall.scope == "none":
             return
         store = await self._graph.store()
@@ -81,8 +81,8 @@ class SharedMemory:
             await self.pace.clear()
             await store.vectors.open_indexes()
         recall = self._recall(self.embedder, conversation_id="", workspace=self._workspace)
-        asked = await rehearse(recall, store, self._workspace, self.pace)
-        log.info("search of other conversations rehearsed %d times", asked)
+        searches = await warm_up(recall, store, self._workspace, self.pace)
+        log.info("search of other conversations warmed up with %d searches", searches)
 
     def _recall(self, embedder: Embedder | None, *, conversation_id: str, workspace: str) -> Recall:
         return Recall(

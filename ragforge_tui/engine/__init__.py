@@ -19,7 +19,7 @@ async def connect_in_process(
     Args:
         approve_all: Run tools without asking.
         interactive: Whether the caller answers approvals and trust questions; otherwise they are refused.
-        settle_seconds: Longest wait of closing for the memory to catch up.
+        settle_seconds: Longest wait for the memory to catch up when the engine is closed.
     """
     from ragforge_tui.engine.in_process import InProcessEngine
 
@@ -36,12 +36,12 @@ async def connect_child(loaded: Loaded) -> Engine:
 async def connect_warm(
     loaded: Loaded, *, approve_all: bool = False, settle_seconds: float | None = None, start_host: bool = False
 ) -> Engine | None:
-    """Return an engine from the user's engine host, which has everything imported; None if there is none that fits.
+    """Return an engine forked by the user's engine host, or None if no host can provide one.
 
     Args:
         approve_all: Run tools without asking.
-        settle_seconds: Longest wait of closing for the memory to catch up.
-        start_host: Start a host if none runs, for a command that needs a model.
+        settle_seconds: Longest wait for the memory to catch up when the engine is closed.
+        start_host: Start a host if none is running, for a command that needs a model.
     """
     from ragforge_tui.engine.client import ChildEngine
     from ragforge_tui.engine.start import EngineOptions

@@ -32,14 +32,12 @@ CLOSE_SECONDS = 10.0
 
 
 class EngineProcess(Protocol):
-    """What is needed of the engine's process."""
+    """Process of an engine: a child of this process, or a fork of the engine host."""
 
     @property
     def pid(self) -> int: ...
 
-    async def wait(self) -> object:
-        """Wait for its end."""
-        ...
+    async def wait(self) -> object: ...
 
 
 class ChildEngine:
@@ -64,9 +62,10 @@ class ChildEngine:
 
     @classmethod
     async def start(cls, loaded: Loaded, options: EngineOptions = INTERACTIVE) -> ChildEngine:
-        """Start the engine in a separate session, so that it outlives this terminal, from the user's engine host.
+        """Start an engine in a session of its own, so that it outlives this terminal.
 
-        The host is started if none runs. Where it cannot be used, the engine is a child of this process.
+        The user's engine host forks it, and is started if none is running. If that fails, the engine is a child of this
+        process.
 
         Raises:
             EngineGoneError: The process cannot be started.
@@ -78,7 +77,7 @@ class ChildEngine:
     async def start_warm(
         cls, loaded: Loaded, options: EngineOptions = INTERACTIVE, *, start_host: bool = False
     ) -> ChildEngine | None:
-        """Start the engine from the engine host; None if there is none that fits.
+        """Let the engine host fork an engine; return None if it cannot.
 
         Args:
             start_host: Start a host if none runs.

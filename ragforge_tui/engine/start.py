@@ -1,4 +1,4 @@
-"""The first line that an engine's process reads: its settings and options."""
+"""Settings and options of an engine, which its process reads as the first line of its standard input."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from ragforge_tui.settings.schema import Loaded
 
 
 class EngineOptions(msgspec.Struct, kw_only=True, frozen=True):
-    """How an engine serves its caller.
+    """Options of an engine that depend on its caller.
 
     Attributes:
         interactive: Whether the caller answers approvals and trust questions; otherwise they are refused.
         approve_all: Run tools without asking.
-        settle_seconds: Longest wait of an orderly end for the memory to catch up; None: as long as a user who quits
-            is willing to wait.
+        settle_seconds: Longest wait for the memory to catch up when the caller closes the engine; None for the short
+            wait of a user who quits.
     """
 
     interactive: bool = True

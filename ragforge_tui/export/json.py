@@ -73,7 +73,7 @@ def _check_id(uuid: str) -> None:
 
 
 def to_json(export: ConversationExport) -> bytes:
-    """Return the lossless form, with secrets masked."""
+    """Return an export as JSON, lossless except that secrets are masked."""
     return _indented(export) + b"\n"
 
 

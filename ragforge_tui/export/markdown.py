@@ -1,9 +1,9 @@
 """Readable form of a conversation in Markdown: its summaries, topics and files, then every turn.
 
 Foreign text cannot change the document's structure: text that is harmless as Markdown stays as written, any other is
-quoted, with its tags escaped. A parser decides what is harmless; nothing is guessed. The document can also be written
-in pieces, each starting with the blank line before it, whose concatenation equals the whole: a real-time export writes
-only the new turns and copies the rest.
+quoted, with its tags escaped. A parser decides, so nothing is guessed. The document can also be written in pieces,
+each starting with the blank line before it, whose concatenation equals the whole: a real-time export writes only the
+new turns and copies the rest.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ _SHORT_ID = 8
 
 
 def standup_markdown(work: Iterable[WorkDone], since: datetime, *, zone: tzinfo | None = None) -> str:
-    """Return what was done, by folder and conversation; times are those of a zone, by default the machine's."""
+    """Return the work done, by folder and conversation; times are those of a zone, by default the machine's."""
     groups: dict[str, list[WorkDone]] = {}
     for one in work:
         groups.setdefault(one.workspace, []).append(one)

@@ -53,7 +53,7 @@ OnPhase = Callable[[GraphPhase, ErrorInfo | None], None]
 
 USER_AGENT = "ragforge-chat"
 OWN_AGENT = f"{USER_AGENT} {uuid.uuid4().hex[:12]}"
-"""Name of this process at a server, so that its connections are told from those of other chats."""
+"""Name of this process at a server, so that its connections can be distinguished from those of other chats."""
 CONNECT_TIMEOUT = 5.0
 WATCH_SECONDS = 1.0
 ATTACH_SECONDS = 60.0
@@ -265,7 +265,7 @@ class Graph:
         return str(row["backup"]) if row else ""
 
     async def used_by_others(self) -> bool:
-        """Return whether other processes are connected; a Neo4j that does not tell counts as unused."""
+        """Return whether other processes are connected; a Neo4j that does not report it counts as unused."""
         if self._address:
             return await asyncio.to_thread(connected_to, self._address.pid, self._address.bolt_port)
         try:
@@ -324,7 +324,7 @@ class Graph:
         self._watcher = asyncio.create_task(self._watch())
 
     async def _set_identity(self, identity: str) -> None:
-        """Use the contents folder of this graph, and tell the graph of it when texts are written there."""
+        """Use the contents folder of this graph; record the folder in the graph if texts are written there."""
         if identity == self.identity:
             return
         self.identity = identity

@@ -258,10 +258,10 @@ class ContentFiles:
     async def rewrite(self, conversation_id: str, needed: Collection[str]) -> dict[str, Reference]:
         """Rewrite a conversation's file without the texts whose digest is not needed, and return the new references.
 
-        Nobody else may use the folder. Old references still find their texts, but have to search for them.
+        No other process may use the folder. Old references still find their texts, but have to search for them.
 
         Returns:
-            References by digest; empty if the file has only what is needed, and stays as it is.
+            References by digest; empty if all of the file's texts are needed; it then stays unchanged.
 
         Raises:
             OSError: It cannot be written; the file is as it was.

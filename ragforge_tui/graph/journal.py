@@ -86,7 +86,7 @@ class Journal:
         self._committed = False
         """Whether this process has reached the graph, or journaled for it, and is therefore bound to it."""
         self.starting = False
-        """Whether the graph only starts: what is appended is for the one that answers, even if it replaced another."""
+        """Whether the graph is still starting: the records go to the one that answers, even if it replaced another."""
         self._file: _OwnFile | None = None
         self.touched: set[str] = set()
         """Conversations with turns written from the journal, which still lack recall keys."""

@@ -95,7 +95,7 @@ class JournalFolders:
         return _read(self._address_file(address)).identity
 
     def remember(self, address: str, identity: str) -> None:
-        """Record that a graph answered at an address, and assign it what was journaled for the address so far.
+        """Record that a graph answered at an address, and assign it the records journaled for the address so far.
 
         Raises:
             OSError: It cannot be written.

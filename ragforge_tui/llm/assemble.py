@@ -121,7 +121,7 @@ class Assembler:
         """Return what the provider expects back with a reply that made calls; None if nothing.
 
         ``message`` and ``calls`` are fields of the reply and of each of its calls, as they arrived. Plain reasoning is
-        left out next to blocks and signatures, which stand for it.
+        left out next to blocks and signatures, which carry it.
         """
         calls = [call.fields for call in self._calls if call.name]
         message: dict[str, Any] = {field: blocks for field, blocks in self._blocks.items() if blocks}

@@ -112,7 +112,7 @@ class ChatModel(Protocol):
 
     @property
     def takes_reasoning(self) -> bool:
-        """True if past replies may be sent with the reasoning that led to them."""
+        """True if past replies may be sent with their reasoning."""
         ...
 
     @property

@@ -379,7 +379,7 @@ class LiteLLMModel:
 
 
 async def check_provider(choice: ModelChoice) -> None:
-    """Check that the provider of a model is known, so that a misspelled name is told before a message is sent.
+    """Check that the provider of a model is known, so that a misspelled name is reported before a message is sent.
 
     Imports LiteLLM in a thread.
 

@@ -7,7 +7,7 @@ Order: servers of local models render messages with the model's own template, an
 not trained on: Gemma's and Mistral's a user message after another user message, Mistral's also one after tool results
 and a call id that is not nine letters or digits.
 
-Reasoning: within a turn, a reply that made calls is sent back with the reasoning that led to them, in the fields it
+Reasoning: within a turn, a reply that made calls is sent back with its reasoning, in the fields it
 arrived in. Anthropic ("Building with extended thinking") and Gemini 3 ("Thought signatures") refuse the request without
 their signed blocks; DeepSeek ("Thinking mode"), Kimi K2, GLM and MiniMax M2 ("Interleaved thinking") refuse it or work
 worse without the text; OpenRouter ("Preserving reasoning") expects its `reasoning_details` unchanged. All but DeepSeek
@@ -111,7 +111,7 @@ def _one_by_one(messages: Messages) -> Messages:
 
 
 def _marked_for_cache(messages: Messages, marks: Sequence[int]) -> Messages:
-    """Return the messages with marks for Anthropic's cache at the ends of what later requests begin with.
+    """Return the messages with marks for Anthropic's cache at the ends of prefixes that later requests share.
 
     These are the newest message, for the next request of the turn; the past before the newest question, for the next
     turn; and the past before the question before, which is where the previous turn put that mark: the cache looks back

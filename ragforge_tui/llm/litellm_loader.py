@@ -120,8 +120,8 @@ def _since_question(messages: list[Any]) -> list[Any]:
 def _send_as_it_is() -> None:
     """Keep OpenAI's client from comparing each request with its types, which changes nothing in a chat request.
 
-    It renames fields and formats dates, neither of which a chat request has, and leaves out what is not given, which is
-    done here. The comparison walks through every message and every tool on the event loop, for each request.
+    It renames fields and formats dates, neither of which a chat request has, and leaves out values that are not given,
+    which is done here. The comparison walks through every message and every tool on the event loop, for each request.
     """
     completions: Any = importlib.import_module("openai.resources.chat.completions.completions")
     is_given = getattr(importlib.import_module("openai._utils"), "is_given", None)

@@ -99,7 +99,7 @@ def to_model_error(error: BaseException, *, model: str, destination: str, secret
         return _unknown_model(model, where)
     if status == 404:
         return ModelError(
-            f"{_sentence(where)} answered 404, not found, to a request for the model {model}.{quote}",
+            f"{_sentence(where)} answered a request for the model {model} with 404 (not found).{quote}",
             kind="unknown_model",
             todo="Check the address (model.api_base) and the name, or choose another model with /model; then /retry.",
         )
@@ -116,9 +116,9 @@ def to_model_error(error: BaseException, *, model: str, destination: str, secret
 
 
 def no_provider(model: str) -> ModelError:
-    """Return the error for a model whose provider cannot be told from its name; nothing was sent."""
+    """Return the error for a model whose name does not determine its provider; nothing was sent."""
     provider, slash, _ = model.partition("/")
-    why = f"no provider is called {provider}" if slash else "its name does not say which provider offers it"
+    why = f"there is no provider named {provider}" if slash else "its name does not include a known provider"
     return ModelError(
         f"The model {model} cannot be used: {why}.",
         kind="unknown_model",
@@ -133,7 +133,7 @@ def _unknown_model(model: str, where: str) -> ModelError:
         todo = f"Get it with `ollama pull {name}`, or choose another model with /model; then /retry."
         return ModelError(f"Ollama does not have the model {name}.", kind="unknown_model", todo=todo)
     return ModelError(
-        f"{_sentence(where)} has no model {model}, or the key may not use it.",
+        f"{_sentence(where)} has no model {model}, or the key has no access to it.",
         kind="unknown_model",
         todo="Choose another model with /model, then /retry.",
     )

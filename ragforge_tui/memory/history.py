@@ -1,7 +1,7 @@
 """Conversion of stored turns into messages for a provider, always in a valid sequence.
 
 Used by the turn loop, the context of a turn and the recall keys. A tool call is sent only with a result; for one lost
-in a crash the result says so, because providers refuse a call without its result. A turn the user made without the
+in a crash the result states so, because providers refuse a call without its result. A turn the user made without the
 model (a message of role ``system`` that holds the call) is sent as a user message.
 """
 
@@ -88,12 +88,12 @@ def assistant_message(message: Message, *, reasoning: bool = False) -> list[Chat
 
 
 def message_text(message: ChatMessage) -> str:
-    """Return what a message says, after the reasoning sent with it."""
+    """Return the content of a message, after the reasoning sent with it."""
     return "\n".join(text for text in (message.get(PAST_REASONING), message["content"]) if text)
 
 
 def has_reasoning(message: Message) -> bool:
-    """Return whether the model reasoned; the reasons of calls, which stand for it otherwise, are sent with these."""
+    """Return whether the model reasoned; the reasons of calls, which replace it otherwise, are sent with these."""
     return message.role == "assistant" and is_reasoning(message.reasoning, message.tool_calls)
 
 
@@ -161,11 +161,11 @@ def without_graph(
 ) -> list[ChatMessage]:
     """Return the messages to send while the graph is unavailable: all if few, else the first and the last nine.
 
-    Between them the user's role tells what is left out, since a request has one system message, the first. Tool calls
-    and results are left out, so that the cut can never separate a call from its result.
+    Between them a message describes the turns left out, in the user's role, since a request has one system message, the
+    first. Tool calls and results are left out, so that the cut can never separate a call from its result.
 
     Args:
-        summarised: Returns the summaries of a range of turns, both included, as far as they are loaded; they stand for
+        summarised: Returns the summaries of a range of turns, both included, as far as they are loaded; they replace
             the messages left out.
     """
     messages = [

@@ -1,8 +1,8 @@
 """Source of the memory tools that uses the store alone: full-text search, and turns as they are stored.
 
 Passed to `tools.memory.memory_tools`. `called_from` sets the calling conversation, since all conversations of an agent
-share the tools. `recall.scope` limits what is visible: always the calling conversation and the turns it shares, in
-addition those of the workspace, all, or none; a private conversation is never visible from another one.
+share the tools. `recall.scope` limits the visible turns: always those of the calling conversation and those it shares,
+in addition those of the workspace, all, or none; a private conversation is never visible from another one.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ class HistorySource:
         """Return a conversation that may be seen from here.
 
         Raises:
-            NotFoundError: It does not exist, or it may not be seen; the two cannot be told apart.
+            NotFoundError: It does not exist, or it may not be seen; the two cannot be distinguished.
         """
         own = await lineage(store, calling_turn().conversation_id)
         unknown = NotFoundError(

@@ -212,7 +212,7 @@ class _Run(msgspec.Struct, frozen=True):
     """Adjacent words of a clause that may name something.
 
     Attributes:
-        determined: An article, a possessive or the like stands directly before the first word.
+        determined: An article, a possessive or the like directly precedes the first word.
         opens: The first word is the clause's first.
     """
 
@@ -270,7 +270,7 @@ def _nouns(runs: Sequence[_Run], repeated: Mapping[str, int], language: str) -> 
 def _determined_head(run: _Run, repeated: Mapping[str, int]) -> str:
     """Return the noun that an article before a run belongs to, empty if it is not sure.
 
-    Of several words the last one may be a verb ("the office insists"), so only those that stand together repeatedly
+    Of several words the last one may be a verb ("the office insists"), so only those that occur together repeatedly
     are taken for one name.
     """
     if not run.determined:

@@ -197,7 +197,7 @@ def cut(text: str, limit: int) -> str:
 
 
 def cut_before_end(text: str, limit: int) -> str:
-    """Return a text within `limit` characters like `cut`, but with its last sentence, which names what is open."""
+    """Return a text within `limit` characters like `cut`, but with its last sentence, which names the open points."""
     *earlier, last = _split(" ".join(text.split())) or [""]
     if len(text) <= limit or not earlier or len(last) > limit // 2:
         return cut(text, limit)

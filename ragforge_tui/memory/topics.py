@@ -50,7 +50,7 @@ class TopicTurns(msgspec.Struct, frozen=True, kw_only=True):
     ranges: Ranges
 
     def note(self, ref: str) -> str:
-        """Return which topics stand for the one that was named; empty if it exists."""
+        """Return a sentence on the topics used in place of the named one; empty if it exists."""
         return "" if self.exact else f"No topic is named {ref!r}; limited to {', '.join(t.name for t in self.topics)}."
 
 

@@ -166,7 +166,7 @@ class _Reader:
         return offset
 
     def _note(self, offset: int, message: str, name: str = "", *, severity: Severity = "warning") -> None:
-        """Record a diagnostic; `{}` in the message stands for the name, filled in only if it is recorded."""
+        """Record a diagnostic; `{}` in the message is replaced by the name, but only if it is recorded."""
         if len(self._diagnostics) < MAX_DIAGNOSTICS:
             self._diagnostics.append((offset, message.replace("{}", _shown(name)), severity))
         else:

@@ -1,6 +1,6 @@
-"""Where the program keeps its files: its folders, and the user's settings file.
+"""Locations of the program's folders and of the user's settings file.
 
-Apart from `schema.py` and `load.py`, because the start of the chat needs the folders before it can wait for those.
+Separate from `schema.py` and `load.py`, which take longer to import: the early prompt needs only the folders.
 """
 
 from __future__ import annotations

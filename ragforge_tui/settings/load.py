@@ -1,7 +1,7 @@
 """Loading and merging of the settings: flag, environment, project file, user file, default.
 
 Used by the command line and the Python API, once per process; the result is passed to the engine unchanged. An invalid
-setting prevents the start with the file, the key path, what was expected and what was found: nothing runs
+setting prevents the start with the file, the key path, the expected and the actual value: nothing runs
 half-configured. Separate from `schema.py`, which only defines the settings.
 """
 
@@ -75,7 +75,7 @@ def load(
         values: Settings of a program in the form of config.yaml; they take precedence over the environment.
 
     Raises:
-        ConfigError: A setting is invalid; the message states where, what was expected and what was found.
+        ConfigError: A setting is invalid; the message states where, and the expected and actual value.
     """
     env = os.environ if env is None else env
     paths = find_paths(env)

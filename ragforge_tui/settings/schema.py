@@ -134,8 +134,8 @@ class EngineSettings(_Section, frozen=True):
         float,
         Meta(
             ge=0,
-            description="Minutes a process stays ready after the last chat has ended, from which the next chat starts "
-            "in a moment; 0: none, each chat loads everything anew.",
+            description="Minutes for which a background process stays ready after the last chat, so that the next "
+            "one starts at once; 0: no such process, and each chat takes seconds to start.",
         ),
     ] = 30.0
 

@@ -90,7 +90,7 @@ class FoundCode(msgspec.Struct, kw_only=True, frozen=True):
     """Scopes that matter for a message, best first.
 
     Attributes:
-        missing: Sentence on what was not searched, because it failed or took too long; empty if all was.
+        missing: Sentence on searches that failed or took too long; empty if there were none.
     """
 
     scopes: list[Scope] = []

@@ -47,7 +47,7 @@ def code_words(text: str) -> Iterator[str]:
 
 
 def first_sentence(doc: str) -> str:
-    """Return the first sentence of a documentation, on one line, without comment marks and lines that begin with @."""
+    """Return the first sentence of a documentation, on one line, without comment marks and lines starting with @."""
     lines = (line.strip().lstrip("*").strip() for line in doc.splitlines())
     text = " ".join(" ".join(line for line in lines if not line.startswith("@")).split())
     end = _SENTENCE_END.search(text)

@@ -1,6 +1,6 @@
-"""What the background processes of the program start with: the supervisor of the graph, and the engine host.
+"""Command line and environment of the background processes: the supervisor of the graph and the engine host.
 
-They outlive the chat that started them, so they get none of its keys.
+They outlive the chat that started them, so they inherit none of its keys.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "VIRTUAL_ENV")
 
 def daemon_command(*arguments: str) -> list[str]:
     """Return the command line that runs this interpreter with `arguments`."""
-    # -P: the folder we are in may hold modules with the names of ours.
+    # -P: do not import modules of the current folder that have the same names as ours.
     return [sys.executable, "-P", *arguments]
 
 
 def daemon_environment(further: re.Pattern[str] | None = None) -> dict[str, str]:
-    """Return the environment of a background process, in which this package is found wherever it was imported from.
+    """Return the environment of a background process, with a PYTHONPATH on which it finds this package.
 
     Args:
-        further: Names of variables that are kept too.
+        further: Names of variables to keep in addition to the usual ones.
     """
     kept = {
         name: value

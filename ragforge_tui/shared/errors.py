@@ -20,7 +20,7 @@ class ErrorInfo(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         kind: Stable identifier for programs, such as ``bad_key`` or ``graph_unreachable``.
         what: One sentence on what happened.
-        kept: One sentence on what was kept; empty if nothing was at stake.
+        kept: One sentence on the data that is safe; empty if none was at risk.
         todo: One sentence on what to do about it.
     """
 

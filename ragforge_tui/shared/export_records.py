@@ -19,7 +19,7 @@ class TopicEdge(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         source: Id of the summary (``has``) or of the other topic.
         target: Id of the topic; for ``has``, the topic that the summary named, even if it was merged later.
-        description: For ``has``: what the summary says about the topic.
+        description: For ``has``: the summary's description of the topic.
         conversation_id: The conversation whose summary proposed the edge; empty if the user did.
     """
 

@@ -11,5 +11,5 @@ def dollars(amount: float) -> str:
 
 
 def counted(number: int) -> str:
-    """Format a number with blanks between thousands."""
+    """Return a number with blanks between its thousands, such as 12 345."""
     return f"{number:,}".replace(",", " ")

@@ -1,9 +1,9 @@
-"""Pace of background work, which waits while a request is prepared or the user types.
+"""Throttle of background work, which waits while a request is prepared or the user types.
 
-One object per agent. A request and a key are served by Python in the engine and on the screen, which threads of the
-background would delay; so that work asks before each small piece, and uses more than one core only while nothing else
-runs. Time, not priority: a thread of low priority that holds the interpreter's lock would delay everything on a busy
-machine.
+One object per agent. Background threads would delay the Python code that prepares requests and handles keys, so their
+work is done in small pieces, each of which waits here first, and on more than one core only while no turn is running.
+Low thread priority would not help: a thread that is not scheduled on a busy machine may be holding the interpreter's
+lock.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 TYPING_SECONDS = 1.0
-"""Time after a key in which the next one is expected."""
+"""Time after a key during which the user counts as typing."""
 MOST_WORKERS = 4
 
 
 class Pace:
-    """Permission for background work, given piece by piece.
+    """Throttle of one agent's background work.
 
     Args:
-        workers: Most pieces at once; None for one a core, at most `MOST_WORKERS`.
+        workers: Maximum number of pieces at once; None for one per core, at most `MOST_WORKERS`.
     """
 
     def __init__(self, workers: int | None = None) -> None:
@@ -33,27 +33,27 @@ class Pace:
         self._typed_until = 0.0
         self._awaited = 0
         self._needed = asyncio.Event()
-        """Set while background work is waited for."""
-        self._changed = asyncio.Event()
-        """Set while nothing urgent holds it back."""
-        self._changed.set()
+        """Set while something waits for background work."""
+        self._unblocked = asyncio.Event()
+        """Set while nothing urgent is prepared, or something waits for background work."""
+        self._unblocked.set()
 
     @contextmanager
     def urgent(self) -> Iterator[None]:
-        """Hold background work back inside the context: something that the user waits for is prepared."""
+        """Hold background work back inside the context, which prepares something that the user waits for."""
         self._urgent += 1
         if not self._awaited:
-            self._changed.clear()
+            self._unblocked.clear()
         try:
             yield
         finally:
             self._urgent -= 1
             if not self._urgent:
-                self._changed.set()
+                self._unblocked.set()
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Leave all cores but one to the tools of a turn and to a model on this machine inside the context."""
+        """Limit background work to one core inside the context; tools and a local model need the others."""
         self._turns += 1
         try:
             yield
@@ -61,7 +61,7 @@ class Pace:
             self._turns -= 1
 
     def typed(self) -> None:
-        """Hold background work back for a moment: the user types."""
+        """Hold background work back for a moment, because the user pressed a key."""
         self._typed_until = time.monotonic() + TYPING_SECONDS
 
     @property
@@ -75,10 +75,10 @@ class Pace:
 
     @contextmanager
     def awaited(self) -> Iterator[None]:
-        """Let background work go on inside the context: what is prepared waits for it."""
+        """Let background work continue inside the context, even if urgent: its result is needed now."""
         self._awaited += 1
         self._needed.set()
-        self._changed.set()
+        self._unblocked.set()
         try:
             yield
         finally:
@@ -86,13 +86,16 @@ class Pace:
             if not self._awaited:
                 self._needed.clear()
                 if self._urgent:
-                    self._changed.clear()
+                    self._unblocked.clear()
 
     async def clear(self) -> None:
-        """Wait until nothing urgent is prepared and the user does not type, unless this work is waited for."""
+        """Wait before a piece of background work: until nothing is urgent and the user has stopped typing.
+
+        Return at once while something waits for background work.
+        """
         while not self._awaited:
             if self._urgent:
-                await self._changed.wait()
+                await self._unblocked.wait()
             elif (left := self._typing_left()) > 0:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(left):

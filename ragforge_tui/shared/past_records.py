@@ -89,7 +89,7 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True):
     """Passage of the past that answers a question.
 
     Attributes:
-        role: Who said it; ``tool`` for a result, ``memory`` for a finding of a summary or an insight.
+        role: Role of the quoted message; ``tool`` for a result, ``memory`` for a finding of a summary or an insight.
         quote: The sentences that answer best, on one line.
         score: Relevance to the question, comparable within one answer only.
         kind: ``turn``, or what kind of finding it is.
@@ -127,12 +127,12 @@ class WorkDone(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         first_turn: First turn within the range; both ends are included.
-        text: What was asked and answered.
-        actions: What tools did; empty if none was used.
-        findings: What was decided or found out.
+        text: The questions and answers.
+        actions: Actions of the tools; empty if none was used.
+        findings: Decisions and facts.
         files: Files that were modified.
         commits: Commits that commands made, as ``abc1234 subject``.
-        open_points: What was left to do: todos, and open points of summaries and insights.
+        open_points: Open tasks: todos, and open points of summaries and insights.
     """
 
     conversation_id: str

@@ -158,7 +158,7 @@ class Message(msgspec.Struct, kw_only=True):
     doing: str = ""
     """Tool that a user's message runs directly, without a request to a model; else empty."""
     note: str = ""
-    """What a request says next to a user's message: changes of mode, date and workspace. Not shown in the chat."""
+    """Text sent with a user's message in requests: changes of mode, date and workspace. Not shown in the chat."""
     reasoning: str = ""
     state: MessageState = "complete"
     writer: str = ""
@@ -175,13 +175,13 @@ class Message(msgspec.Struct, kw_only=True):
     model: str = ""
     error: str = ""
     recalled: str = ""
-    """What memory gave for a turn's first reply, as JSON: a list of `RecalledPlace`; empty if all is of this one."""
+    """Memory recalled for a turn's first reply: a JSON list of `RecalledPlace`; empty without other conversations."""
     usage: Usage | None = None
     tool_calls: list[ToolCall] = []
 
 
 class RecalledPlace(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What was recalled from one conversation for a request.
+    """Amount of memory that was recalled from one conversation for a request.
 
     Attributes:
         conversation_id: Empty for the conversation of the request.
@@ -279,7 +279,7 @@ class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 FindingKind = Literal["", "decision", "fact", "preference", "open"]
-"""What a finding is; ``open`` is a task or question that was still open, empty if its writer did not say."""
+"""Kind of a finding; ``open`` is a task or question that was still open, empty means unknown."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -332,8 +332,8 @@ class Insight(msgspec.Struct, kw_only=True):
     """Main topic, findings and open tasks of one whole conversation.
 
     Attributes:
-        key_findings: What was decided, found out or wished for, with the turns it comes from.
-        action_items: What was left to do, with the turns that say so.
+        key_findings: Decisions, facts and preferences, with the turns they come from.
+        action_items: Open tasks, with the turns that mention them.
         made_by: Name of the model, or `EXTRACTIVE`.
         tried: For an extract: the model whose answers could not be used, so that it is not asked again.
         up_to_turn: The last turn that was read.
@@ -486,7 +486,7 @@ class ContextRecord(msgspec.Struct, kw_only=True):
         digest: SHA-256 of the parts as sent, as hexadecimal digits.
         whole: Whether all earlier turns of the conversation were sent unchanged.
         verified: Whether the texts looked up again have the digest of those sent.
-        missing: What was searched too slowly or not at all, so that it is not in the request; a sentence each.
+        missing: Searches that failed or took too long, so that their results are not in the request; a sentence each.
         version: Version of the memory block's form.
     """
 

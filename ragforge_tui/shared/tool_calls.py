@@ -1,4 +1,4 @@
-"""Descriptions of the tools, and what they say about a call: its main argument, its result, its sign.
+"""Descriptions of the tools, and short forms of their calls: main argument, result, sign.
 
 A tool is described once, on the tool itself (package `tools`). Everything that shows, summarises or exports calls looks
 the description up here by the name stored with the call, so that none of it knows a tool by name. The engine sends the
@@ -62,7 +62,7 @@ class ToolInfo(msgspec.Struct, frozen=True, kw_only=True):
         outcome: What a summary reports of the result.
         longest_argument: Characters of the main argument in a summary.
         weight: Importance in a summary; 3 for changes, 1 for searches on the way.
-        label: Word that stands for the tool in a list of calls; its name if empty.
+        label: Name of the tool in a list of calls; `name` if empty.
     """
 
     name: str
@@ -105,7 +105,7 @@ def tool_info(name: str) -> ToolInfo:
 
 
 def tool_label(name: str) -> str:
-    """Return the word that stands for a tool wherever the user reads of its calls."""
+    """Return the name of a tool that the user sees."""
     return tool_info(name).label or name
 
 

@@ -120,7 +120,7 @@ class MemorySource(Protocol):
 
 
 class CodeSource(Protocol):
-    """Source that the code tools search: the index of the workspace, and what was said about it."""
+    """Source that the code tools search: the index of the workspace, and past conversations about it."""
 
     @property
     def ready(self) -> bool:
@@ -196,8 +196,8 @@ class Tool:
 
     Attributes:
         info: Its name, and all that is shown, summarised and exported of its calls.
-        description: What the model is told of it.
-        arguments: What `prepare` and `run` accept.
+        description: Its description for the model.
+        arguments: The arguments that `prepare` and `run` accept.
     """
 
     info: ClassVar[ToolInfo]

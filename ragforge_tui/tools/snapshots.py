@@ -89,7 +89,7 @@ class UndoStore:
         The replaced content is stored too, so that an undo can be undone with the digests swapped.
 
         Raises:
-            ToolError: The file differs from what was written, or the earlier content is not stored.
+            ToolError: The file has changed since it was written, or the earlier content is not stored.
         """
         place = workspace.locate(path)
         current = read_bytes(place)

@@ -25,7 +25,7 @@ from textual.widgets import Static
 
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.wire import Engine
-from ragforge_tui.tui.chat_driver import ChatDriver, keep_first_screen, taking_over
+from ragforge_tui.tui.chat_driver import ChatDriver, driver_after, keep_first_screen
 from ragforge_tui.tui.chat_view import ChatView
 from ragforge_tui.tui.commands.chat_commands import pick_session
 from ragforge_tui.tui.commands.conversation_commands import cancel_edit, close_find, find_step, resend, view_block
@@ -46,7 +46,6 @@ from ragforge_tui.tui.widgets.status_bar import PALETTE
 __all__ = ["ChatApp", "ChatOptions", "run_chat"]
 
 SWITCH_SECONDS = 0.001
-DRAFT_HINT = "esc esc goes back when the prompt is empty"
 MAX_UNPAINTED_SECONDS = 0.2
 """Longest wait of the first paint for the keys that were typed before it."""
 
@@ -57,7 +56,7 @@ def run_chat(connect: Callable[[], Awaitable[Engine]], options: ChatOptions, ear
     Args:
         connect: Starts an engine; called after the first paint, and again after a crash of the engine.
         options: How the chat starts.
-        early: The prompt that took keys until now.
+        early: The prompt that has accepted keys until now.
 
     Returns:
         The exit status.
@@ -90,7 +89,7 @@ class ChatApp(TypeAheadApp):
     def __init__(
         self, connect: Callable[[], Awaitable[Engine]], options: ChatOptions, early: EarlyPrompt | None = None
     ) -> None:
-        super().__init__(taking_over(early))
+        super().__init__(driver_after(early))
         self.clock: Callable[[], float] = time.monotonic
         self.now: Callable[[], datetime] = lambda: datetime.now().astimezone()
         self._unpainted: ExitStack | None = None
@@ -136,7 +135,7 @@ class ChatApp(TypeAheadApp):
         """Accept typing from the first paint on; everything else happens after it."""
         self.prompt.focus()
         if isinstance(self._driver, ChatDriver):
-            self.call_later(self._driver.prompt_focused)  # The focus is set later too, before this.
+            self.call_later(self._driver.prompt_focused)  # after `focus`, which is queued too
             if self._driver.typed_before:
                 self._unpainted = ExitStack()
                 self._unpainted.enter_context(self.batch_update())
@@ -144,7 +143,7 @@ class ChatApp(TypeAheadApp):
         self.call_after_refresh(self._after_first_paint)
 
     def _paint(self) -> None:
-        """Paint for the first time, now that the prompt holds what was typed before, which must not vanish."""
+        """Paint for the first time, now that the prompt holds the keys typed before, so that they do not vanish."""
         held, self._unpainted = self._unpainted, None
         if held is not None:
             held.close()
@@ -159,7 +158,7 @@ class ChatApp(TypeAheadApp):
         if self.view.options.resume == "":
             pick_session(self.view)
         self.view.show_problems()
-        gc.freeze()  # Everything loaded by now stays; the collector need not scan it again.
+        gc.freeze()  # Everything loaded so far is permanent, so the collector need not scan it again.
         gc.enable()
 
     def action_command_palette(self) -> None:
@@ -226,7 +225,7 @@ class ChatApp(TypeAheadApp):
         self._paint()
         self.session.note_typing()
         self.view.back_armed = False
-        if self.session.state.hint == DRAFT_HINT:
+        if self.session.state.hint == self._draft_hint:
             self.view.hint("")
         elif self.session.state.drafting == self.prompt.blank:
             self.view.state_changed()
@@ -262,7 +261,7 @@ class ChatApp(TypeAheadApp):
         self.push_screen(DetailScreen(event.title, load, actions={}), lambda _: self.questions.let_read())
 
     def on_welcome_clicked(self, event: Welcome.Clicked) -> None:
-        """Run the command that a line of the first screen leads to."""
+        """Run the command of a line of the first screen."""
         event.stop()
         name, _, argument = event.action.partition(" ")
         self.view.run_command(name, argument)
@@ -334,7 +333,7 @@ class ChatApp(TypeAheadApp):
         if self._covered or not event.is_printable or not event.character or event.key in self.active_bindings:
             return
         if self.sidebar.has_focus_within:
-            self.view.hint(f"{plain_text(event.character)} is no key of this pane · esc back to prompt")
+            self.view.hint(f"{plain_text(event.character)} does nothing in this pane · esc back to prompt")
         elif self.letters_move:
             event.stop()
             self.prompt.focus()
@@ -395,14 +394,18 @@ class ChatApp(TypeAheadApp):
     def _escape_idle(self) -> None:
         """Offer the turns to go back to when pressed twice, as in other chats of the terminal."""
         if self.prompt.text:
-            self.view.hint(DRAFT_HINT)
+            self.view.hint(self._draft_hint)
         elif self.view.back_armed:
             self.view.back_armed = False
             self.view.hint("")
             self.view.run_command("branch")
         else:
             self.view.back_armed = True
-            self.view.hint("esc again: go back to an earlier turn")
+            self.view.hint(f"{self.view.stop_key} again: go back to an earlier turn")
+
+    @property
+    def _draft_hint(self) -> str:
+        return f"{self.view.stop_key} {self.view.stop_key} goes back when the prompt is empty"
 
     def action_interrupt(self) -> None:
         """Copy a selection, else close a screen, else stop the turn, else quit when pressed twice."""

@@ -1,6 +1,6 @@
-"""Textual's driver of the terminal, which takes over from the prompt that was shown before it.
+"""Textual's driver of the terminal, extended so that it takes over from the early prompt.
 
-It lets no key in before the prompt has the focus: the first ones would be lost.
+It passes no key on before the prompt has the focus, because the first ones would be lost.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _SCREEN_START = "\x1b[1;1H"
 
 
 class ChatDriver(LinuxDriver):
-    """Reads on where the early prompt stopped, once the prompt has the focus.
+    """Driver that continues to read where the early prompt stopped, once Textual's prompt has the focus.
 
     Attributes:
-        early: The prompt to take over from, if there is one; `taking_over` sets it.
-        first_screen: The newest drawing of the whole screen, a line of the terminal each, until `watching` is off.
-        typed_before: Whether keys were taken over.
+        early: The early prompt, if there is one; `driver_after` sets it.
+        first_screen: The newest drawing of the whole screen, recorded while `recording` is set.
+        typed_before: Whether the early prompt has read any keys.
     """
 
     early: EarlyPrompt | None = None
@@ -43,36 +43,36 @@ class ChatDriver(LinuxDriver):
         super().__init__(app, **options)
         self.first_screen = ""
         self.typed_before = False
-        self.watching = True
+        self.recording = True
         self._typed = b""
         self._entering = False
         self._focused = threading.Event()
 
     def start_application_mode(self) -> None:
-        """Take over; also called after the chat was suspended, when there is nothing to take over."""
+        """Take over from the early prompt; also called after the chat was suspended, when it has nothing left."""
         if self.early is not None:
             self._typed = self.early.hand_over()
             self.typed_before = self.typed_before or bool(self._typed)
-            self._entering = self.early.on_screen and self.watching
+            self._entering = self.early.on_screen and self.recording
         super().start_application_mode()  # type: ignore[no-untyped-call]
         self._entering = False
         if self.early is not None and self.early.attributes is not None:
-            self.attrs_before = self.early.attributes  # What Textual found is the early prompt's raw mode.
+            self.attrs_before = self.early.attributes  # Textual has found the raw mode of the early prompt.
 
     def write(self, data: str) -> None:
         """Write to the terminal, but do not enter the alternate screen twice: some terminals would clear it."""
         if self._entering and data == ALTERNATE_SCREEN:
             return
-        if self.watching and data.startswith(_SCREEN_START) and data.count("\n") == self._app.size.height - 1:
+        if self.recording and data.startswith(_SCREEN_START) and data.count("\n") == self._app.size.height - 1:
             self.first_screen = data
         super().write(data)
 
     def prompt_focused(self) -> None:
-        """Let keys in."""
+        """Pass keys on from now on: the prompt has the focus."""
         self._focused.set()
 
     def run_input_thread(self) -> None:
-        """Read keys until the driver stops; those typed before come first, through the same parser."""
+        """Read keys until the driver stops, after parsing those that the early prompt has read."""
         parser = XTermParser(self._debug)
         decode = getincrementaldecoder("utf-8")(errors="replace").decode
         while not self._focused.wait(WAIT_SECONDS):
@@ -94,7 +94,7 @@ class ChatDriver(LinuxDriver):
                     return  # The terminal is gone.
 
 
-def taking_over(early: EarlyPrompt | None) -> type[ChatDriver] | None:
+def driver_after(early: EarlyPrompt | None) -> type[ChatDriver] | None:
     """Return the driver that takes over from an early prompt; None if the user has chosen another driver."""
     if os.environ.get("TEXTUAL_DRIVER"):
         return None
@@ -102,11 +102,11 @@ def taking_over(early: EarlyPrompt | None) -> type[ChatDriver] | None:
 
 
 def keep_first_screen(app: App[Any], prompt: Widget) -> None:
-    """Keep what was drawn first for the early prompt of the next start, if the prompt was empty then."""
+    """Keep the first screen for the early prompt of the next start, unless it shows typed text."""
     driver = app._driver
     if not isinstance(driver, ChatDriver):
         return
-    driver.watching = False
+    driver.recording = False
     drawn, driver.first_screen = driver.first_screen, ""
     if not drawn or driver.typed_before or driver.early is None or driver.early.attributes is None:
         return
@@ -124,7 +124,7 @@ def keep_first_screen(app: App[Any], prompt: Widget) -> None:
 
 
 def _sequence(app: App[Any], style: Style) -> str:
-    """Return the sequence that sets a style as the terminal shows it."""
+    """Return the escape sequence that sets a style, after the filters of the app."""
     strip = Strip([Segment("x", style)])
     for line_filter in app.get_line_filters():
         strip = strip.apply_filter(line_filter, Color(0, 0, 0))

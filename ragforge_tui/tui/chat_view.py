@@ -26,7 +26,7 @@ from ragforge_tui.shared.requests.sessions import ListConversations
 from ragforge_tui.shared.requests.turns import ConversationView, FetchTurns
 from ragforge_tui.shared.requests.work import MODES, AnswerApproval, AnswerTrust
 from ragforge_tui.shared.wire import Engine
-from ragforge_tui.tui.command_registry import Command, Registry, effective_keys
+from ragforge_tui.tui.command_registry import Command, Registry, effective_keys, stop_key
 from ragforge_tui.tui.commands import all_commands
 from ragforge_tui.tui.commands.persona_commands import restore_persona
 from ragforge_tui.tui.commands.suggestions import suggest, warm_up_files
@@ -79,7 +79,8 @@ class ChatView:
 
     Attributes:
         quit_armed: Whether another ctrl+c quits.
-        back_armed: Whether another Escape offers the turns to go back to.
+        back_armed: Whether another press of `stop_key` offers the turns to go back to.
+        stop_key: The user's key that stops an answer, as `key_name` returns it.
 
     Args:
         now: Gives the time in the user's time zone.
@@ -131,7 +132,7 @@ class ChatView:
         )
         self.quit_armed = self.back_armed = False
         self._planned = ""
-        self._hints = foot_hints(self.registry, options.tui.keymap)
+        self._name_keys()
         self._elapsed: int | None = None
         self._ticker: Timer | None = None
         self._hint_timer: Timer | None = None
@@ -144,7 +145,7 @@ class ChatView:
         self.welcome.set_reactive(Welcome.contents, self._welcome_contents(options))
         self._show_welcome()
         self.header.set_reactive(Header.contents, header_contents(state))
-        self.status_line.set_reactive(StatusLine.parts, status_parts(state, None, self._hints))
+        self.status_line.set_reactive(StatusLine.parts, status_parts(state, None, self._hints, stop=self.stop_key))
 
     def state_changed(self) -> None:
         """Update what header and status line show; each redraws itself if that differs."""
@@ -161,7 +162,7 @@ class ChatView:
         self._count_seconds()
         self.header.contents = header_contents(state)
         self._show_welcome()
-        self.status_line.parts = status_parts(state, self._elapsed, self._hints)
+        self.status_line.parts = status_parts(state, self._elapsed, self._hints, stop=self.stop_key)
 
     def _focus(self) -> Focus:
         """Return the part of the screen that has the keyboard."""
@@ -445,7 +446,7 @@ class ChatView:
         self._ask_engine_question(trust_question(event, answer))
 
     def _offer_to_carry_out(self, event: events.TurnCompleted) -> None:
-        """Ask how to go on after an answer in planning mode, unless the user has gone on already."""
+        """Ask whether to carry out an answer in planning mode, unless the user has already sent something else."""
         session, state = self.session, self.session.state
         if state.mode != "plan" or not event.text or event.conversation_id != state.conversation_id:
             return
@@ -462,7 +463,7 @@ class ChatView:
         self.ask_user(plan_question(answer))
 
     def _withdraw_plan(self) -> None:
-        """Drop the question about a plan once the user has gone on without answering it."""
+        """Drop the question about a plan once the user has continued without answering it."""
         state = self.session.state
         asked = any(question.key == PLAN_KEY for question in self.questions.waiting)
         if asked and (state.busy or state.mode != "plan" or state.conversation_id != self._planned):
@@ -594,7 +595,17 @@ class ChatView:
 
     def apply_setting(self, key: str, value: Any) -> list[str]:
         """Let a setting of the screen take effect now; return the problems with it."""
-        return self.settings.apply(key, value)
+        problems = self.settings.apply(key, value)
+        self._name_keys()
+        self.state_changed()
+        return problems
+
+    def _name_keys(self) -> None:
+        """Take over the user's keys into the texts that name them."""
+        keymap = self.options.tui.keymap
+        self._hints = foot_hints(self.registry, keymap)
+        self.stop_key: str = stop_key(keymap, self.registry)
+        self.queue.stop_key = self.stop_key
 
     def use_theme(self, setting: str) -> None:
         """Use the theme that a setting names, for now."""

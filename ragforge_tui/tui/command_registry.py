@@ -165,6 +165,11 @@ def key_name(keys: str) -> str:
     return "esc" if key == "escape" else key.replace("ctrl+", "^")
 
 
+def stop_key(keymap: Mapping[str, str], registry: Registry) -> str:
+    """Return the short form of the key that stops an answer, leaves the chat and goes back a turn."""
+    return key_name(effective_keys(keymap, registry).get("stop", "no key"))
+
+
 TYPING_KEYS = frozenset(
     {
         *(f"ctrl+{letter}" for letter in "acdejkuvwxyz"),

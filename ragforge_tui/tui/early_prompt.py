@@ -1,11 +1,11 @@
-"""The prompt before the framework: it takes keys, and shows them, while Textual is still being imported.
+"""The prompt that accepts and shows typed text while Textual is still being imported.
 
 `EarlyPrompt` puts the terminal into raw mode and draws header, prompt and status line as Textual drew them at the last
-start in a terminal like this one; without such a frame it draws nothing and only takes the keys. A thread reads and
-shows them. `chat_driver.py` takes over: it stops the thread, gets every byte that was read, and reads on.
+start in a terminal like this one. Without such a frame it draws nothing and only accepts keys, which a thread reads.
+`chat_driver.py` takes over: it stops the thread, takes the bytes it has read, and continues to read.
 
-Imports the standard library only. What it reads is never interpreted, except to show it: Textual's parser gets the very
-bytes. The terminal is restored on every way out but SIGKILL.
+Imports the standard library only. The bytes are interpreted only to display them; Textual's parser gets them
+unchanged. The terminal is restored however the process ends, except by SIGKILL.
 """
 
 from __future__ import annotations
@@ -23,36 +23,36 @@ from types import FrameType
 from typing import Any, TypedDict
 
 MAX_FRAMES = 8
-"""Terminals of this many sizes and kinds are remembered."""
+"""Number of terminals, by size and kind, whose frames are kept."""
 NO_SCREEN = frozenset({"", "dumb", "linux", "unknown"})
-"""Values of TERM without an alternate screen: the frame would stay there after an error."""
+"""Values of TERM without an alternate screen: the frame would stay on the screen after an error."""
 ENVIRONMENT = ("TERM", "COLORTERM", "COLORFGBG", "NO_COLOR", "FORCE_COLOR", "TERM_PROGRAM", "TEXTUAL_THEME", "LANG")
 """Variables that change how a frame looks."""
-ENDING = (signal.SIGINT, signal.SIGTERM)
+END_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 INTERRUPTED = 130
 """Exit status after ctrl+c."""
 ALTERNATE_SCREEN = "\x1b[?1049h"
 _ENTER = f"{ALTERNATE_SCREEN}\x1b[?25l\x1b[?2004h"
 _LEAVE = "\x1b[?2004l\x1b[0m\x1b[?1049l\x1b[?25h"
 _LEAVE_TEXTUAL = "\x1b[<u\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?1016l\x1b[?1004l\x1b[?2048l\x1b[?7h"
-"""Ends the modes that Textual adds; it does not do so itself when it is terminated."""
+"""Ends the modes that Textual sets, which it does not do itself when a signal ends the process."""
 
 
 class Frame(TypedDict):
-    """What Textual drew first in a terminal, without the middle of the screen.
+    """First screen that Textual drew in a terminal, without its middle.
 
     Attributes:
-        key: Everything the frame depends on, compared as a whole.
-        place: What the header depends on.
-        header: The first line, with its escape sequences, as the other lines are.
-        lines: The lines from the prompt to the bottom.
-        row, column: Where the text of the prompt begins, from 1.
+        key: Everything the frame depends on; it is used only if all of it is equal.
+        header_key: Everything the header depends on in addition.
+        header: The first line, with its escape sequences.
+        lines: The lines from the prompt to the bottom, with their escape sequences.
+        row, column: Position of the first letter in the prompt, from 1.
         room: Cells for the text and the cursor after it.
         text, cursor: Sequences that set the style of the text and of the cursor.
     """
 
     key: list[str]
-    place: list[str]
+    header_key: list[str]
     header: str
     lines: list[str]
     row: int
@@ -63,20 +63,20 @@ class Frame(TypedDict):
 
 
 class EarlyPrompt:
-    """The terminal from the first milliseconds until Textual takes it over; a context manager that restores it.
+    """Owner of the terminal from the first milliseconds until Textual takes over; a context manager that restores it.
 
     Args:
-        file: Where the frames are kept.
-        settings_files: Files whose change may change the frame.
-        look: What else a frame depends on, besides the terminal.
-        place: What the header depends on.
+        file: File that keeps the frames.
+        settings_files: A frame is not used any more once one of these files has changed.
+        look: Further values that a frame depends on, in addition to the terminal.
+        header_key: Values that the header depends on.
     """
 
-    def __init__(self, file: Path, *, settings_files: list[Path], look: list[str], place: list[str]) -> None:
+    def __init__(self, file: Path, *, settings_files: list[Path], look: list[str], header_key: list[str]) -> None:
         self._file = file
         self._settings_files = settings_files
         self._look = look
-        self._place = place
+        self._header_key = header_key
         self._key: list[str] = []
         self._attributes: list[Any] | None = None
         self._frame: Frame | None = None
@@ -89,14 +89,14 @@ class EarlyPrompt:
         if is_usable(os.environ):
             self._key = self._current_key()
             self._frame = next((frame for frame in _load(self._file) if frame["key"] == self._key), None)
-            # Before anything is changed, so that even an interrupt in the next line leaves no raw terminal.
+            # Registered first, so that an interrupt at any later line cannot leave the terminal in raw mode.
             atexit.register(self.restore)
             self._attributes = termios.tcgetattr(0)
-            for number in ENDING:
+            for number in END_SIGNALS:
                 signal.signal(number, self._end)
             termios.tcsetattr(0, termios.TCSANOW, _raw(self._attributes))
             if self._frame is not None:
-                self._write(_ENTER + _whole(self._frame, self._place))
+                self._write(_ENTER + _screen(self._frame, self._header_key))
             self._stop_reader, self._stop_writer = os.pipe()
             self._thread = threading.Thread(target=self._read, name="early-prompt", daemon=True)
             self._thread.start()
@@ -107,18 +107,18 @@ class EarlyPrompt:
 
     @property
     def attributes(self) -> list[Any] | None:
-        """Attributes of the terminal before the start; None if it was left alone."""
+        """Attributes of the terminal before the start; None if they were not changed."""
         return self._attributes
 
     @property
     def on_screen(self) -> bool:
-        """Whether a frame is shown, on the alternate screen."""
+        """Whether a frame is displayed, on the alternate screen."""
         return self._frame is not None
 
     def hand_over(self) -> bytes:
-        """Stop reading and drawing; return everything that was read, once.
+        """Stop reading and drawing; return the bytes read so far, once.
 
-        What is typed from now on waits in the terminal.
+        Later keys wait in the terminal.
         """
         self._end_reading()
         self._handed_over = True
@@ -126,30 +126,30 @@ class EarlyPrompt:
         return typed
 
     def restore(self) -> None:
-        """Restore the terminal, if Textual has not taken it over: then it has done so itself."""
+        """Restore the attributes of the terminal, and the screen unless Textual has taken over and restored it."""
         atexit.unregister(self.restore)
         self._end_reading()
         if self._attributes is not None:
             if self._frame is not None and not self._handed_over:
                 self._write(_LEAVE)
-            self._set_back(self._attributes)
+            self._reset(self._attributes)
             self._attributes = None
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def save(self, drawn: str, *, row: int, column: int, room: int, text: str, cursor: str) -> None:
-        """Keep a frame for the next start in such a terminal; a disk that cannot be written costs only that.
+        """Keep a frame for the next start in such a terminal; if the disk cannot be written, the next start has none.
 
         Args:
-            drawn: The whole screen as Textual drew it: one line of the terminal each.
-            row: Row of the prompt's text, from 1; its box begins in the row before it.
+            drawn: The whole screen as Textual drew it, line by line.
+            row: Row of the prompt's text, from 1; the prompt's border is in the row above.
         """
         lines = drawn.split("\n")
         if self._current_key() != self._key or len(lines) != os.get_terminal_size(2).lines:
-            return  # Resized meanwhile, or a setting was changed.
+            return  # The terminal was resized, or a setting changed, while the chat started.
         frame = Frame(
             key=self._key,
-            place=self._place,
+            header_key=self._header_key,
             header=lines[0],
             lines=lines[max(row - 2, 0) :],
             row=row,
@@ -171,7 +171,7 @@ class EarlyPrompt:
 
     def _current_key(self) -> list[str]:
         terminal = [f"{name}={os.environ.get(name)}" for name in ENVIRONMENT]
-        return [_size(), *self._look, *terminal, *map(_stamp, self._settings_files)]
+        return [_size(), *self._look, *terminal, *map(_modified, self._settings_files)]
 
     def _end_reading(self) -> None:
         if self._thread is not None:
@@ -182,7 +182,7 @@ class EarlyPrompt:
             os.close(self._stop_writer)
 
     def _read(self) -> None:
-        """Read keys and show them, until told to stop or the terminal is gone."""
+        """Read keys and show them until `_end_reading`, or until the terminal is gone."""
         try:
             while self._stop_reader not in select.select([0, self._stop_reader], [], [])[0]:
                 read = os.read(0, 4096)
@@ -198,15 +198,15 @@ class EarlyPrompt:
         if frame is None:
             return
         if _size() != frame["key"][0]:
-            return  # Resized: Textual will know where things belong.
-        text = fitting(shown(self._typed), frame["room"] - 1)
+            return  # The terminal was resized, so the positions are wrong; Textual will draw everything again.
+        text = clipped(visible_text(self._typed), frame["room"] - 1)
         start = f"\x1b[{frame['row']};{frame['column']}H"
         if text:
-            # Blanks first: a terminal that counts the cells of a letter differently must not push the frame away.
+            # Blanks first: they remove earlier text without knowing how many cells the terminal gave it.
             blank = f"{start}{frame['text']}{' ' * frame['room']}"
             self._write(f"{blank}{start}{text}\x1b[0m{frame['cursor']} \x1b[0m")
         else:
-            self._write(_whole(frame, self._place))
+            self._write(_screen(frame, self._header_key))
 
     def _write(self, text: str) -> None:
         data = text.encode()
@@ -217,21 +217,21 @@ class EarlyPrompt:
             self._frame = None
 
     def _end(self, number: int, _: FrameType | None) -> None:
-        """Restore the terminal, whoever has it, and end at once.
+        """Restore the terminal, even if Textual has taken it over, and end the process at once.
 
-        Not by KeyboardInterrupt: half-imported modules would have to deal with it.
+        A KeyboardInterrupt instead would be raised inside half-imported modules.
         """
-        frame, self._frame = self._frame, None  # Nothing is drawn any more.
+        frame, self._frame = self._frame, None  # so that the thread draws nothing more
         if self._attributes is not None:
             if self._handed_over or frame is not None:
                 self._write((_LEAVE_TEXTUAL if self._handed_over else "") + _LEAVE)
-            self._set_back(self._attributes)
+            self._reset(self._attributes)
         if number == signal.SIGINT:
             os._exit(INTERRUPTED)
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 
-    def _set_back(self, attributes: list[Any]) -> None:
+    def _reset(self, attributes: list[Any]) -> None:
         try:
             termios.tcsetattr(0, termios.TCSANOW, attributes)
         except termios.error:
@@ -239,7 +239,7 @@ class EarlyPrompt:
 
 
 def is_usable(env: Mapping[str, str]) -> bool:
-    """Return whether this process may draw on its terminal, and whether the terminal has an alternate screen."""
+    """Return whether this process may draw on its terminal and the terminal has an alternate screen."""
     if env.get("TERM", "") in NO_SCREEN or env.get("TEXTUAL_DRIVER"):
         return False
     try:
@@ -248,11 +248,11 @@ def is_usable(env: Mapping[str, str]) -> bool:
         return False
 
 
-def shown(typed: bytes) -> str:
-    """Return what the prompt holds after these keys, in one line.
+def visible_text(typed: bytes) -> str:
+    """Return the text of the prompt after these keys, on one line.
 
-    A guess that Textual's parser and the prompt correct in a moment: letters, pastes, backspace and Enter are
-    understood; of other keys only what would be drawn matters, nothing.
+    An approximation that Textual's parser and the prompt correct in a moment: it understands letters, pastes, backspace
+    and Enter, and ignores all other keys.
     """
     import re
 
@@ -261,18 +261,18 @@ def shown(typed: bytes) -> str:
         r"\x1b\[200~(.*?)(?:\x1b\[201~|\Z)", lambda paste: re.sub(r"[\r\n]+", " ", paste[1]), text, flags=re.S
     )
     text = re.sub(r"\x1b(?:\[[0-?]*[ -/]*[@-~]?|O?.?)", "", text, flags=re.S)
-    held: list[str] = []
+    visible: list[str] = []
     for letter in text:
         if letter == "\r":
-            held.clear()
+            visible.clear()
         elif letter == "\x7f":
-            del held[-1:]
+            del visible[-1:]
         elif letter.isprintable():
-            held.append(letter)
-    return "".join(held)
+            visible.append(letter)
+    return "".join(visible)
 
 
-def fitting(text: str, room: int) -> str:
+def clipped(text: str, room: int) -> str:
     """Return the beginning of a text that fits into `room` cells."""
     if text.isascii():
         return text[:room]
@@ -287,7 +287,7 @@ def fitting(text: str, room: int) -> str:
 
 
 def _raw(attributes: list[Any]) -> list[Any]:
-    """Return the attributes that Textual sets, but ctrl+c still interrupts; ctrl+z and ctrl+\\ are keys, as there."""
+    """Return the attributes that Textual sets, except that ctrl+c still interrupts."""
     iflag, oflag, cflag, lflag, ispeed, ospeed, characters = attributes
     iflag &= ~(termios.IXON | termios.IXOFF | termios.ICRNL | termios.INLCR | termios.IGNCR)
     lflag &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN)
@@ -298,8 +298,9 @@ def _raw(attributes: list[Any]) -> list[Any]:
     return [iflag, oflag, cflag, lflag, ispeed, ospeed, characters]
 
 
-def _whole(frame: Frame, place: list[str]) -> str:
-    header = frame["header"] if frame["place"] == place else ""
+def _screen(frame: Frame, header_key: list[str]) -> str:
+    """Return the sequences that draw a frame; the header stays empty if it is that of another folder."""
+    header = frame["header"] if frame["header_key"] == header_key else ""
     return f"{frame['text']}\x1b[2J{header}{''.join(frame['lines'])}\x1b[0m"
 
 
@@ -307,7 +308,7 @@ def _size() -> str:
     return "{}x{}".format(*os.get_terminal_size(2))
 
 
-def _stamp(file: Path) -> str:
+def _modified(file: Path) -> str:
     try:
         return str(file.stat().st_mtime_ns)
     except OSError:
@@ -315,8 +316,9 @@ def _stamp(file: Path) -> str:
 
 
 def _load(file: Path) -> list[Frame]:
+    """Return the frames in a file, without those that are damaged or of another version."""
     try:
-        frames: list[Frame] = json.loads(file.read_bytes())
-        return frames
-    except (OSError, ValueError):
+        frames = json.loads(file.read_bytes())
+        return [frame for frame in frames if frame.keys() == Frame.__annotations__.keys()]
+    except (OSError, ValueError, TypeError, AttributeError):
         return []

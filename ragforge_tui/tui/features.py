@@ -1,6 +1,6 @@
 """Record of the features that a user has used, for hints about others and for the order of the palette.
 
-A small file in the user's state. It holds names only, never what was typed; a damaged one counts as missing.
+A small file in the user's state. It holds names only, never typed text; a damaged one counts as missing.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from ragforge_tui.tui.drawing.lines import clip, fit, one_line
 
 _LEAST_BRANCH = 4
-"""Cells of a branch, with the blank before it, that say enough to be shown."""
+"""Fewest cells of a branch that are shown, with the blank before it."""
 
 
 def short_folder(folder: str) -> str:
@@ -23,7 +23,7 @@ def short_folder(folder: str) -> str:
 def folder_text(folder: str, branch: str, width: int) -> str:
     """Return folder and branch in at most `width` cells: first the start of the path is left out, then the branch.
 
-    The name of the folder is what tells one terminal from another, so it stays longest.
+    The name of the folder distinguishes one terminal from another, so it stays longest.
     """
     path = short_folder(folder)
     sign = f" ({one_line(branch)})" if branch else ""

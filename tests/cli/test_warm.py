@@ -46,7 +46,7 @@ def test_ask_starts_a_host_that_other_commands_use(cli: Cli, hosted: Loaded, mod
     assert (events[-1]["type"], events[-1]["text"]) == ("turn_completed", "One.")
     host = host_of(hosted)
     assert host is not None
-    assert str(host.pid) in cli.run("doctor", "--json").json["sections"]["engine"]["kept warm"]
+    assert str(host.pid) in cli.run("doctor", "--json").json["sections"]["engine"]["host"]
     assert [each["uuid"] for each in cli.ok("sessions", "--json").json] == [events[-1]["conversation_id"]]
     assert host_of(hosted) == host
 

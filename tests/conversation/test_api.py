@@ -99,7 +99,7 @@ async def test_a_model_that_cannot_be_used_leaves_the_one_before(loaded: Loaded)
         answer = await conversation.send_message("Still here?")
         state = agent.model_state
     assert str(failed.value) == (
-        "The model foo/bar cannot be used: no provider is called foo. echo answers as before. "
+        "The model foo/bar cannot be used: there is no provider named foo. The model is still echo. "
         "Choose a model with /model; names look like openai/gpt-5 or ollama/llama3.2."
     )
     assert (answer.content, state.phase, state.name) == ("Noted: Still here?", "ready", "echo")

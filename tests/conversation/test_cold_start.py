@@ -7,23 +7,25 @@ import errno
 import os
 import threading
 import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from ragforge_tui.conversation import Conversation, ConversationAgent, current_model
 from ragforge_tui.conversation.memory import STILL_STARTING
-from ragforge_tui.conversation.storage import token_counts
+from ragforge_tui.conversation.storage import graph_connection, token_counts
 from ragforge_tui.engine.handlers import EngineContext, answer
 from ragforge_tui.graph import Graph, JournalFolders
 from ragforge_tui.llm import ModelChoice
-from ragforge_tui.settings.schema import ExportSettings, Loaded
+from ragforge_tui.settings.schema import ExportSettings, Loaded, Paths
 from ragforge_tui.shared.errors import GraphError, RagforgeError
 from ragforge_tui.shared.events import Event, GraphChanged, Notice, TurnCompleted
 from ragforge_tui.shared.requests.memory import FetchSent
 from tests.support.agents import with_memory
 from tests.support.openai_server import OpenAIServer
-from tests.support.starting_graph import starting_graph
+from tests.support.starting_graph import StartingGraph, starting_graph
 
 REFUSED = GraphError("The graph holds data of another program.", todo="Choose another.", kind="graph_foreign")
 
@@ -50,6 +52,14 @@ async def turns_of(loaded: Loaded, conversation: Conversation) -> list[list[str]
 
 def waiting_in(loaded: Loaded) -> int:
     return sum(info.records for info in JournalFolders(Path(loaded.paths.state, "journal")).waiting())
+
+
+@asynccontextmanager
+async def starting_chat(loaded: Loaded) -> AsyncIterator[tuple[StartingGraph, ConversationAgent, Conversation]]:
+    """A new conversation of a chat whose graph is still starting."""
+    with starting_graph() as graph:
+        async with ConversationAgent(loaded, interactive=True) as agent:
+            yield graph, agent, await agent.create_conversation()
 
 
 async def test_the_first_message_is_answered_while_the_graph_starts(
@@ -99,17 +109,15 @@ async def test_a_message_that_runs_while_the_graph_becomes_ready_is_stored_once(
     loaded: Loaded, server: OpenAIServer
 ) -> None:
     server.script([{"text": "word by word " * 40, "duration": 3.0}])
-    with starting_graph() as graph:
-        async with ConversationAgent(loaded, interactive=True) as agent:
-            conversation = await agent.create_conversation()
-            running = asyncio.create_task(conversation.send_message("Talk."))
-            async with asyncio.timeout(60):
-                while not server.chats():
-                    await asyncio.sleep(0.02)
-            graph.finish()
-            await until_phase(agent, "ready")
-            assert conversation.busy
-            await running
+    async with starting_chat(loaded) as (graph, agent, conversation):
+        running = asyncio.create_task(conversation.send_message("Talk."))
+        async with asyncio.timeout(60):
+            while not server.chats():
+                await asyncio.sleep(0.02)
+        graph.finish()
+        await until_phase(agent, "ready")
+        assert conversation.busy
+        await running
     assert await turns_of(loaded, conversation) == [["Talk.", "word by word " * 40]]
     assert waiting_in(loaded) == 0
 
@@ -141,17 +149,29 @@ async def test_a_program_waits_for_the_memory(loaded: Loaded, server: OpenAIServ
             assert first.context_used.missing == []
 
 
+async def test_a_message_is_answered_although_the_state_of_the_server_cannot_be_determined(
+    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: Paths) -> bool:
+        raise ValueError("not an address")
+
+    server.script([{"text": "answer"}])
+    with starting_graph():
+        monkeypatch.setattr(graph_connection, "server_ready", fail)
+        async with ConversationAgent(loaded, interactive=True) as agent, asyncio.timeout(60):
+            conversation = await agent.create_conversation()
+            assert (await conversation.send_message("hello")).content == "answer"
+
+
 async def test_a_refused_graph_keeps_the_first_message_in_the_journal(loaded: Loaded, server: OpenAIServer) -> None:
     server.script([{"text": "answer"}, {"text": "another"}])
-    with starting_graph() as graph:
-        async with ConversationAgent(loaded, interactive=True) as agent:
-            conversation = await agent.create_conversation()
-            await conversation.send_message("said while it started")
-            graph.finish(REFUSED)
-            await until_phase(agent, "refused")
-            assert (await conversation.send_message("said to nobody")).content == "another"
-            assert agent.graph_state.error == REFUSED.info
-            assert agent.graph_state.journaled == waiting_in(loaded) > 0
+    async with starting_chat(loaded) as (graph, agent, conversation):
+        await conversation.send_message("said while it started")
+        graph.finish(REFUSED)
+        await until_phase(agent, "refused")
+        assert (await conversation.send_message("said to nobody")).content == "another"
+        assert agent.graph_state.error == REFUSED.info
+        assert agent.graph_state.journaled == waiting_in(loaded) > 0
     assert [texts[0] for texts in await turns_of(loaded, conversation)] == ["said while it started", "said to nobody"]
     assert waiting_in(loaded) == 0
 
@@ -164,12 +184,10 @@ async def test_a_graph_that_was_replaced_gets_what_was_said_while_it_started(
         address = agent.services.graph.address
     folders = JournalFolders(Path(loaded.paths.state, "journal"))
     folders.remember(address, uuid.uuid4().hex)
-    with starting_graph() as start:
-        async with ConversationAgent(loaded, interactive=True) as agent:
-            conversation = await agent.create_conversation()
-            await conversation.send_message("for whichever graph answers")
-            start.finish()
-            await until_phase(agent, "ready")
+    async with starting_chat(loaded) as (start, agent, conversation):
+        await conversation.send_message("for whichever graph answers")
+        start.finish()
+        await until_phase(agent, "ready")
     assert await turns_of(loaded, conversation) == [["for whichever graph answers", "answer"]]
     assert folders.remembered(address) == graph.identity
     assert folders.waiting() == []
@@ -182,19 +200,17 @@ async def test_a_full_disk_returns_the_message_and_the_graph_takes_it_later(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     server.script([{"text": "answer"}])
-    with starting_graph() as graph:
-        async with ConversationAgent(loaded, interactive=True) as agent:
-            conversation = await agent.create_conversation()
-            with monkeypatch.context() as broken:
-                broken.setattr(os, "fsync", full)
-                with pytest.raises(RagforgeError, match=r"still starting.*No space left"):
-                    await conversation.submit("hello", "the-id")
-            graph.finish()
-            await until_phase(agent, "ready")
-            with agent.subscribe() as queue:
-                assert await conversation.submit("hello", "the-id") == 1
-                await conversation.wait_idle()
-                assert any(isinstance(event, TurnCompleted) for event in all_events(queue))
+    async with starting_chat(loaded) as (graph, agent, conversation):
+        with monkeypatch.context() as broken:
+            broken.setattr(os, "fsync", full)
+            with pytest.raises(RagforgeError, match=r"still starting.*No space left"):
+                await conversation.submit("hello", "the-id")
+        graph.finish()
+        await until_phase(agent, "ready")
+        with agent.subscribe() as queue:
+            assert await conversation.submit("hello", "the-id") == 1
+            await conversation.wait_idle()
+            assert any(isinstance(event, TurnCompleted) for event in all_events(queue))
     assert await turns_of(loaded, conversation) == [["hello", "answer"]]
 
 
@@ -209,17 +225,15 @@ async def test_tokens_counted_after_the_journal_was_drained_are_stored(
 
     server.script([{"text": "answer"}])
     monkeypatch.setattr(token_counts, "count_tokens", slow)
-    with starting_graph() as graph:
-        async with ConversationAgent(loaded, interactive=True) as agent:
-            conversation = await agent.create_conversation()
-            await conversation.submit("hello")
-            graph.finish()
-            await until_phase(agent, "ready")
-            counting.set()
-            await conversation.wait_idle()
-            await agent.services.recorder.settle()
-            (turn,) = await conversation.get_history()
-            assert (turn.messages[0].content, turn.messages[0].token_count) == ("hello", 77)
+    async with starting_chat(loaded) as (graph, agent, conversation):
+        await conversation.submit("hello")
+        graph.finish()
+        await until_phase(agent, "ready")
+        counting.set()
+        await conversation.wait_idle()
+        await agent.services.recorder.settle()
+        (turn,) = await conversation.get_history()
+        assert (turn.messages[0].content, turn.messages[0].token_count) == ("hello", 77)
     assert waiting_in(loaded) == 0
 
 
@@ -228,15 +242,13 @@ async def test_tokens_counted_while_the_graph_starts_are_stored(
 ) -> None:
     server.script([{"text": "answer"}])
     monkeypatch.setattr(token_counts, "COUNT_SECONDS", 0.0)
-    with starting_graph() as graph:
-        async with ConversationAgent(loaded, interactive=True) as agent:
-            conversation = await agent.create_conversation()
-            await conversation.send_message("hello, hello, hello")
-            await agent.services.recorder.settle()
-            graph.finish()
-            await until_phase(agent, "ready")
-            (turn,) = await conversation.get_history()
-            assert turn.messages[0].token_count == token_counts.count_tokens("hello, hello, hello")
+    async with starting_chat(loaded) as (graph, agent, conversation):
+        await conversation.send_message("hello, hello, hello")
+        await agent.services.recorder.settle()
+        graph.finish()
+        await until_phase(agent, "ready")
+        (turn,) = await conversation.get_history()
+        assert turn.messages[0].token_count == token_counts.count_tokens("hello, hello, hello")
 
 
 async def test_background_work_waits_for_the_models_client(

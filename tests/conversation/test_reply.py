@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -37,6 +38,17 @@ class HeldStore:
         monkeypatch.setattr(Recorder, "add_message", held)
 
 
+@pytest.fixture
+async def conversation(loaded: Loaded) -> AsyncIterator[Conversation]:
+    async with ConversationAgent(loaded) as agent:
+        yield await agent.create_conversation("t")
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> HeldStore:
+    return HeldStore(monkeypatch)
+
+
 async def until_asked(server: OpenAIServer) -> None:
     async with asyncio.timeout(PATIENCE):
         while not server.requests:
@@ -48,49 +60,40 @@ async def watched(conversation: Conversation) -> list[Event]:
 
 
 async def test_the_model_is_asked_before_its_message_is_stored(
-    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+    conversation: Conversation, server: OpenAIServer, held: HeldStore
 ) -> None:
     server.script([{"text": "Hi."}])
-    async with ConversationAgent(loaded) as agent:
-        conversation = await agent.create_conversation("t")
-        held = HeldStore(monkeypatch)
-        turn = asyncio.create_task(watched(conversation))
-        await until_asked(server)
-        assert not turn.done()
-        held.gate.set()
-        kinds = [type(event) for event in await turn]
-        assert kinds.index(MessageStarted) < kinds.index(TextDelta)
-        [stored] = await conversation.get_history()
+    turn = asyncio.create_task(watched(conversation))
+    await until_asked(server)
+    assert not turn.done()
+    held.gate.set()
+    kinds = [type(event) for event in await turn]
+    assert kinds.index(MessageStarted) < kinds.index(TextDelta)
+    [stored] = await conversation.get_history()
     assert [(message.position, message.content) for message in stored.messages] == [(0, "Hello"), (1, "Hi.")]
 
 
 async def test_a_turn_stopped_meanwhile_is_stored_as_interrupted(
-    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+    conversation: Conversation, server: OpenAIServer, held: HeldStore
 ) -> None:
     server.script([{"text": "Hi.", "stall": True}])
-    async with ConversationAgent(loaded) as agent:
-        conversation = await agent.create_conversation("t")
-        held = HeldStore(monkeypatch)
-        turn = asyncio.create_task(watched(conversation))
-        await until_asked(server)
-        conversation.cancel()
-        await asyncio.sleep(0.05)
-        held.gate.set()
-        await turn
-        [stored] = await conversation.get_history()
+    turn = asyncio.create_task(watched(conversation))
+    await until_asked(server)
+    conversation.cancel()
+    await asyncio.sleep(0.05)
+    held.gate.set()
+    await turn
+    [stored] = await conversation.get_history()
     assert [message.state for message in stored.messages] == ["complete", "interrupted"]
 
 
 async def test_a_message_that_cannot_be_stored_fails_the_turn(
-    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+    conversation: Conversation, server: OpenAIServer, held: HeldStore
 ) -> None:
     server.script([{"text": "Hi."}])
-    async with ConversationAgent(loaded) as agent:
-        conversation = await agent.create_conversation("t")
-        held = HeldStore(monkeypatch)
-        held.error = GraphError("The disk is full.", kind="disk")
-        held.gate.set()
-        events = await watched(conversation)
-        [end] = [event for event in events if isinstance(event, TurnFailed)]
+    held.error = GraphError("The disk is full.", kind="disk")
+    held.gate.set()
+    events = await watched(conversation)
+    [end] = [event for event in events if isinstance(event, TurnFailed)]
     assert end.error.what == "The disk is full."
     assert not any(isinstance(event, TextDelta) for event in events)

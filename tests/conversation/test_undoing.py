@@ -97,7 +97,7 @@ async def test_a_branch_undoes_the_turns_it_shares(loaded: Loaded, server: OpenA
         assert (await branch.plan_undo()).turn_index == 1
         with pytest.raises(NotFoundError) as wrong:
             await branch.plan_undo(7)
-        assert str(wrong.value) == "Turn 7 changed no file. The last one that did is 1: /undo 1."
+        assert str(wrong.value) == "Turn 7 changed no files. The last turn that did is 1: /undo 1."
         await branch.undo(1)
         await branch.wait_idle()
         assert (workspace / "greeting.py").read_text(encoding="utf-8") == before

@@ -130,7 +130,7 @@ async def test_a_change_is_approved_the_terminal_dies_and_the_session_resumes(
         terminal.type("Make the greeting formal.\r")
         await terminal.wait_for("greeting.py?")
         assert "hello" in (repository / "greeting.py").read_text(encoding="utf-8")
-        await terminal.wait_for("tab the prompt")
+        await terminal.wait_for("tab prompt")
         await asyncio.sleep(2 * READ_SECONDS)
         terminal.type("y")
         await terminal.wait_for("It says good day now.")

@@ -177,12 +177,12 @@ def test_a_changed_file_makes_another_program(monkeypatch: pytest.MonkeyPatch, t
     assert identity.program_identity() != before
 
 
-async def test_a_chat_of_another_place_or_environment_starts_its_own_engine(
+async def test_a_chat_of_another_confinement_or_environment_starts_its_own_engine(
     hosted: Loaded, engines: list[ChildEngine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert is_warm(await started(hosted, engines))
     with monkeypatch.context() as changed:
-        changed.setattr(client, "place", lambda: identity.place() | {"mnt": "mnt:[1]"})
+        changed.setattr(client, "confinement", lambda: identity.confinement() | {"mnt": "mnt:[1]"})
         assert not is_warm(await started(hosted, engines))
     with monkeypatch.context() as changed:
         changed.setenv("PYTHONNEO4JDEBUG", "")  # the driver reads it when it is imported

@@ -200,12 +200,14 @@ async def test_unknown_model(server: OpenAIServer, make: MakeModel) -> None:
     _, error = await failure(make("openai/nope"))
     assert error.info.kind == "unknown_model"
     assert str(error) == (
-        "The test server has no model openai/nope, or the key may not use it. "
+        "The test server has no model openai/nope, or the key has no access to it. "
         "Choose another model with /model, then /retry."
     )
 
 
-@pytest.mark.parametrize(("name", "why"), [("foo", "its name does not say"), ("foo/bar", "no provider is called foo")])
+@pytest.mark.parametrize(
+    ("name", "why"), [("foo", "its name does not include"), ("foo/bar", "there is no provider named foo")]
+)
 async def test_a_model_without_a_known_provider_is_told_in_our_words(name: str, why: str) -> None:
     choice = ModelChoice(name=name, origin="settings", destination=name)
     _, error = await failure(LiteLLMModel(choice, ModelSettings(name=name)))

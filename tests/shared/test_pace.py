@@ -22,7 +22,7 @@ async def test_work_waits_while_a_request_is_prepared() -> None:
     await asyncio.wait_for(waiting, 10)
 
 
-async def test_work_waits_after_a_key_and_each_key_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_work_waits_after_a_key_and_each_key_restarts_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pace_module, "TYPING_SECONDS", 0.3)
     pace = Pace()
     began = asyncio.get_running_loop().time()
@@ -34,7 +34,7 @@ async def test_work_waits_after_a_key_and_each_key_begins_anew(monkeypatch: pyte
     assert asyncio.get_running_loop().time() - began >= 0.39
 
 
-async def test_work_that_is_waited_for_goes_on() -> None:
+async def test_work_that_is_waited_for_continues() -> None:
     pace = Pace()
     pace.typed()
     with pace.urgent():
@@ -50,7 +50,7 @@ async def test_work_that_is_waited_for_goes_on() -> None:
     held.cancel()
 
 
-async def test_work_that_waits_for_a_pause_in_typing_goes_on_when_waited_for() -> None:
+async def test_work_that_waits_for_a_pause_in_typing_continues_when_waited_for() -> None:
     pace = Pace()
     pace.typed()
     waiting = asyncio.create_task(pace.clear())

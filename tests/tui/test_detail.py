@@ -81,7 +81,7 @@ def test_what_no_one_let_run_did_not_fail(error: str, state: str, why: str) -> N
     by_user = error.startswith("refused by the person")
     assert any(title.startswith("Refused") for title in titles(one)) == (state == "refused" and bool(why))
     assert ("refused by you" in call_title(one, 1)) == by_user
-    assert ("Told the model" in titles(one)) == (state == "refused")
+    assert ("Sent to the model" in titles(one)) == (state == "refused")
     block = ToolBlock(1, one, gap=0)
     head, *below = [line.text for line in block.lines(80, PALETTE)]
     assert state in head and ("failed" in head) == (state == "failed")

@@ -1,4 +1,4 @@
-"""The prompt before the framework, in a terminal of its own: no key is lost or doubled, and the terminal comes back."""
+"""The prompt before Textual, in a terminal of its own: no key is lost or doubled, and the terminal is restored."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from typing import Any
 
 import pytest
 
-from ragforge_tui.tui.early_prompt import ALTERNATE_SCREEN, EarlyPrompt, fitting, is_usable, shown
+from ragforge_tui.tui import early_prompt
+from ragforge_tui.tui.early_prompt import ALTERNATE_SCREEN, EarlyPrompt, clipped, is_usable, visible_text
 
 PATIENCE = 60.0
 LEAVE = b"\x1b[?1049l"
@@ -297,24 +298,31 @@ def test_without_an_alternate_screen_nothing_is_drawn_early(later_home: Path, te
         ("né\u200b", "né"),
     ],
 )
-def test_what_is_shown_is_what_the_prompt_will_hold(typed: str, text: str) -> None:
-    assert shown(typed.encode()) == text
+def test_the_text_shown_early_is_the_text_of_the_prompt(typed: str, text: str) -> None:
+    assert visible_text(typed.encode()) == text
 
 
 def test_half_a_letter_is_not_shown() -> None:
-    assert shown("né".encode()[:-1]) == "n"
+    assert visible_text("né".encode()[:-1]) == "n"
 
 
 @pytest.mark.parametrize(
     ("text", "room", "expected"), [("abc", 2, "ab"), ("日本語", 5, "日本"), ("e\u0301a", 1, "e\u0301"), ("é", 5, "é")]
 )
 def test_a_long_text_is_cut_by_its_cells(text: str, room: int, expected: str) -> None:
-    assert fitting(text, room) == expected
+    assert clipped(text, room) == expected
+
+
+@pytest.mark.parametrize("content", ["", "[", "{}", "[3]", '[{"key": []}]', "3"])
+def test_damaged_frames_are_ignored(content: str, tmp_path: Path) -> None:
+    file = tmp_path / "frames"
+    file.write_text(content)
+    assert early_prompt._load(file) == []
 
 
 def test_without_a_terminal_nothing_is_touched(tmp_path: Path) -> None:
     assert not is_usable({"TERM": "xterm"}), "the tests have no terminal"
-    with EarlyPrompt(tmp_path / "frames", settings_files=[], look=[], place=[]) as early:
+    with EarlyPrompt(tmp_path / "frames", settings_files=[], look=[], header_key=[]) as early:
         assert early.attributes is None
         assert early.hand_over() == b""
 

@@ -61,10 +61,13 @@ def test_each_tip_is_about_something_that_exists() -> None:
 def test_a_tip_shows_the_users_own_key() -> None:
     registry = Registry(all_commands())
     tips = {tip.feature: tip for tip in TIPS}
-    assert [sign_of(tips[name], registry, {"memory": "f9"}) for name in ("@", "memory", "mode", "search", "undo")] == [
+    shown = ("@", "memory", "mode", "search", "undo", "branch")
+    assert sign_of(tips["branch"], registry, {"stop": "f8"}) == "F8 F8"
+    assert [sign_of(tips[name], registry, {"memory": "f9"}) for name in shown] == [
         "@name",
         "F9",
         "Shift+Tab",
         "Ctrl+T",
         "/undo",
+        "Esc Esc",
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 
 import msgspec
 import pytest
@@ -47,6 +48,21 @@ async def asked(chat: Chat, *keys: str) -> None:
     await chat.until(lambda: len(chat.app.questions.waiting) == len(keys))
     await chat.until(lambda: chat.app.questions.has_focus)
     await chat.pilot.pause()
+
+
+async def asked_command(chat: Chat, detail: str = "rm -rf [build]", always: Sequence[str] = ()) -> None:
+    """Ask whether a command may run; with patterns that "always" would save."""
+    await chat.ready()
+    request = approval("a1", "command")
+    request.detail, request.always = detail, list(always)
+    chat.engine.emit(request)
+    await chat.until(lambda: chat.app.questions.has_focus)
+    await chat.pilot.pause()
+
+
+def labels(chat: Chat) -> list[str]:
+    """The answers that the first question offers."""
+    return [choice.label for choice in chat.app.questions.waiting[0].answers]
 
 
 def text(chat: Chat, selector: str) -> str:
@@ -185,12 +201,12 @@ async def test_someone_who_types_is_not_interrupted(run_chat: ChatRunner) -> Non
 async def test_what_tab_does_is_reported_as_it_is(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await asked(chat, "a")
-        await chat.until(lambda: "tab the prompt · esc no" in chat.app.view.status_line.render().plain)
+        await chat.until(lambda: "tab prompt · esc no" in chat.app.view.status_line.render().plain)
         await chat.press("tab")
         assert chat.app.prompt.has_focus
         await chat.until(lambda: "tab answer · esc no" in chat.app.view.status_line.render().plain)
         await chat.press("tab")
-        await chat.until(lambda: "tab the prompt" in chat.app.view.status_line.render().plain)
+        await chat.until(lambda: "tab prompt" in chat.app.view.status_line.render().plain)
 
 
 @pytest.mark.parametrize(("key", "allow"), [("y", True), ("n", False), ("escape", False), ("enter", True)])
@@ -206,13 +222,8 @@ async def test_trust(run_chat: ChatRunner, key: str, allow: bool) -> None:
 
 async def test_always_shows_the_pattern_that_is_saved(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
-        await chat.ready()
-        request = approval("a1", "command")
-        request.always = ["pytest *"]
-        chat.engine.emit(request)
-        await chat.until(lambda: chat.app.questions.has_focus)
-        labels = [choice.label for choice in chat.app.questions.waiting[0].answers]
-        assert "yes, and always allow `pytest *`" in labels
+        await asked_command(chat, always=["pytest *"])
+        assert "yes, and always allow `pytest *`" in labels(chat)
         await chat.press("a")
         await chat.until(lambda: "Save this pattern in your settings?" in text(chat, "#question-title"))
         assert text(chat, "#question-detail") == "pytest *"
@@ -227,13 +238,8 @@ async def test_always_shows_the_pattern_that_is_saved(run_chat: ChatRunner) -> N
 
 async def test_always_for_a_chain_names_each_of_its_commands(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
-        await chat.ready()
-        request = approval("a1", "command")
-        request.always = ["cd src", "pytest *"]
-        chat.engine.emit(request)
-        await chat.until(lambda: chat.app.questions.has_focus)
-        labels = [choice.label for choice in chat.app.questions.waiting[0].answers]
-        assert "yes, and always allow `cd src` and `pytest *`" in labels
+        await asked_command(chat, always=["cd src", "pytest *"])
+        assert "yes, and always allow `cd src` and `pytest *`" in labels(chat)
         await chat.press("a")
         await chat.until(lambda: "Save these 2 patterns in your settings?" in text(chat, "#question-title"))
         assert text(chat, "#question-detail") == "cd src\npytest *"
@@ -244,11 +250,7 @@ async def test_always_for_a_chain_names_each_of_its_commands(run_chat: ChatRunne
 async def test_a_message_typed_into_a_question_answers_nothing(run_chat: ChatRunner) -> None:
     """ "maybe" once lost its m, and its a saved a pattern."""
     async with run_chat() as chat:
-        await chat.ready()
-        request = approval("a1", "command")
-        request.always = ["touch *"]
-        chat.engine.emit(request)
-        await chat.until(lambda: chat.app.questions.has_focus)
+        await asked_command(chat, always=["touch *"])
         for key in "maybe":
             chat.app.post_message(events.Key(key, key))
         await chat.until(lambda: chat.app.prompt.text == "maybe")
@@ -283,12 +285,9 @@ async def test_no_key_answers_before_the_question_can_have_been_read(
 
 async def test_the_end_of_a_long_command_is_in_view_and_all_of_it_can_be_opened(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
-        await chat.ready()
-        request = approval("a1", "command")
-        request.detail = "\n".join(f"make step{number}" for number in range(1, 62)) + "\ntouch /tmp/end"
-        chat.engine.emit(request)
-        await chat.until(lambda: chat.app.questions.has_focus)
-        await chat.pilot.pause()
+        await asked_command(
+            chat, detail="\n".join(f"make step{number}" for number in range(1, 62)) + "\ntouch /tmp/end"
+        )
         assert "· 62 lines" in text(chat, "#question-title")
         lines = text(chat, "#question-detail").splitlines()
         assert lines[0] == " $ make step1" and lines[-1] == "62 touch /tmp/end"
@@ -308,12 +307,7 @@ async def test_the_end_of_a_long_command_is_in_view_and_all_of_it_can_be_opened(
 
 async def test_a_narrower_screen_wraps_a_command_again(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
-        await chat.ready()
-        request = approval("a1", "command")
-        request.detail = "echo " + "a" * 60
-        chat.engine.emit(request)
-        await chat.until(lambda: chat.app.questions.has_focus)
-        await chat.pilot.pause()
+        await asked_command(chat, detail="echo " + "a" * 60)
         assert text(chat, "#question-detail") == "$ echo " + "a" * 60
         await chat.pilot.resize_terminal(50, 24)
         await chat.until(lambda: "\n↪ a" in text(chat, "#question-detail"))

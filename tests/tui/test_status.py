@@ -76,7 +76,7 @@ def test_what_matters_now_stays() -> None:
     assert line(starting, 40).startswith("○ idle · graph starting")
     assert "journal" not in line(starting, 140)
     assert "tab answer" in line(state(questions=1), 60)
-    assert "tab the prompt" in line(state(questions=1, focus="question"), 60)
+    assert "tab prompt" in line(state(questions=1, focus="question"), 60)
     assert "esc keep planning" in line(state(questions=1, refusal="keep planning"), 80)
     assert "context" not in line(state(model=None), 120)
     assert line(state(connection="lost"), 40).startswith("● engine lost")

@@ -183,6 +183,7 @@ async def test_a_branch_begins_at_a_turn(run_chat: ChatRunner) -> None:
         await chat.until(lambda: chat.loaded)
         await chat.type("/branch 3")
         await chat.until(lambda: chat.noticed("shares turns 1 to 3"))
+        await chat.until(lambda: "(branch from turn 3)" in chat.app.view.header.render().plain)
         assert chat.app.transcript.document.holds(3)
         assert not chat.app.transcript.document.holds(4)
         await chat.type("go on")
@@ -314,6 +315,19 @@ async def test_escape_twice_in_an_empty_prompt_offers_the_messages(run_chat: Cha
         await chat.press("escape")
         await chat.until(lambda: len(chat.app.screen_stack) == 1)
         assert chat.app.prompt.has_focus
+
+
+async def test_the_hints_name_the_users_own_key_for_escape(run_chat: ChatRunner) -> None:
+    async with run_chat(zoo(), continue_last=True) as chat:
+        await chat.until(lambda: chat.loaded)
+        chat.app.view.apply_setting("tui.keymap", {"stop": "f8"})
+        await chat.until(lambda: "F8 F8 go back" in status(chat))
+        await chat.press("x", "f8")
+        assert chat.app.session.state.hint == "F8 F8 goes back when the prompt is empty"
+        await chat.press("backspace", "f8")
+        assert chat.app.session.state.hint == "F8 again: go back to an earlier turn"
+        await chat.press("f8")
+        await chat.until(lambda: isinstance(chat.app.screen, Picker) and choices(chat))
 
 
 async def test_a_letter_between_two_escapes_offers_nothing(run_chat: ChatRunner) -> None:

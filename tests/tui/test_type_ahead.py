@@ -164,7 +164,7 @@ async def test_a_letter_without_a_meaning_in_a_pane_is_not_typed_into_the_prompt
         await chat.press(*"bhnqvwy")
         await chat.pilot.pause()
         assert chat.app.prompt.text == "" and chat.app.sidebar.has_focus_within
-        assert chat.app.session.state.hint == "y is no key of this pane · esc back to prompt"
+        assert chat.app.session.state.hint == "y does nothing in this pane · esc back to prompt"
 
 
 @pytest.mark.parametrize(

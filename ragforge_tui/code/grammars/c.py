@@ -1,7 +1,7 @@
 """Scopes and names of C and C++.
 
-A prototype of a header is a scope too, since headers hold most of the documentation; the resolver goes on from it to
-the definition. Namespaces are part of qualified names and are no scopes.
+A prototype of a header is a scope too, since headers hold most of the documentation; the resolver continues from it
+to the definition. Namespaces are part of qualified names and are no scopes.
 """
 
 from __future__ import annotations

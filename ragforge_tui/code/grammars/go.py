@@ -96,7 +96,7 @@ def _declared(walk: Walk, node: Node, scope: int) -> None:
 
 
 def _statement(node: Node) -> Node:
-    """Return the declaration around a specification that stands in it alone, else the specification."""
+    """Return the declaration around a specification if it contains only this one, else the specification."""
     around = node.parent
     return around if around is not None and around.named_child_count == 1 and around.type.endswith("tion") else node
 

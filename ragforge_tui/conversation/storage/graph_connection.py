@@ -150,16 +150,19 @@ class GraphConnection:
         if self._graph is not None:
             await self._graph.close()
 
-    async def _find_out_if_running(self) -> None:
+    async def _determine_first_wait(self, opens_by: asyncio.Future[float]) -> None:
         """Determine how long the first message waits: not at all for an embedded server that has to be started."""
-        assert self._opens_by is not None
         now = asyncio.get_running_loop().time()
-        runs = not self._target.embedded or await asyncio.to_thread(server_ready, self._loaded.paths)
-        self._opens_by.set_result(now + OPENING_SECONDS if runs else now)
+        try:
+            running = not self._target.embedded or await asyncio.to_thread(server_ready, self._loaded.paths)
+        except Exception:
+            log.exception("it is unknown whether the graph's server is running")
+            running = False
+        opens_by.set_result(now + OPENING_SECONDS if running else now)
 
     async def _keep_open(self) -> None:
         if self._opens_by is not None and not self._opens_by.done():
-            await self._find_out_if_running()
+            await self._determine_first_wait(self._opens_by)
         attempt = 0
         while True:
             try:

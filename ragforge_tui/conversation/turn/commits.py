@@ -31,7 +31,7 @@ BETWEEN_SECONDS = 0.5
 MOST_COMMITS = 50
 """Commits of one command, or of one pause between turns; a rebase of more is history, not work of the turn."""
 CLOCK_SECONDS = timedelta(seconds=1)
-"""A commit's time has no fractions: what was written within its second may be in it."""
+"""A commit's time has no fractions: it may contain a file written within the same second."""
 
 
 @asynccontextmanager

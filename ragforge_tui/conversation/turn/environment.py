@@ -101,7 +101,7 @@ class Environment:
         self._looking: asyncio.Task[None] | None = None
 
     def look(self) -> None:
-        """Start to determine the state of the workspace, unless that is under way."""
+        """Start to determine the state of the workspace, unless that is already running."""
         if self._looking is None or self._looking.done():
             self._looking = asyncio.create_task(self._look())
 

@@ -1,7 +1,7 @@
 """Messages of a turn's requests, kept within the model's window.
 
 Providers reject a request above the window, and a turn may need hundreds. Before each request the running turn is
-shortened to the tokens left. If a provider rejects a request as too long all the same, its window is smaller than
+shortened to the tokens left. If a provider still rejects a request as too long, its window is smaller than
 assumed or its tokens are: the context is built again for a smaller window, which is remembered for the model.
 """
 

@@ -118,7 +118,7 @@ class TurnRunner:
 
     @property
     def _answered(self) -> bool:
-        """Whether the turn has a reply already."""
+        """Return whether a reply of the turn exists, not counting superseded ones."""
         return any(message.role == "assistant" and message.state != "superseded" for message in self._turn.messages)
 
     async def _mark_interrupted(self) -> None:

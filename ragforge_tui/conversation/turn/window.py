@@ -1,7 +1,7 @@
 """Cache of the newest turns of an open conversation, for requests that quote them verbatim.
 
 Opening reads a screenful, and then in the background as many more as a request may hold with their results cut; turns
-too old to be sent are dropped again. A message waits a moment for that and is sent with what is read.
+too old to be sent are dropped again. A message waits a moment for that and is sent with the turns read by then.
 """
 
 from __future__ import annotations

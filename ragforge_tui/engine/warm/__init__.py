@@ -1,1 +1,1 @@
-"""The engine host: a process that has imported what an engine needs, and forks one for each chat that asks."""
+"""The engine host: one process per user that has imported what engines need and forks an engine for each chat."""

@@ -1,4 +1,4 @@
-"""The chat's side of the engine host: start it or find it, and get an engine from it."""
+"""The chat's side of the engine host: find it or start it, and request an engine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from ragforge_tui.engine.warm.identity import place, program_identity
+from ragforge_tui.engine.warm.identity import confinement, program_identity
 from ragforge_tui.engine.warm.inheritance import current_limits, current_umask
 from ragforge_tui.engine.warm.launch import start_host
 from ragforge_tui.engine.warm.messages import (
@@ -32,19 +32,20 @@ from ragforge_tui.shared.files import FileLock
 log = logging.getLogger(__name__)
 
 HOST_SECONDS = 40.0
-"""Longest wait for a host that still imports; then the chat starts an engine of its own."""
+"""Longest wait for a host that is still importing; then the chat starts an engine of its own."""
 READY_SECONDS = 1.0
-"""The same for a command that is about as quick without a host."""
+"""Longest wait of a command that does not need the host: its own engine would be ready about as soon."""
 _APPEAR_SECONDS, _POLL = 0.5, 0.01
+"""Longest wait, and the pause between attempts, for the socket of a host that another chat is starting."""
 _BACKLOG = 64
 _FORKS = sys.platform.startswith("linux")
 
 
 class WarmEngine:
-    """An engine that a host has forked. It lives as long as its connection.
+    """An engine that a host has forked. The end of the connection reports its end.
 
     Attributes:
-        pid: Its process.
+        pid: The engine's process id.
     """
 
     def __init__(self, pid: int, connection: socket.socket) -> None:
@@ -52,14 +53,14 @@ class WarmEngine:
         self._connection = connection
 
     async def wait(self) -> None:
-        """Wait for its end."""
+        """Wait until the engine has ended."""
         with suppress(OSError):
             await asyncio.get_running_loop().sock_recv(self._connection, 1)
         self._connection.close()
 
 
 async def warm_engine(loaded: Loaded, descriptors: tuple[int, int, int], *, start: bool) -> WarmEngine | None:
-    """Return an engine forked from the user's host; None if there is none that fits, which is logged.
+    """Return an engine forked by the user's host, or None after logging why the host cannot serve this chat.
 
     Args:
         descriptors: The engine's standard input, output and error.
@@ -71,21 +72,21 @@ async def warm_engine(loaded: Loaded, descriptors: tuple[int, int, int], *, star
     try:
         request = await asyncio.to_thread(_request, loaded)
         async with asyncio.timeout(HOST_SECONDS if start else READY_SECONDS):
-            # Twice: a host of another version ends when it is asked, and one that ends for lack of chats may be met.
+            # Two attempts: a host of another version ends at the first, and one without chats may be about to end.
             for _ in range(2):
-                if engine := await _asked(files, request, descriptors, start=start):
+                if engine := await _request_engine(files, request, descriptors, start=start):
                     return engine
         if start:
-            log.warning("the engine host ended when it was asked")
+            log.warning("the engine host ended during the request")
     except _RefusedError as refused:
-        log.info("the engine host has no engine for this chat: %s", refused)
+        log.info("the engine host cannot serve this chat: %s", refused)
     except (OSError, TimeoutError, ValueError, msgspec.MsgspecError) as error:
         log.warning("the engine host failed: %s: %s", type(error).__name__, error)
     return None
 
 
 def host_pid(loaded: Loaded) -> int | None:
-    """Return the process of the user's engine host, None if none runs."""
+    """Return the process id of the user's engine host, None if none is running."""
     lock = FileLock(HostFiles.of(loaded.paths).lock)
     try:
         if lock.try_acquire(shared=True):
@@ -97,13 +98,13 @@ def host_pid(loaded: Loaded) -> int | None:
 
 
 class _RefusedError(Exception):
-    """The host has no engine for this chat."""
+    """The host cannot serve this chat."""
 
 
-async def _asked(
+async def _request_engine(
     files: HostFiles, request: ForkRequest, descriptors: tuple[int, int, int], *, start: bool
 ) -> WarmEngine | None:
-    """Return the engine; None if there is no host, or one that is ending."""
+    """Return the engine, or None if no host is running or it is ending."""
     connection = await _connect(files, request.keep_minutes * 60, start=start)
     if connection is None:
         return None
@@ -130,7 +131,7 @@ async def _connect(files: HostFiles, keep_seconds: float, *, start: bool) -> soc
         try:
             await asyncio.get_running_loop().sock_connect(connection, str(files.socket))
         except (FileNotFoundError, ConnectionRefusedError):
-            # Another chat holds the lock and has not made the socket yet.
+            # Another chat may hold the lock without having created the socket yet.
             if asyncio.get_running_loop().time() < end:
                 await asyncio.sleep(_POLL)
                 continue
@@ -143,7 +144,11 @@ async def _connect(files: HostFiles, keep_seconds: float, *, start: bool) -> soc
 
 
 def _ensure_host(files: HostFiles, keep_seconds: float) -> None:
-    """Start a host unless one runs, by its lock; it takes over the lock and a socket that queues chats at once."""
+    """Start a host unless the lock shows that one is running.
+
+    The host inherits the lock and the socket. The socket is listening before the host has started, so that chats can
+    connect at once.
+    """
     files.create_folder()
     lock = os.open(files.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -162,7 +167,7 @@ def _ensure_host(files: HostFiles, keep_seconds: float) -> None:
 async def _reply(
     connection: socket.socket, request: ForkRequest, descriptors: tuple[int, int, int]
 ) -> ForkReply | None:
-    """Return the reply; None if the host ended."""
+    """Return the reply, or None if the host ended."""
     loop = asyncio.get_running_loop()
     head, encoded = framed(request)
     try:
@@ -194,7 +199,7 @@ def _request(loaded: Loaded) -> ForkRequest:
         )
     return ForkRequest(
         program=program_identity(),
-        place=place(),
+        confinement=confinement(),
         environment=dict(os.environb),
         folder=os.fsencode(Path.cwd()),
         umask=current_umask(),

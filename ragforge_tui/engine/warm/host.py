@@ -1,11 +1,11 @@
 """The engine host: `python -m ragforge_tui.engine.warm.host`, started by `client`.
 
 It imports what engines need, which takes seconds, and then forks an engine for each chat in milliseconds; the engines
-share the memory of what was imported. Each user has one host. It ends some time after its last engine, and at once when
-a chat of another version of the program asks.
+share the memory of the imported modules. Each user has one host. It ends some time after its last engine, and at once
+when a chat of another version of the program connects.
 
-A fork carries only the thread that forks, so the host starts none. Where a fork is not safe at all (macOS), the host
-becomes the engine itself and leaves its place to another host.
+A fork copies only the thread that calls it, so the host starts no threads. Where forking is not safe at all (macOS),
+the host itself becomes the engine, after starting its successor.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pathlib import Path
 import msgspec
 
 from ragforge_tui.engine.process import close_to_others
-from ragforge_tui.engine.warm.identity import place, program_identity
+from ragforge_tui.engine.warm.identity import confinement, program_identity
 from ragforge_tui.engine.warm.imports import ImportedEnvironment, import_engine, import_model, load_encoder
 from ragforge_tui.engine.warm.inheritance import adopt
 from ragforge_tui.engine.warm.launch import start_host
@@ -44,43 +44,43 @@ from ragforge_tui.engine.warm.messages import (
 log = logging.getLogger(__name__)
 
 REQUEST_SECONDS = 5.0
-"""Longest wait for the rest of a request; the other chats wait meanwhile."""
+"""Longest wait for the rest of a request, during which other chats wait too."""
 QUIET_SECONDS = 10.0
-"""Time after the last start of a chat, after which the host does what no chat waits for."""
+"""Time after the last start of a chat before the host imports anything for later chats."""
 
 
-class Order(msgspec.Struct):
+class WaitingChat(msgspec.Struct):
     """A chat that waits for its engine: its connection, its request, and the engine's standard streams."""
 
     connection: socket.socket
     request: ForkRequest
     descriptors: list[int]
 
-    def answer(self, reply: ForkReply) -> None:
-        """Send the reply; a chat that is gone gets none."""
+    def reply(self, reply: ForkReply) -> None:
+        """Send the reply, unless the chat is gone."""
         with contextlib.suppress(OSError):
             self.connection.sendall(b"".join(framed(reply)))
 
     def refuse(self, refusal: Refusal, why: str = "") -> None:
         """Send a refusal and close everything."""
-        self.answer(ForkReply(refusal=refusal, why=why))
+        self.reply(ForkReply(refusal=refusal, why=why))
         self.close()
 
     def close(self) -> None:
-        """Close this process's ends."""
+        """Close the descriptors of this process; an engine that was forked keeps its own."""
         self.connection.close()
         for descriptor in self.descriptors:
             os.close(descriptor)
 
 
 class EngineHost:
-    """A process that waits for chats.
+    """Loop of the host: accept chats, import what they need, fork their engines.
 
     Args:
         listener: The socket chats connect to.
         lock: Descriptor of the host's lock, held.
-        forks: Whether engines are forked; else the host becomes the engine.
-        keep_seconds: How long it waits for its first chat; each chat says how long to wait for the next.
+        forks: Whether engines are forked; otherwise the host becomes the engine.
+        keep_seconds: Longest wait for the first chat; each chat's request sets the wait for the next one.
     """
 
     def __init__(
@@ -90,22 +90,22 @@ class EngineHost:
         self._listener = listener
         self._lock = lock
         self._forks = forks
-        self._program = program_identity()  # before the imports, during which a file may change
-        self._place = place()
+        self._program = program_identity()  # before the imports: a file may change during them
+        self._confinement = confinement()
         self._environment = ImportedEnvironment()
         self._keep_seconds = keep_seconds
         self._engines: set[int] = set()
         self._last_used = time.monotonic()
         self._engine_imported = self._model_imported = False
-        # A host that cannot fork and follows another prepares once the chat of that one has started.
-        self._spare_due = not forks
+        # A host that cannot fork waits with its imports, so that they do not slow the chat its predecessor serves.
+        self._imports_due = not forks
         self._encoder_due = False
         self._encoder_loaded = False
         self._stopping = False
         self._wake, self._woken = socket.socketpair()
 
-    def wait_for_order(self) -> Order | None:
-        """Return the request of a chat in the process that is to be its engine, None in the host when it ends."""
+    def run(self) -> WaitingChat | None:
+        """Serve chats. Return None when the host ends; in the process of an engine, return the chat to serve."""
         self._listener.setblocking(False)
         self._wake.setblocking(False)
         self._woken.setblocking(False)
@@ -118,14 +118,14 @@ class EngineHost:
             selector.register(self._listener, selectors.EVENT_READ)
             selector.register(self._woken, selectors.EVENT_READ)
             while not self._stopping:
-                ready = {key.fileobj for key, _ in selector.select(self._patience())}
+                ready = {key.fileobj for key, _ in selector.select(self._seconds_to_next_task())}
                 self._reap()
                 if self._listener in ready:
-                    order = self._next_order()
-                    if order is not None and self._serve(order):
-                        return order
-                elif (self._encoder_due or self._spare_due) and self._quiet_seconds() >= QUIET_SECONDS:
-                    self._use_quiet_time()
+                    chat = self._accept()
+                    if chat is not None and self._serve(chat):
+                        return chat
+                elif (self._encoder_due or self._imports_due) and self._quiet_seconds() >= QUIET_SECONDS:
+                    self._import_ahead()
                 elif not self._engines and self._quiet_seconds() >= self._keep_seconds:
                     log.info("no chat has asked for an engine for %.0f s", self._keep_seconds)
                     break
@@ -136,9 +136,9 @@ class EngineHost:
         """Return the variables that the imports have set."""
         return self._environment.changes()
 
-    def _patience(self) -> float | None:
-        """Return the seconds until there is something to do without being asked."""
-        if self._encoder_due or self._spare_due:
+    def _seconds_to_next_task(self) -> float | None:
+        """Return the seconds until the host imports ahead or ends; None while it only waits for chats and engines."""
+        if self._encoder_due or self._imports_due:
             return max(0.0, QUIET_SECONDS - self._quiet_seconds())
         return None if self._engines else max(0.0, self._keep_seconds - self._quiet_seconds())
 
@@ -148,17 +148,18 @@ class EngineHost:
     def _stop(self, *_: object) -> None:
         self._stopping = True
 
-    def _use_quiet_time(self) -> None:
-        """Import for the next chat what takes long."""
-        if self._spare_due:
-            self._spare_due = False
-            self._prepare(model=True)
+    def _import_ahead(self) -> None:
+        """Import what the next chat will need, while no chat waits."""
+        if self._imports_due:
+            self._imports_due = False
+            self._import_missing(model=True)
         if self._encoder_due:
             self._encoder_due, self._encoder_loaded = False, True
             load_encoder()
             gc.freeze()
 
     def _reap(self) -> None:
+        """Forget the engines that have ended."""
         with contextlib.suppress(BlockingIOError):
             self._woken.recv(4096)
         with contextlib.suppress(ChildProcessError):
@@ -167,7 +168,7 @@ class EngineHost:
                     self._engines.discard(pid)
                     self._last_used = time.monotonic()
 
-    def _next_order(self) -> Order | None:
+    def _accept(self) -> WaitingChat | None:
         try:
             connection, _ = self._listener.accept()
         except OSError:  # the chat has gone
@@ -181,35 +182,34 @@ class EngineHost:
             encoded = connection.recv(length_of(head), socket.MSG_WAITALL)
             if len(descriptors) != 3:
                 raise ValueError("without its streams")
-            return Order(connection, msgspec.msgpack.decode(encoded, type=ForkRequest), descriptors)
+            return WaitingChat(connection, msgspec.msgpack.decode(encoded, type=ForkRequest), descriptors)
         except (OSError, ValueError, msgspec.MsgspecError) as error:
-            # A host that has not imported anything yet is of this version too, so nothing sensible was sent.
             log.warning("invalid request: %s", error)
             connection.close()
             for descriptor in descriptors:
                 os.close(descriptor)
             return None
 
-    def _serve(self, order: Order) -> bool:
-        """Fork the engine, and return whether this is its process; refuse what does not fit."""
-        request = order.request
+    def _serve(self, chat: WaitingChat) -> bool:
+        """Fork the engine, or refuse a chat that this host cannot serve; return whether this process is the engine."""
+        request = chat.request
         self._last_used = time.monotonic()
         self._keep_seconds = request.keep_minutes * 60
         if request.program != self._program:
-            log.info("a chat of another version of the program asked")
+            log.info("a chat of another version of the program connected")
             self._stopping = True
-            self._leave()  # first, so that the chat can start another host at once
-            order.refuse("other program")
+            self._leave()  # before the refusal, so that the chat can start another host at once
+            chat.refuse("other program")
             return False
-        if differing := [name for name, value in self._place.items() if request.place.get(name) != value]:
-            order.refuse("other place", ", ".join(differing))
+        if differing := [name for name, value in self._confinement.items() if request.confinement.get(name) != value]:
+            chat.refuse("other confinement", ", ".join(differing))
             return False
         if request.graph is not None and not self._engine_imported:
             _start_graph(request.graph)
-        self._prepare(model=request.needs_model)
+        self._import_missing(model=request.needs_model)
         self._encoder_due = request.needs_encoder and not self._encoder_loaded
         if differing := self._environment.differing(request.environment):
-            order.refuse("other place", ", ".join(differing))
+            chat.refuse("other environment", ", ".join(differing))
             return False
         if not self._forks:
             start_host(self._files, self._listener, self._lock, keep_seconds=self._keep_seconds, forks=False)
@@ -223,15 +223,14 @@ class EngineHost:
             signal.set_wakeup_fd(-1)
             return True
         self._engines.add(pid)
-        order.close()
+        chat.close()
         self._last_used = time.monotonic()
         return False
 
-    def _prepare(self, *, model: bool) -> None:
-        """Import what is not imported yet."""
+    def _import_missing(self, *, model: bool) -> None:
         if self._engine_imported and (self._model_imported or not model):
             return
-        gc.disable()  # collecting what is imported is a fifth of the work and frees nothing
+        gc.disable()  # Collections would take a fifth of the time and free nothing.
         with self._environment.recorded():
             if not self._engine_imported:
                 import_engine()
@@ -240,10 +239,10 @@ class EngineHost:
                 import_model()
                 self._model_imported = True
         gc.enable()
-        gc.freeze()  # A collection in an engine would copy the pages that it shares.
+        gc.freeze()  # A collection in an engine would touch, and so copy, the pages that it shares.
 
     def _leave(self) -> None:
-        """Stop to be the host; another can start at once."""
+        """Give up the socket and the lock, so that another host can start."""
         if self._lock >= 0:
             self._files.socket.unlink(missing_ok=True)
             self._release()
@@ -269,22 +268,22 @@ def _start_graph(graph: GraphServer) -> None:
         log.warning("the embedded graph was not started ahead: %s", error)
 
 
-def _become_engine(order: Order, changes: dict[bytes, bytes]) -> int:
+def _become_engine(chat: WaitingChat, changes: dict[bytes, bytes]) -> int:
     """Run the engine in this process, and return its exit status."""
     from ragforge_tui.engine import child
 
     try:
-        adopt(order.request, order.descriptors)
+        adopt(chat.request, chat.descriptors)
     except (OSError, ValueError) as error:
-        order.answer(ForkReply(refusal="failed", why=str(error)))
+        chat.reply(ForkReply(refusal="failed", why=str(error)))
         return 1
     os.environb.update(changes)
-    order.answer(ForkReply(pid=os.getpid()))
+    chat.reply(ForkReply(pid=os.getpid()))
     return child.main()
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the host; in the process of an engine, run the engine. Return the exit status."""
+    """Run the host, or the engine in a process that became one; return the exit status."""
     parser = argparse.ArgumentParser(prog="ragforge_tui.engine.warm.host", description="Fork engines.")
     parser.add_argument("--state", type=Path, required=True)
     parser.add_argument("--listener", type=int, required=True)
@@ -306,12 +305,12 @@ def main(arguments: list[str] | None = None) -> int:
         forks=not options.no_fork,
         keep_seconds=options.keep_seconds,
     )
-    order = host.wait_for_order()
-    if order is None:
+    chat = host.run()
+    if chat is None:
         return 0
-    status = _become_engine(order, host.changes())
+    status = _become_engine(chat, host.changes())
     logging.shutdown()
-    # The interpreter's end would visit, and so copy, all memory that is shared with the host.
+    # A regular exit of the interpreter would touch, and so copy, all memory that is shared with the host.
     os._exit(status)
 
 

@@ -1,7 +1,7 @@
-"""What a chat and an engine host must have in common: the program's files, and the place the processes run in.
+"""Comparison of a chat and an engine host: same program files, same confinement.
 
-An upgrade of the package, or an edit of its files in a checkout, makes another program of it. A container, a sandbox or
-another user's rights make another place, which a forked engine would leave.
+An upgrade of the package, or an edit in a checkout, makes another program of it. A chat in a container, in a sandbox or
+with other rights needs an engine of its own, because one that the host forks would run outside of them.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def program_identity() -> str:
     return digest.hexdigest()
 
 
-def place() -> dict[str, str]:
-    """Return what this process may do and see, by name; all values are equal for processes of the same place."""
-    root = os.stat("/")  # noqa: PTH116  # another number inside a chroot
+def confinement() -> dict[str, str]:
+    """Return the user, rights, namespaces and root folder of this process, by name."""
+    root = os.stat("/")  # noqa: PTH116  # a chroot has another inode
     found = {"root": f"{root.st_dev}:{root.st_ino}", "uid": str(os.getuid()), "gid": str(os.getgid())}
     status = Path("/proc/self/status")
     if not status.exists():

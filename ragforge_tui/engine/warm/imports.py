@@ -1,7 +1,7 @@
-"""What an engine imports, imported ahead, and what that read and changed in the environment.
+"""Imports of an engine, made in advance by the host, and the environment variables they read or set.
 
-Libraries read variables once, when they are imported. An engine is forked only for a chat whose environment gives all
-of them the values they had then.
+Libraries read variables once, when they are imported. So an engine is forked only for a chat in which all of these
+variables have the values that the host had.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ImportedEnvironment:
 
     @contextmanager
     def recorded(self) -> Iterator[None]:
-        """Record what modules read inside the context; what a function reads, it reads again at its next call."""
+        """Record what modules read at import inside the context; a function will read its variables again anyway."""
         environment: Any = type(os.environ)
         original = environment.__getitem__
         outside = sys._getframe(2)
@@ -44,12 +44,12 @@ class ImportedEnvironment:
             environment.__getitem__ = original
 
     def differing(self, environment: Mapping[bytes, bytes]) -> list[str]:
-        """Return the names of what was read that have another value in `environment`, but for what modules set."""
+        """Return the variables that were read, not set, and have another value in `environment`."""
         compared = self._read - set(self.changes())
         return sorted(os.fsdecode(name) for name in compared if self._before.get(name) != environment.get(name))
 
     def changes(self) -> dict[bytes, bytes]:
-        """Return the variables that modules have set."""
+        """Return variables with the values that modules have given them."""
         return {name: value for name, value in os.environb.items() if self._before.get(name) != value}
 
 
@@ -62,7 +62,7 @@ def _by_module(frame: FrameType | None, outside: FrameType) -> bool:
 
 
 def import_engine() -> None:
-    """Import what an engine needs before it asks a model."""
+    """Import the modules an engine needs before its first request to a model."""
     for name in _ENGINE:
         importlib.import_module(name)
 
@@ -75,7 +75,7 @@ def import_model() -> None:
 
 
 def load_encoder() -> None:
-    """Load the local model that makes vectors, whose 120 MB all engines then share."""
+    """Load the local embedding model, whose 120 MB all engines then share."""
     from ragforge_tui.llm.embeddings import load_local_model
 
     load_local_model()

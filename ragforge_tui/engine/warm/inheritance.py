@@ -1,4 +1,4 @@
-"""What a child process inherits from its parent, taken over by an engine that was forked from another process."""
+"""Settings that a child process inherits from its parent, applied to an engine that the host forked instead."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def current_umask() -> int:
         for line in status.read_text("utf-8").splitlines():
             if line.startswith("Umask:"):
                 return int(line.partition(":")[2], 8)
-    # There is no other way to read it; another thread that creates a file meanwhile creates it for its owner alone.
+    # It can only be read by setting it; a file that another thread creates meanwhile is readable by its owner alone.
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
 
 
 def adopt(request: ForkRequest, descriptors: list[int]) -> None:
-    """Make this process what a child of the chat would be, in a session of its own.
+    """Give this process everything that a child of the chat would have inherited, in a session of its own.
 
     Args:
         descriptors: Standard input, output and error; closed afterwards.
@@ -59,7 +59,7 @@ def adopt(request: ForkRequest, descriptors: list[int]) -> None:
     if "tempfile" in sys.modules:
         import tempfile  # not at the top: the chat imports this module for its limits
 
-        tempfile.tempdir = None  # found again in the environment of the chat
+        tempfile.tempdir = None  # so that it is determined again, from the environment of the chat
     for number, descriptor in enumerate(descriptors):
         os.dup2(descriptor, number)
         os.close(descriptor)

@@ -1,4 +1,4 @@
-"""Start of an engine host."""
+"""Start of an engine host as a background process."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _READ_BY_IMPORTS = re.compile(
     r"TMP|TEMP|NO_COLOR|SSL_\w+|PYTHON\w+|LC_\w+|REQUEST_TIMEOUT|LITELLM_(LOG|SSL_CIPHERS)"
     r"|OPENAI_(LOG|API_TYPE|API_VERSION)|AZURE_OPENAI_ENDPOINT"
 )
-"""Variables that the imports read and that people set; none holds a key."""
+"""Variables that users set and the imports read; the host keeps them. None of them holds a key."""
 
 
 def start_host(files: HostFiles, listener: socket.socket, lock: int, *, keep_seconds: float, forks: bool) -> None:
-    """Start a host, which takes over the socket and the lock.
+    """Start a host that inherits the socket and the lock.
 
     Args:
         listener: The socket chats connect to.
         lock: Descriptor of the host's lock, held.
-        keep_seconds: How long it waits for its first chat.
-        forks: Whether it forks engines; else it becomes one.
+        keep_seconds: How long the host waits for its first chat.
+        forks: Whether the host forks engines; otherwise it becomes one.
 
     Raises:
-        OSError: It cannot be started.
+        OSError: The host cannot be started.
     """
     command = daemon_command(
         *HOST,
@@ -46,7 +46,7 @@ def start_host(files: HostFiles, listener: socket.socket, lock: int, *, keep_sec
             stdout=log,
             stderr=log,
             cwd=files.folder,
-            # The threads of OpenBLAS would be missing in a fork.
+            # OpenBLAS would start threads, which do not survive a fork.
             env=daemon_environment(_READ_BY_IMPORTS) | {"OPENBLAS_NUM_THREADS": "1"},
             pass_fds=(listener.fileno(), lock),
             start_new_session=True,

@@ -1,8 +1,8 @@
-"""What a chat and the engine host say to each other, and the files by which they find each other.
+"""Messages between a chat and the engine host, and the paths of the host's files.
 
 A chat connects to the host's socket and sends one `ForkRequest` with three descriptors: the engine's standard input,
-output and error. The engine answers with one `ForkReply`, once it is what the request asks for, and holds the
-connection until it ends, so that the chat notices its end.
+output and error. The engine replies with one `ForkReply` as soon as it runs with the environment of the request, and
+keeps the connection open, so that the chat notices its end.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ MAX_SOCKET_PATH = 100
 MAX_REQUEST_BYTES = 16 * 1024 * 1024
 _LENGTH = struct.Struct("!I")
 
-Refusal = Literal["other program", "other place", "failed"]
+Refusal = Literal["other program", "other confinement", "other environment", "failed"]
 
 
 class GraphServer(msgspec.Struct, kw_only=True, frozen=True):
-    """The embedded graph that the engine will need, so that the host can start it first."""
+    """The embedded graph that the engine will need; the host starts it before its own imports."""
 
     paths: Paths
     heap_mb: int
@@ -34,23 +34,22 @@ class GraphServer(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class ForkRequest(msgspec.Struct, kw_only=True, frozen=True):
-    """What the engine takes over from the chat's process, and what the host must have in common with it.
+    """Description of the chat's process: what must equal the host's, and what the engine takes over.
 
     Attributes:
-        program: See `program_identity`.
-        place: See `place`.
-        environment: All variables, as bytes because they may hold anything.
+        program: See `program_identity`; must be equal.
+        confinement: See `confinement`; must be equal.
+        environment: All variables, as bytes because their values need not be text.
         folder: The working folder.
-        limits: Soft and hard limits by the name that `resource` gives them.
-        niceness: The process's niceness.
-        keep_minutes: How long the host is kept without an engine.
+        limits: Soft and hard limits, by their names in `resource`.
+        keep_minutes: How long the host lives on without an engine.
         needs_model: Whether LiteLLM has to be imported before the fork.
-        needs_encoder: Whether engines use the local model that makes vectors.
-        graph: The embedded graph that is started if it does not run.
+        needs_encoder: Whether the engine uses the local embedding model.
+        graph: The embedded graph, which is started if it is not running.
     """
 
     program: str
-    place: dict[str, str]
+    confinement: dict[str, str]
     environment: dict[bytes, bytes]
     folder: bytes
     umask: int
@@ -63,7 +62,7 @@ class ForkRequest(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class ForkReply(msgspec.Struct, kw_only=True, frozen=True):
-    """The engine's pid, or why there is none: another program, another place (`why` names it), or an error."""
+    """The engine's process id, or why there is none; `why` names the difference or holds the error."""
 
     pid: int = 0
     refusal: Refusal | None = None
@@ -71,7 +70,7 @@ class ForkReply(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class HostFiles:
-    """Paths of the host's socket and lock, of which each user has one; the lock is held as long as the host lives."""
+    """Paths of the user's host: its socket, the lock it holds as long as it lives, and its log."""
 
     def __init__(self, state: Path) -> None:
         self.state = state
@@ -87,17 +86,17 @@ class HostFiles:
 
     @property
     def usable(self) -> bool:
-        """Whether the socket's path is short enough."""
+        """Whether the path of the socket is short enough for the operating system."""
         return len(str(self.socket).encode()) <= MAX_SOCKET_PATH
 
     def create_folder(self) -> None:
-        """Make the folder, readable by its owner alone."""
+        """Create the folder, readable by its owner alone."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.folder.chmod(0o700)
 
 
 def same_user(connection: socket.socket, uid: int) -> bool:
-    """Return whether the other end of a connection is a process of this user; systems that cannot tell say yes."""
+    """Return whether the peer of a connection is a process of this user; outside Linux it is assumed to be."""
     if not sys.platform.startswith("linux"):
         return True
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
@@ -105,16 +104,16 @@ def same_user(connection: socket.socket, uid: int) -> bool:
 
 
 def framed(message: msgspec.Struct) -> tuple[bytes, bytes]:
-    """Return the length and the encoded message; the length is sent with the descriptors."""
+    """Return the head, which holds the length of the message and is sent with the descriptors, and the message."""
     encoded = msgspec.msgpack.encode(message)
     return _LENGTH.pack(len(encoded)), encoded
 
 
 def length_of(head: bytes) -> int:
-    """Return the length of the message that follows.
+    """Return the length of the message that follows a head.
 
     Raises:
-        ValueError: It is not one.
+        ValueError: The head is incomplete, or the message would be too long.
     """
     if len(head) != _LENGTH.size:
         raise ValueError("the connection ended")

@@ -46,7 +46,7 @@ class Restored(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         graph: The graph that was restored.
-        kept: Backup of what was there before; empty if there was nothing.
+        kept: Backup of the graph's earlier content; empty if there was none.
         dropped: Relationships to nodes that the backup does not have.
     """
 
@@ -68,7 +68,7 @@ async def restore(
 
     Args:
         replace: Whether the graph may hold something, which is removed.
-        keep: Folder for a backup of what is there.
+        keep: Folder for a backup of the graph's present content.
         progress: Called with the nodes and relationships stored and their number.
 
     Raises:

@@ -120,7 +120,7 @@ async def back_up(graph: Graph, path: Path, progress: Progress = lambda done, to
 
 
 class _Counts:
-    """What was written so far."""
+    """Numbers of nodes, relationships and texts written so far."""
 
     def __init__(self) -> None:
         self.nodes: Counter[str] = Counter()

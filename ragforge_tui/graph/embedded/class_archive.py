@@ -1,8 +1,8 @@
-"""The archive of the embedded server's classes, which halves the processor time of its start.
+"""Java's class data archive for the embedded server, which halves the processor time of its start.
 
 Java reads, checks and links some eight thousand classes at each start, and the bundled one has no archive of its own.
 A server without an archive lists the classes that it loads; after it has ended, its supervisor makes the archive from
-that list, when nobody waits. Java ignores an archive that does not belong to it and to its jars, and starts as without.
+that list. Java ignores an archive made for another version of itself or of the jars.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from ragforge_tui.graph.embedded.files import ServerFiles, open_private_log
 log = logging.getLogger(__name__)
 
 ARCHIVE_TIMEOUT = 120.0
-"""Seconds until making an archive is given up; it takes three of one core."""
+"""Longest time for making an archive, in seconds; three are usual."""
 _NAME = "classes-"
 
 
 class ClassArchive:
-    """The archive and the list of one installed server.
+    """The class archive of one installed server, and the list it is made from.
 
     Args:
-        java: The program that runs the server.
-        jars: Folder of its classes.
-        options: Options of Java that the server runs with and that decide which classes fit: modules, class path, heap.
+        java: The Java executable.
+        jars: Folder of the server's jars.
+        options: The server's Java options that an archive depends on: modules, class path, heap.
     """
 
     def __init__(self, files: ServerFiles, java: Path, jars: Path, options: list[str]) -> None:
@@ -40,13 +40,13 @@ class ClassArchive:
         self._list = files.home / f"{_NAME}{key}.list"
 
     def server_options(self) -> list[str]:
-        """Return the options of a server that is about to start: use the archive, or list the classes for it."""
+        """Return the Java options for a start: use the archive, or list the loaded classes to make one."""
         if self._archive.exists():
             return [f"-XX:SharedArchiveFile={self._archive}"]
         return ["-XX:+IgnoreUnrecognizedVMOptions", f"-XX:DumpLoadedClassList={self._list}"]
 
     def make(self) -> None:
-        """Make the archive from the list of a server that has ended. Blocks; takes whatever nobody else uses."""
+        """Make the archive from the list of a server that has ended. Blocks, with the lowest priority."""
         if self._archive.exists() or not self._list.exists():
             return
         os.nice(19)
@@ -70,16 +70,16 @@ class ClassArchive:
             partial.unlink(missing_ok=True)
 
     def discard(self) -> None:
-        """Remove the archives and lists of all installations; the next server lists its classes again."""
+        """Remove all archives and lists; the next server lists its classes again."""
         for path in self._files.home.glob(f"{_NAME}*"):
             if path.suffix != ".partial":
                 path.unlink(missing_ok=True)
 
 
 def _key(files: list[Path], options: list[str]) -> str:
-    """Return a name for what an archive depends on."""
-    made_of = [*options]
+    """Return a digest of everything an archive depends on."""
+    parts = [*options]
     for path in files:
         status = path.stat()
-        made_of.append(f"{path} {status.st_size} {status.st_mtime_ns}")
-    return hashlib.sha256("\n".join(made_of).encode()).hexdigest()[:16]
+        parts.append(f"{path} {status.st_size} {status.st_mtime_ns}")
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]

@@ -79,7 +79,7 @@ def _link(path: Path) -> str:
 def connected_to(pid: int, port: int) -> bool:
     """Return whether processes other than this one are connected to a port of a server of this user. Blocks.
 
-    Where connections cannot be seen, nobody counts as connected.
+    Return False where connections cannot be listed.
     """
     try:
         here = {each.laddr.port for each in psutil.Process().net_connections("tcp") if _to(each.raddr, port)}

@@ -70,7 +70,7 @@ class Supervisor:
         return 0
 
     def make_archive(self) -> None:
-        """Make the archive of the server's classes, after it ended because nobody needed it; other chats can start."""
+        """Make the archive of the server's classes if it ended unused; other chats can start a server meanwhile."""
         if self._unused:
             self._users.release()
             embedded.class_archive(self._files, self._heap_mb).make()

@@ -66,7 +66,7 @@ class CodeSearch:
         Args:
             words: Any of them, as they are to be matched; none leaves this part out.
             vector: Of the graph's embedding model; None leaves this part out.
-            similar: Further words, with the weight of each beside 1 for `words`.
+            similar: Further words with their weights, where `words` have weight 1.
             kinds: Only scopes of these kinds; empty for all.
         """
         by_words = await self._by_words(workspace, _weighted(words, similar or {}), kinds, limit) if words else []

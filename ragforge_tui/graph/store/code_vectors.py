@@ -2,8 +2,8 @@
 
 The embedded graph's vector index needs half a minute for its first answer over 20 000 scopes, and knows no workspace.
 A workspace's vectors are read once, in pages, as signed bytes: a quarter of their size, and the order of the nearest
-hardly changes. Reading those of a large workspace takes longer than a request waits, so it goes on when nobody waits
-any more, and until then searches use those read before.
+hardly changes. Reading those of a large workspace takes longer than a request waits, so it continues after the
+request has given up, and until then searches use those read before.
 """
 
 from __future__ import annotations
@@ -257,7 +257,7 @@ class CodeVectors:
 
 
 def _noted(reading: asyncio.Task[_Matrix | None]) -> None:
-    """Log the failure of a read, which may have nobody who waits for it."""
+    """Log the failure of a read, because its caller may have stopped waiting for it."""
     if not reading.cancelled() and (error := reading.exception()) is not None:
         log.warning("vectors of code could not be read: %s", error)
 

@@ -133,7 +133,7 @@ class Contents:
         """Move the texts of all conversations into files of this machine, or into the graph; continues a stopped move.
 
         Raises:
-            GraphError: A copy differs from its original, or files cannot be written. What was not moved stays.
+            GraphError: A copy differs from its original, or files cannot be written. Texts that were not moved stay.
         """
         if to == "files":
             try:

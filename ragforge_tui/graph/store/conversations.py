@@ -427,7 +427,7 @@ def _role(value: Any) -> Any:
 
 
 async def _remove_orphans(graph: Graph, purged: str) -> None:
-    """Remove unused shared nodes, in small transactions, and what the purged conversation told about topics."""
+    """Remove unused shared nodes, in small transactions, and the statements of the purged conversation about topics."""
     for label in _SHARED:
         # A file of the code index stays, even one that defines nothing.
         deletion = (

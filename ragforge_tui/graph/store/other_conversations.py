@@ -29,7 +29,7 @@ MOST_COMMON_SHARE = 0.25
 """Share of all messages from which a scope is checked behind the full-text index instead of being searched for with
 the words: the index reads a list of all turns of a conversation that is named to it."""
 COUNT_SECONDS = 60.0
-"""Age of a count of all messages that still tells well enough how common those in scope are."""
+"""Longest time for which a count of all messages is used to estimate the share of those in scope."""
 _DEEPEST = 4_000
 """Maximum number of neighbours requested from a vector index until enough are in scope."""
 _EVERYWHERE = Scope(None, [])

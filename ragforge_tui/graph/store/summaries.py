@@ -204,7 +204,7 @@ class Summaries:
         return stored
 
     async def set_conversation_summary(self, conversation_id: str, text: str, *, made_by: str) -> Conversation:
-        """Store the summary of a whole conversation. `updated_at` stays, since nobody used the conversation.
+        """Store the summary of a whole conversation. `updated_at` stays, since the conversation was not used.
 
         Args:
             made_by: The model's name, or `EXTRACTIVE`. An extract is not stored over a text that a model wrote.

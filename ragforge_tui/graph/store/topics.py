@@ -343,7 +343,7 @@ class _Visible:
     """Topic as proposed by conversations in scope; the root's own name only if one of them proposed it.
 
     Attributes:
-        said: How many summaries in scope proposed it, by the id of the name they used.
+        said: Number of summaries in scope that proposed it, by the id of the name they used.
     """
 
     def __init__(self, root: str, members: list[dict[str, Any]], nodes: dict[str, dict[str, Any]]) -> None:

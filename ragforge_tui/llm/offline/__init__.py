@@ -212,7 +212,7 @@ def _only_call(intent: Intent) -> list[PlannedCall]:
 
 
 def _about(done: list[FinishedCall]) -> list[PlannedCall]:
-    """Return the calls that tell what a project is: its top level, then the file that introduces it."""
+    """Return the calls that introduce a project: list its top level, then read its README or manifest."""
     if not done:
         return [PlannedCall("list_directory", {"path": "."}, "To see what is there.")]
     introduction = introducing_file(done[0].text)

@@ -49,7 +49,7 @@ _HELP = {
     '- change a file: `replace "a" with "b" in notes.txt`, `create todo.txt with …`\n'
     "- run a command: ``run `make test` ``\n"
     "- answer a question from the files: its words are searched for and the best lines quoted.\n\n"
-    f"For a real conversation {WAYS_TO_A_MODEL[0]}; {WAYS_TO_A_MODEL[1]}.",
+    f"For a real conversation, {WAYS_TO_A_MODEL[0]}; {WAYS_TO_A_MODEL[1]}.",
     True: "Vous pouvez me demander :\n"
     "- de montrer un fichier : `montre README.md`, `lis src/app.py lignes 10 à 40`\n"
     "- de chercher : `où est load_config`, `trouve les fichiers *.py`\n"
@@ -136,7 +136,7 @@ def best_hits(hits: list[Hit], terms: list[str]) -> list[Hit]:
 
 
 def introducing_file(listing: str) -> str:
-    """Return the file of a folder that says what a project is: its README, else its manifest; empty if it has none."""
+    """Return the file of a folder that describes the project: its README, else its manifest; empty if it has none."""
     names = [name for name in _entries(listing) if not name.endswith("/")]
     readmes = sorted((name for name in names if _README.fullmatch(name)), key=len, reverse=True)
     return next(iter([*readmes, *(name for name in _MANIFESTS if name in names)]), "")
@@ -165,7 +165,7 @@ def answer(evidence: Evidence) -> str:
 
 
 def _about(evidence: Evidence) -> str:
-    """Return the title and first paragraph of the file that introduces the project, and what is at its top level."""
+    """Return the title and first paragraph of the file that introduces the project, and its top-level entries."""
     french, done = evidence.intent.french, evidence.done
     parts: list[str] = []
     for call in done:

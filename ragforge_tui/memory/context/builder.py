@@ -176,7 +176,7 @@ class ContextOptions(msgspec.Struct, kw_only=True, frozen=True):
         return settings
 
     def inputs(self, inputs: ContextInputs) -> ContextInputs:
-        """Return the material without what is not to be sent."""
+        """Return the material without the parts that are not to be sent."""
         turns = inputs.turns
         if self.recent_messages is not None:
             turns = _newest(turns, self.recent_messages)
@@ -303,7 +303,7 @@ class ContextBuilder:
         )
 
     def _draft(self, inputs: ContextInputs, *, with_code: bool) -> _Draft:
-        """Build everything except the recalled sections, which depend on what is sent anyway."""
+        """Build everything except the recalled sections, which depend on the rest of the request."""
         budget = Budget(past_tokens(self._settings, inputs.window, _stable_tokens(inputs)))
         if not self._settings.enabled:
             past = self._past.choose(inputs.turns, self._limits(inputs, budget.total, budget.total))
@@ -497,7 +497,7 @@ def _part_section(name: str, parts: list[SystemPart]) -> ContextSection:
 
 
 def _past_section(past: Past) -> ContextSection:
-    """Return the section of the past; the first turn of each day but today is told with its day."""
+    """Return the section of the past; the first turn of each earlier day is marked with the date."""
     items = []
     day = day_of(now())
     for sent in past.turns:

@@ -75,7 +75,7 @@ def _lines_of(messages: Iterable[ChatMessage]) -> set[str]:
 
 
 def _significant(text: str) -> Iterator[str]:
-    """Yield the lines that tell a text from another, without indentation and the numbers that `read_file` adds."""
+    """Yield the lines that distinguish a text, without indentation and the numbers that `read_file` adds."""
     for line in text.splitlines():
         number, tab, rest = line.partition("\t")
         stripped = (rest if tab and number.strip().isdigit() else line).strip()

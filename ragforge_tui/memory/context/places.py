@@ -1,4 +1,4 @@
-"""Conversations that memory gave something from for a request, as the chat tells them. Pure."""
+"""Conversations from which something was recalled for a request, for display in the chat. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _TITLE_CHARS = 200
 
 
 def recalled_elsewhere(record: ContextRecord) -> str:
-    """Return what was recalled, by conversation, for `Message.recalled`; empty if nothing is of another one."""
+    """Return the recalled items by conversation, for `Message.recalled`; empty if none is of another conversation."""
     places: dict[str, RecalledPlace] = {}
     for section in record.sections:
         for item in section.items if section.name in _RECALLED else ():

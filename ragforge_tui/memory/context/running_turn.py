@@ -3,7 +3,7 @@
 A turn may make hundreds of calls, so its messages can exceed any window although the past fits. The results of its
 earlier calls are cut first, largest and oldest first; if that is not enough, its oldest steps are replaced by notes of
 one line per call. The newest step is cut last, because the model has not read it yet. The graph keeps every result,
-and each mark tells the model how to read it: with `open_call`.
+and each mark refers the model to `open_call`, which returns it.
 
 Changes are made in large steps and remembered, so that the messages of one request start like those of the one before
 and a provider's prompt cache stays valid. Pure; used by conversation/.

@@ -2,9 +2,8 @@
 
 A request starts with one system message, the state of the workspace and past turns, followed by the memory block of
 earlier turns and of other conversations, and a note on what changed. The block is sent in the user's role, never as
-system: recalled text is data, whatever it says. An item that does not fit is cut rather than dropped, as long as the
-rest of it still means something. All texts are made of the sections alone, so the same sections always give the same
-request.
+system: recalled text is only data. An item that does not fit is cut rather than dropped, as long as the rest of it
+still means something. All texts are made of the sections alone, so the same sections always give the same request.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ TITLES = {
     "queries": "What the user asked before the turns above",
 }
 SAID = "said"
-"""Form of a recalled turn: what was said, a line for each call. Without it, as in earlier versions, with results."""
+"""Form of a recalled turn: its messages and a line for each call. Without it, as in earlier versions, with results."""
 DETAILED = "detailed"
 """Form of a summary with findings, files, level and age. Without it, as in earlier versions, it has both parts only."""
 SUMMARY_DETAILS = (4, 2, 1)
@@ -205,7 +204,7 @@ def _from(recalled: RecalledFinding | RecalledSummary, item: ContextItem) -> Con
 
 
 def without_told(section: ContextSection, told: Collection[int]) -> ContextSection:
-    """Return a section of summaries without those whose turns are all told in full."""
+    """Return a section of summaries without those whose turns are all included in full."""
     items = [item for item in section.items if any(n not in told for n in range(item.turn_index, item.last_turn + 1))]
     return section_of(section.name, section.budget, items, section.left_out)
 

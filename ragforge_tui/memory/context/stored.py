@@ -1,7 +1,7 @@
 """Conversion of a request's context for the graph, and back.
 
 Only sources and cuts are stored; texts are looked up again and assembled by the same code that built the request. The
-digest verifies that the result equals what was sent; a source that changed since is reported, not hidden.
+digest verifies that the result equals the request; a source that changed since is reported, not hidden.
 """
 
 from __future__ import annotations

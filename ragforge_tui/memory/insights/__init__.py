@@ -1,4 +1,4 @@
-"""Insights: main topic, findings and what is left to do of a whole conversation, made once while it is unchanged.
+"""Insights: main topic, findings and open tasks of a whole conversation, made once while it is unchanged.
 
 A model writes them; without one they are extracted from the summaries.
 """

@@ -95,7 +95,7 @@ def _todos(plan: list[object]) -> list[Todo]:
 
 
 def _limited(topic: str, findings: Sequence[Finding], items: Sequence[Finding]) -> InsightDraft:
-    """Return the draft within its limits; what is still to do is not a finding too."""
+    """Return the draft within its limits; an open task is not repeated as a finding."""
     open_texts = {item.text.casefold() for item in items}
     findings = [finding for finding in findings if finding.text.casefold() not in open_texts]
     return InsightDraft(

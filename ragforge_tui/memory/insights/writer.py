@@ -1,7 +1,7 @@
 """Creation of insights: a conversation's text, the model's answer or the extract in its place, stored at once.
 
 A short conversation is read whole, a long one through the summaries at the top of its tree and the turns after them.
-Whoever continues after a crash or a cancellation finds in the graph what is done.
+A run after a crash or a cancellation skips the insights that the graph already has.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ _ABOUT_PAST = re.compile(
     r"besproch|beschloss)\w*",
     re.I,
 )
-"""Words that ask what was said or decided; the answer seldom repeats them."""
+"""Words that ask for past statements or decisions; the answer seldom repeats them."""
 
 
 class _Found(msgspec.Struct, frozen=True):

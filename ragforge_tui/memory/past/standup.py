@@ -34,7 +34,7 @@ async def work_done(
     workspace: str | None = None,
     private: str = "",
 ) -> list[WorkDone]:
-    """Return what was done in [since, until), those of the conversation used last first.
+    """Return the work done in [since, until), that of the conversation used last first.
 
     Args:
         private: The open conversation, which may be private; others that are private are left out.
@@ -104,7 +104,7 @@ def _latest(texts: Sequence[str], limit: int) -> str:
 
 
 def _settled(findings: Sequence[Finding]) -> list[Finding]:
-    """Return what was decided, then what was found out; the newest of each first."""
+    """Return decisions, then facts and preferences; the newest of each first."""
     known = {finding.text.casefold(): finding for finding in findings if finding.kind != "open"}
     return sorted(known.values(), key=lambda finding: (finding.kind != "decision", -max(finding.turns, default=0)))[
         :MAX_FINDINGS
@@ -116,7 +116,7 @@ def _current(insight: Insight | None, active: ActiveTurns) -> bool:
 
 
 def _open(turns: Sequence[Turn], findings: Sequence[Finding], insight: Insight | None) -> list[Finding]:
-    """Return what is left to do: the agent's plan, then the insight if it is current, else what findings leave open."""
+    """Return the open tasks: the agent's plan, then the insight if it is current, else what findings leave open."""
     todos = [Finding(text=todo.content, turns=[turn], kind="open") for todo, turn in open_todos(turns)]
     told = insight.action_items if insight is not None else [one for one in findings if one.kind == "open"]
     return list({item.text.casefold(): item for item in (*todos, *told)}.values())[:MAX_OPEN]

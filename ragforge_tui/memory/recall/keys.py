@@ -1,6 +1,6 @@
 """Search keys of a turn, made from its original messages and tool calls.
 
-A turn's key is what was said in it, with a line for each call, which is what recall shows; behind a mark follow the
+A turn's key holds its messages, with a line for each call, which is what recall shows; behind a mark follow the
 edges of the calls' results, which are only searched. The window key, for full-text search, adds the turn's neighbours,
 its date and the facts a summary found in it. Used by recall and by search.
 """
@@ -24,7 +24,7 @@ RESULT_EDGE_CHARS = 300
 MAX_PATHS = 20
 MAX_RESULTS_CHARS = 20_000
 RESULTS_MARK = "\n\x1e\n"
-"""Separates what was said from the edges of results; neither can contain it (see `indexable`)."""
+"""Separates messages from the edges of results; neither can contain it (see `indexable`)."""
 MAX_WORD_CHARS = 256
 """Longer runs without a space are data, not words; Lucene drops terms above 32 766 bytes."""
 MAX_TEXT_CHARS = 40_000
@@ -56,7 +56,7 @@ def keys_of(turn: Turn) -> TurnKeys:
 
 
 def turn_text(turn: Turn) -> str:
-    """Return the key of a turn: what was said and done, then the edges of its calls' results."""
+    """Return the key of a turn: its messages and calls, then the edges of its calls' results."""
     calls = [call for message in _current(turn) for call in message.tool_calls]
     if not calls:
         return said_text(turn)
@@ -65,7 +65,7 @@ def turn_text(turn: Turn) -> str:
 
 
 def said_text(turn: Turn) -> str:
-    """Return what was said and done: the user's messages, quoted with ``>``, the replies, a line for each call."""
+    """Return a turn as text: the user's messages, quoted with ``>``, the replies, a line for each call."""
     words = phrases("en")
     parts: list[str] = []
     for message in _current(turn):
@@ -77,7 +77,7 @@ def said_text(turn: Turn) -> str:
 
 
 def shown(key: str) -> str:
-    """Return the part of a turn's key that recall shows: what was said and done, without results."""
+    """Return the part of a turn's key that recall shows: messages and calls, without results."""
     return key.partition(RESULTS_MARK)[0]
 
 

@@ -35,7 +35,7 @@ class RecalledTurn(msgspec.Struct, kw_only=True):
     Attributes:
         text: Text as packed, possibly cut.
         cut: Characters of the turn's text that are missing in `text`.
-        said: Whether the text is what was said and done; keys of earlier versions have results in it.
+        said: Whether the text is free of results; keys of earlier versions contain some.
         own: Whether it belongs to the conversation that asked.
     """
 
@@ -76,7 +76,7 @@ class Recalled(msgspec.Struct, kw_only=True):
         text: The turns as one text, each with its label.
         tokens: Tokens of `text`.
         reason: Reason for which vectors were not searched although they are enabled; empty if they were.
-        missing: What was not searched, because it failed or took too long; a sentence each.
+        missing: Searches that failed or took too long; a sentence each.
     """
 
     turns: list[RecalledTurn] = []

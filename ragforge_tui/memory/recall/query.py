@@ -53,7 +53,7 @@ class Question(msgspec.Struct, frozen=True):
 
     Attributes:
         context: Text the question refers to.
-        rarities: Words of the question alone that tell what it asks for, with their rarity in the graph; without any,
+        rarities: Words of the question alone that name its subject, with their rarity in the graph; without any,
             nothing is recalled.
         words: Content words of question and context.
         vector: Vector of question and context.

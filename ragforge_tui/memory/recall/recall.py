@@ -261,7 +261,7 @@ class Recall:
         most: int | None = None,
         summaries: bool = True,
     ) -> Recalled:
-        """Return what `recall` finds within `CONTEXT_SECONDS`; after a failure nothing, which `missing` tells."""
+        """Return the result of `recall` within `CONTEXT_SECONDS`; after a failure only the reason, in `missing`."""
         if not self._asked(query):
             return Recalled(reason=self.reason)
         try:
@@ -284,7 +284,7 @@ class Recall:
     async def search(self, query: str, *, limit: int) -> list[Candidate]:
         """Return the turns of this conversation that a query asks for, best first; none if none is relevant.
 
-        Searches by words, and by meaning where turns have vectors already. The query stands for itself: a short one is
+        Searches by words, and by meaning where turns have vectors already. The query is used as it is: a short one is
         not completed by the previous message.
         """
         if not self._asked(query):
@@ -505,7 +505,7 @@ async def _no_others() -> tuple[None, str]:
 
 
 def _not_searched(error: Exception) -> str:
-    """Return the sentence that says why other conversations were not searched."""
+    """Return a sentence with the reason why other conversations were not searched."""
     reason = str(error).rstrip(".") or "that took too long"
     log.warning("other conversations not searched: %s", reason)
     return f"Other conversations were not searched: {reason}."

@@ -68,7 +68,7 @@ def summaries_of(
     sent: Collection[int],
     exclude: Collection[str],
 ) -> list[RecalledSummary]:
-    """Return the relevant summaries, best first; none covers a turn that another one or a recalled turn tells.
+    """Return the relevant summaries, best first; none covers a turn that another one covers or that is recalled itself.
 
     The score is the relevance times the factors of level and age (see `scoring`).
 

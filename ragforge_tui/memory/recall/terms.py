@@ -99,7 +99,7 @@ def content_words(question: str, language: str) -> list[str]:
 
 
 def asked_words(message: str, language: str) -> list[str]:
-    """Return the words that tell what a message asks for: its content words without those that keep a talk going."""
+    """Return the words of a message's subject: its content words without those that keep a talk going."""
     return [word for word in content_words(message, language) if word.casefold() not in CHAT_WORDS]
 
 

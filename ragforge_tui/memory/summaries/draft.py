@@ -55,7 +55,7 @@ class Draft(msgspec.Struct, kw_only=True):
 def limited(draft: Draft) -> Draft:
     """Return the draft within the limits: texts cut at a sentence, lists to their first entries, no duplicates.
 
-    A draft without a title is named after its topics if they say enough, else by the first words of its text.
+    A draft without a title is named after its topics if they are informative enough, else after its first words.
     """
     findings: dict[str, Finding] = {}
     for finding in draft.key_findings:

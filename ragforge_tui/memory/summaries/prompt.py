@@ -136,7 +136,7 @@ An empty list if nothing is open."""
 def over_past(
     summaries: Sequence[Summary], turns: Sequence[Turn], *, title: str, language: str, window: int
 ) -> ChatMessages:
-    """Return the request for the insight of a whole conversation, told by its summaries and the turns after them."""
+    """Return the request for the insight of a whole conversation, given as its summaries and the turns after them."""
     system = "\n".join(
         (
             "You extract from a past conversation between a user and an assistant what is worth knowing when it is "
@@ -276,7 +276,7 @@ def _own_lines(message: Message) -> list[str]:
 
 
 def _arguments(call: ToolCall) -> str:
-    """Return the arguments of a call without its reason, which is told on a line of its own."""
+    """Return the arguments of a call without its reason, which has a line of its own."""
     arguments = json_object(call.arguments)
     arguments.pop("reason", None)
     text = json.dumps(arguments, ensure_ascii=False) if arguments else call.arguments

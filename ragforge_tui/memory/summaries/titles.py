@@ -10,14 +10,14 @@ _ASKED = re.compile(
     r"(?: (?:me|the assistant|for|to|that|about))*\s+",
     re.I,
 )
-"""How models begin a summary, in the form they are asked for it."""
+"""Usual first words of a model's summary."""
 _QUOTED = re.compile(r"[^“„«\"]{0,40}:\s*[“„«\"]\s*([^”“»\"]+)")
-"""How extracts begin in every language: a few words, then what the user said."""
+"""First words of an extract in every language: a few words, then a quote of the user."""
 _EDGES = " \t“”„\"'«»‘’…:;,."
 
 
 def title_from(text: str) -> str:
-    """Return the first words of a summary's text, without what all of them begin with."""
+    """Return the first words of a summary's text, without the usual opening phrase."""
     if quoted := _QUOTED.match(text):
         text = quoted[1]
     elif asked := _ASKED.match(text):

@@ -144,7 +144,7 @@ class FetchSummary(Request[Summary]):
 class FetchFindings(Request[list[Finding]]):
     """Decisions, open points and other findings of an open conversation, newest first.
 
-    A point counts as open as long as the newest summary of its turns says so.
+    A point counts as open as long as the newest summary of its turns lists it as open.
     """
 
     conversation_id: str

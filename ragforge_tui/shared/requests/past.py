@@ -1,4 +1,4 @@
-"""Requests about many past conversations: their insights, a question to all of them, and what was done since a day."""
+"""Requests about many past conversations: their insights, a question to all of them, and the work done since a date."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class ChangeModelSettings(Request[Empty]):
 
 
 class ListModels(Request[list[str]]):
-    """List the names of models that can be used with what is configured or discovered."""
+    """List the names of the models that are configured or discovered."""
 
 
 class ListFiles(Request[list[str]]):

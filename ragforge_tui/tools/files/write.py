@@ -312,7 +312,7 @@ def _refuse_marks(new: str, old: str, path: str) -> None:
 
 
 _SCOPES = {"write_file": "writing any file", "create_file": "creating files", "edit_file": "editing any file"}
-"""What is allowed for the session with a call of each tool, in the user's words."""
+"""Permission for the rest of the session that a question about each tool offers."""
 
 
 def _write_need(workspace: Workspace, change: _Change, name: str) -> ApprovalNeed:

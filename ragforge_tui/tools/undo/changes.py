@@ -16,7 +16,7 @@ RESTORE = "restore_files"
 """Name of the call under which an undo is stored; models are not offered it."""
 
 _CHANGED_BETWEEN = "it was changed outside this conversation, between the agent's edits"
-_CHANGED_SINCE = "it was changed outside this conversation since"
+_CHANGED_SINCE = "it has since been changed outside this conversation"
 
 
 class FileChange(msgspec.Struct, frozen=True, kw_only=True):

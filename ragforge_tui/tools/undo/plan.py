@@ -28,7 +28,7 @@ from ragforge_tui.tools.undo.restore import KeptFiles
 MOST_DIFF_CHARS = 8_000_000
 """Most characters of all diffs in one answer; more would not fit through the pipe to the user interface."""
 
-_SINCE = "changed outside this conversation since"
+_SINCE = "since changed outside this conversation"
 _NOT_KEPT = "its earlier content is no longer stored"
 
 
@@ -83,11 +83,11 @@ class ChangedFiles:
 
     async def _nothing_to_restore(self, changes: list[FileChange], turn: int, *, redo: bool) -> NotFoundError:
         if redo and not turn:
-            return NotFoundError("There is no undo to redo.")
+            return NotFoundError("There is nothing to redo.")
         last = turn_to_undo(changes)
         if last:
             return NotFoundError(
-                f"Turn {turn} changed no file.", todo=f"The last one that did is {last}: /undo {last}."
+                f"Turn {turn} changed no files.", todo=f"The last turn that did is {last}: /undo {last}."
             )
         what = "No turn of this conversation has file changes to undo."
         parent, turn = await self._last_change_of_a_parent()

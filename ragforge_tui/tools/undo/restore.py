@@ -77,7 +77,7 @@ class RestoreFiles(Tool):
 
 
 def text_diff(path: str, old: bytes | None, new: bytes | None) -> str:
-    """Return a unified diff of two contents; None stands for a missing file."""
+    """Return a unified diff of two contents; None means a missing file."""
     before, after = _text(old), _text(new)
     if before is None or after is None:
         return f"{path}: binary, {len(old or b'')} bytes before, {len(new or b'')} bytes after.\n"

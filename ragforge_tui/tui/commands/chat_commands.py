@@ -102,7 +102,7 @@ async def use_model(host: Host, name: str) -> None:
         return
     found = await session.ask(ListModels())
     if set(found) <= {"offline"}:
-        session.notice(f"No language model was found. For one: {', '.join(WAYS_TO_A_MODEL)}.")
+        session.notice(f"No language model was found. To get one: {', '.join(WAYS_TO_A_MODEL)}.")
         return
     from ragforge_tui.tui.sessions.session_list_model import model_rows
     from ragforge_tui.tui.widgets.list_screen import Picker
@@ -120,7 +120,7 @@ async def use_model(host: Host, name: str) -> None:
 def changed_text(model: ModelChanged) -> str:
     """Return what a change of the model means; for the offline assistant also how to get a language model."""
     if model.offline:
-        return f"From the next message on {WITHOUT_MODEL}. For a language model: {', '.join(WAYS_TO_A_MODEL)}."
+        return f"From the next message on, {WITHOUT_MODEL}. To get a language model: {', '.join(WAYS_TO_A_MODEL)}."
     where = f" ({model.destination})" if model.destination else ""
     return f"{model.name}{where} answers from the next message on."
 
@@ -163,7 +163,7 @@ def turn_number(text: str, example: str) -> int:
 
 @COMMANDS.add("usage", "Show the tokens and the cost of this chat", ("cost",))
 async def show_usage(host: Host, _: str) -> None:
-    """Show what was sent to and received from models since the chat was started."""
+    """Show the tokens sent to and received from models since the chat was started."""
     host.session.notice(usage_text(host.session.state.spent))
 
 

@@ -151,9 +151,9 @@ def _go_to(host: Host, conversation_id: str, turn: int) -> None:
         host.go_to_conversation(conversation_id)
 
 
-@COMMANDS.add("standup", "Show what was done since a day, to paste elsewhere", arguments="[SINCE]")
+@COMMANDS.add("standup", "Show the work done since a date, to paste elsewhere", arguments="[SINCE]")
 async def show_standup(host: Host, since: str) -> None:
-    """Show what was done in all folders since a day, by default since the last working day, as Markdown to copy."""
+    """Show the work done in all folders, as Markdown to copy; by default since the last working day."""
     from ragforge_tui.export import standup_markdown
     from ragforge_tui.shared.moments import last_working_day, parse_moment
     from ragforge_tui.shared.requests.past import Standup

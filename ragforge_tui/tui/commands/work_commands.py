@@ -19,8 +19,8 @@ COMMANDS = Commands("The agent's work")
 STAY_SECONDS = 0.8
 UNCHANGED = "The files are as they were before this conversation."
 BRANCH_UNCHANGED = (
-    "The turns of this branch, and those it shares, leave the files as they were. What its parent changed after they "
-    "parted is in the parent's own /diff: /sessions opens it."
+    "The turns of this branch, including those it shares, made no lasting changes to files. To see what its parent "
+    "changed later, open the parent with /sessions and use /diff there."
 )
 MODE_HINTS = {
     "plan": "planning: nothing is written or run",

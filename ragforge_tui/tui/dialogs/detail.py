@@ -106,7 +106,7 @@ def call_sections(call: ToolCall) -> list[Section]:
         language = language_of(str(arguments.get("path") or "")) if numbered else ""
         kind: SectionKind = "prose" if form == "prose" else "code"
         # What a refused call returned is what the model was told of it.
-        title = "Told the model" if call_end(call) == "refused" else "Result"
+        title = "Sent to the model" if call_end(call) == "refused" else "Result"
         sections.append(Section(title=title, text=text, kind=kind, language=language, numbered=numbered))
     rest = {key: value for key, value in result.items() if key not in ("text", "diff")}
     if rest:

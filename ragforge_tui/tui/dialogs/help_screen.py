@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from ragforge_tui.shared.tool_calls import described_tools
-from ragforge_tui.tui.command_registry import Registry, effective_keys, key_name
+from ragforge_tui.tui.command_registry import Registry, effective_keys, key_name, stop_key
 from ragforge_tui.tui.drawing.lines import wrap_spans
 from ragforge_tui.tui.widgets.list_screen import Dialog
 
@@ -30,14 +30,12 @@ KEYS = (
     ("j k space", "in the chat: next and previous block, fold"),
     ("b e", "in the chat: go back to the turn in a branch, edit its message"),
     ("v y c o", "in the chat: view the block, copy it, copy its code, open a link"),
-    ("tab shift+tab", "in the sidebar: next and previous pane; esc leads back to the prompt"),
+    ("tab shift+tab", "in the sidebar: next and previous pane; esc goes back to the prompt"),
     ("enter g i", "in the sidebar: open, go to the turn, mention the file in the prompt"),
 )
 """Keys of the prompt, the chat and all panes; those of single panes follow."""
+SIDEBAR_KEYS = ("< > + - z", "in the sidebar: width, height of a pane, one pane only")
 SCREEN_KEYS = (
-    ("< > + - z", "in the sidebar: width, height of a pane, one pane only"),
-    ("esc", "close a menu or screen; else stop the answer; else back to the prompt"),
-    ("esc esc", "in the empty prompt: go back to an earlier turn"),
     ("^c", "copy a selection; else stop; twice when idle: quit"),
     ("page up/down", "scroll the chat"),
     ("^p", "palette"),
@@ -68,8 +66,7 @@ class HelpScreen(Dialog[None]):
             yield Static("↑ ↓ page up/down scroll · esc back", classes="keys", markup=False)
 
     def on_mount(self) -> None:
-        """Let the arrow keys scroll at once."""
-        self.query_one(VerticalScroll).focus()
+        self.query_one(VerticalScroll).focus()  # so that the arrow keys scroll
 
 
 def help_text(registry: Registry, keymap: Mapping[str, str], *, screen: int = 0) -> Content:
@@ -85,7 +82,8 @@ def help_text(registry: Registry, keymap: Mapping[str, str], *, screen: int = 0)
     width = 2 if narrow else max(len(command.usage) for command in registry.commands) + 2
     lines = [Content.styled("Keys", "bold")]
     command_keys = [command.keys for command in registry.commands if command.keys[0]]
-    for key, text in (*KEYS, *command_keys, *SCREEN_KEYS):
+    escape_keys = _escape_keys(stop_key(keymap, registry))
+    for key, text in (*KEYS, *command_keys, SIDEBAR_KEYS, *escape_keys, *SCREEN_KEYS):
         lines += _entry(key, text, "", width, narrow, room)
     for heading, commands in registry.groups().items():
         lines += [Content(), Content.styled(heading, "bold")]
@@ -99,6 +97,15 @@ def help_text(registry: Registry, keymap: Mapping[str, str], *, screen: int = 0)
             name = f"  {tool.name}" if tool.label else ""
             lines += _entry(tool.label or tool.name, tool.help, name, width, narrow, room)
     return Content("\n").join(lines)
+
+
+def _escape_keys(stop: str) -> list[tuple[str, str]]:
+    """Return Escape and the key that stops the answer; unless the user has changed the latter, they are the same."""
+    chat = "stop the answer; else back to the prompt"
+    back = (f"{stop} {stop}", "in the empty prompt: go back to an earlier turn")
+    if stop == "esc":
+        return [(stop, f"close a menu or screen; else {chat}"), back]
+    return [("esc", "close a screen"), (stop, f"close a menu; else {chat}"), back]
 
 
 def _entry(name: str, text: str, key: str, width: int, narrow: bool, room: int) -> list[Content]:

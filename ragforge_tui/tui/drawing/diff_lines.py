@@ -31,7 +31,7 @@ _MOST_KEPT = 2_000
 """Rows whose lines are kept."""
 _LONGEST_COMPARED = 1_000
 _MOST_CHANGED = 0.5
-"""Share of a line; if more of it changed, its changed words stand out no more."""
+"""Share of a line; if more of it changed, its changed words are not highlighted."""
 _CLOSE = 2
 """Characters between changed words that are marked with them."""
 _TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
@@ -116,7 +116,7 @@ class _Syntax:
 
 
 class _Item(NamedTuple):
-    """What takes one or more lines: the head of a file, a row, or with two sides a pair of rows; -1 for none."""
+    """Unit of one or more lines: the head of a file, a row, or with two sides a pair of rows; -1 for none."""
 
     file: int
     row: int = -1

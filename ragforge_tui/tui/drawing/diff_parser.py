@@ -1,6 +1,6 @@
 """Unified diffs as files and rows.
 
-The counts in a hunk's head decide where it ends: a removed line that begins with ``-- `` looks like the head of a file.
+The counts in a hunk's head decide where it ends: a removed line starting with ``-- `` looks like the head of a file.
 Pure, and cheap enough for ten thousand lines; what colors cost is paid per row in `diff_lines.py`.
 """
 

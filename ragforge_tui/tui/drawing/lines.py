@@ -151,7 +151,7 @@ class Line(NamedTuple):
         strip: The cells, no wider than requested.
         gutter: Number of characters at its start that are decoration and not copied.
         join: The text between this line and the next in the source.
-        background: Behind the line and what is left of the window next to it.
+        background: Behind the line and the rest of its row.
     """
 
     strip: Strip

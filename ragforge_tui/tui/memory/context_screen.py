@@ -39,7 +39,7 @@ class ContextLine(msgspec.Struct, frozen=True):
     """A section, or an item of one.
 
     Attributes:
-        share: The section's part of what was sent, from 0 to 1.
+        share: The section's part of the request, from 0 to 1.
         open: Whether the section's items are listed; None if it has none.
     """
 
@@ -88,7 +88,7 @@ def headline(sent: SentRequest) -> str:
 
 
 def warnings(record: ContextRecord) -> str:
-    """Return what the user should know about a request: a source that changed, and what was not searched."""
+    """Return what the user should know about a request: a source that changed, and searches that are missing."""
     return " ".join([*([] if record.verified else [CHANGED]), *record.missing])
 
 

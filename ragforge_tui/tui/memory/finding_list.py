@@ -1,4 +1,4 @@
-"""Decisions, open points and other findings of a conversation as lines; each leads to its turn.
+"""Decisions, open points and other findings of a conversation as lines; each opens its turn.
 
 Pure, but for `FindingRows`, which draws the lines.
 """

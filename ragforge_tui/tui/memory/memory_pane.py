@@ -60,7 +60,7 @@ AROUND = 30
 """Turns that are fetched before and after those in view."""
 MOST_TURNS = 300
 LIT_SECONDS = 4.0
-"""How long a summary stays highlighted after it was made or recalled."""
+"""Time for which a summary stays highlighted after it was made or recalled."""
 USED = "tree"
 """The feature: something in the pane was read or opened."""
 BEFORE_SUMMARIES = "every few turns become one line here"
@@ -73,7 +73,7 @@ _STATE, _SENT = KeyHint("state", "i", "about"), KeyHint("sent", "c", "sent")
 
 
 class Foot(Widget):
-    """Shows what the summarizer does, if anything, and explains the pane until it was used; a click tells more."""
+    """Shows what the summarizer does, if anything, and explains the pane until it was used; a click shows more."""
 
     ALLOW_SELECT = False
     DEFAULT_CSS = "Foot { height: 1; padding: 0 1; }"

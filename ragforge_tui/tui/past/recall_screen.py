@@ -158,7 +158,7 @@ class RecallScreen(ListScreen[Quote | None]):
 
 
 def as_hit(quote: Quote) -> SearchHit:
-    """Return a quote as a hit, which the list draws, with who said it, or what kind of finding it is, in front."""
+    """Return a quote as a hit for the list, with its role, or the kind of finding, in front."""
     label = f"{quote.role if quote.kind == 'turn' else quote.kind}: "
     return SearchHit(
         conversation_id=quote.conversation_id,
@@ -174,7 +174,7 @@ def as_hit(quote: Quote) -> SearchHit:
 
 
 def turn_text(turn: Turn) -> str:
-    """Return what was said in a turn, without calls."""
+    """Return the messages of a turn, without calls."""
     said = [message for message in turn.messages if message.state != "superseded" and message.content.strip()]
     texts = [f"{'> ' if message.role == 'user' else ''}{message.content.strip()}" for message in said]
     return plain_text(cut_middle("\n\n".join(texts), _PREVIEW_CHARS))

@@ -241,11 +241,10 @@ class Prompt(TextArea):
             self.post_message(self.Answer())
 
     def action_cursor_page_up(self) -> None:
-        """Leave the key to the chat: a prompt is no longer than a page."""
+        """Leave the key to the chat, as does page down: a prompt is no longer than a page."""
         raise SkipAction
 
     def action_cursor_page_down(self) -> None:
-        """Leave the key to the chat, too."""
         raise SkipAction
 
     def action_cursor_up(self, select: bool = False) -> None:

@@ -115,7 +115,7 @@ def _saving_question(question: Question, answer: Callable[[str, str], None]) -> 
         Choice("always", f"Enter: run the command, and save {'the patterns' if several else 'the pattern'}"),
         Choice("back", "back to the question"),
     ]
-    title = f"Save {what} in your settings? What matches {matches} will run without asking, in every folder."
+    title = f"Save {what} in your settings? Commands that match {matches} will run without asking in every folder."
     return Question(f"{question.key}:always", "text", title, "\n".join(question.saves), answers, answer)
 
 
@@ -149,7 +149,7 @@ PLAN_KEY = "plan"
 
 
 def plan_question(answer: Callable[[str, str], None]) -> Question:
-    """Return the question how to go on after a plan; digits answer it, because a message may begin with any letter."""
+    """Return the question whether to carry out a plan; its keys are digits, as a message may start with any letter."""
     answers = [
         Choice("edits", "carry it out, and accept edits of files", mark="1"),
         Choice("ask", "carry it out, and ask before each edit and command", mark="2"),
@@ -225,7 +225,7 @@ class QuestionPanel(Vertical, can_focus=True):
 
     @property
     def refusal(self) -> str:
-        """What Escape does, in a few words."""
+        """Effect of Escape, in a few words."""
         if not self._waiting:
             return ""
         if self._saving is not None or self.query("FeedbackInput"):

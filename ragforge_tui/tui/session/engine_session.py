@@ -222,7 +222,7 @@ class EngineSession:
         self._listener.notice(f"{what} /retry asks for it again.", passing=True)
 
     def _tell_how_to_go_on(self) -> None:
-        """Say what can be done after a stopped answer, unless the next message is on its way."""
+        """Show the next steps after a stopped answer, unless the next message is being sent already."""
         if not self.outbox.items:
             self._listener.notice("Enter sends your next message; /retry asks again.", passing=True)
 
@@ -291,7 +291,7 @@ class EngineSession:
             self._listener.turn_read(page.turns[0])
 
     def note_typing(self) -> None:
-        """Tell the engine that the user types, while it works on the memory; at most twice a second."""
+        """Report to the engine that the user types, while it works on the memory; at most twice a second."""
         if self.state.memory is not None and self._clock() - self._typed >= TYPING_SECONDS:
             self._typed = self._clock()
             self.spawn(self.ask(NoteTyping()), group="typing")

@@ -156,7 +156,7 @@ class ChatState(msgspec.Struct):
         due: What the summarizer is waiting for; None while unknown.
         mode: What the agent may do without asking.
         mode_unsent: The engine does not know the mode yet.
-        questions: Number of questions waiting for the user; `refusal` says what Escape answers to the first of them.
+        questions: Number of questions waiting for the user; `refusal` is the answer of Escape to the first of them.
         focus: The part of the screen that has the keyboard.
         drafting: Whether the prompt holds a text.
         newest_turn: The highest turn of the open conversation; 0 for none.
@@ -184,7 +184,7 @@ class ChatState(msgspec.Struct):
     graph: events.GraphChanged | None = None
     code: events.CodeIndexChanged | None = None
     memory: events.MemoryProgress | None = None
-    """How far the open conversation's memory is, while it cannot search all turns."""
+    """Progress of the open conversation's memory, while it cannot search all turns."""
     running: dict[str, int] = {}
     followed: int | None = None
     mode: Mode = "ask"

@@ -187,7 +187,7 @@ class SettingsScreen(ListScreen[None]):
             self._show_message(f"{setting.key}: {shown(setting, value)}, {setting.since}")
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Filter while the user types; say what is wrong with a value before it is saved."""
+        """Filter while the user types; show errors of a value before it is saved."""
         event.stop()
         if event.input.id == "settings-query":
             self._saved = False

@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 HEADINGS = {"created": "Created", "modified": "Modified", "read": "Read", "found": "Found in searches"}
 NEW_FILE = "--- /dev/null\n"
-"""How the diff of a created file begins."""
+"""First line of the diff of a created file."""
 MOST_FILES = 100
 
 

@@ -87,7 +87,7 @@ class Pane(Widget):
     note: reactive[str] = reactive("")
     """Shown after the label in the pane's title."""
     mode: reactive[str] = reactive("")
-    """What it lists now, as part of its title; empty for the usual list."""
+    """Name of the list it shows now, as part of its title; empty for the usual one."""
     filled: reactive[bool] = reactive(False, init=False)
     """Whether it has entries; without any it leaves the room to the others, and has no keys."""
 

@@ -398,7 +398,7 @@ class NoteBlock(Block):
 
 
 class RecallBlock(Block):
-    """What memory gave for a turn from other conversations; each of them can be opened."""
+    """Conversations from which memory was recalled for a turn; each of them can be opened."""
 
     kind = "recall"
 

@@ -148,7 +148,7 @@ def outcome_of(call: ToolCall, result: dict[str, Any]) -> str:
 
 
 def state_word(call: ToolCall, state: CallState) -> str:
-    """Return the word for a state; a refusal says whose it was."""
+    """Return the word for a state; that for a refusal shows whether it was the user's."""
     by_user = state == "refused" and call.result is not None and (call.result.error or "").startswith(REFUSED)
     return "refused by you" if by_user else state
 

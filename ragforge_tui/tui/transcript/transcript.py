@@ -303,7 +303,7 @@ class Transcript(BlockView, can_focus=True):
 
     @property
     def cursor_keys(self) -> tuple[str, ...]:
-        """What keys do with the block at the cursor, the most useful first."""
+        """Keys for the block at the cursor with their effects, the most useful first."""
         block = self.cursor.block
         if block is None:
             return ("j k choose a block",)
@@ -433,7 +433,7 @@ class Transcript(BlockView, can_focus=True):
             self._hover(found[0] if found is not None else None)
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """Withdraw the offer where text may be selected now: a selection is what was written."""
+        """Withdraw the offer where a selection may start, so that only the message itself is selected."""
         if GO_BACK_META not in event.style.meta:
             self._hover(None)
 

@@ -82,7 +82,7 @@ class TurnView:
         self._forget()
 
     def reply(self, message_id: str, persona: str, glyph: str = "", color: str = "", recalled: str = "") -> None:
-        """Start a reply; the first of a turn gets the persona's name as a heading, below what was recalled for it."""
+        """Start a reply; the first of a turn gets the persona's name as a heading, below the recalled conversations."""
         if message_id in self.replies:
             return
         if self.ended:
@@ -95,7 +95,6 @@ class TurnView:
             self._head(message_id, persona or "Assistant", glyph, color)
 
     def reply_of(self, message: Message) -> None:
-        """Start the reply that a record holds."""
         self.reply(message.uuid, message.persona, message.persona_glyph, message.persona_color, message.recalled)
 
     def _head(self, message_id: str, name: str, glyph: str = "", color: str = "") -> HeadBlock:

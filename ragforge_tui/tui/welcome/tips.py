@@ -30,7 +30,7 @@ class Tip(msgspec.Struct, frozen=True):
 TIPS = (
     Tip("@", "points the answer at a file of this folder", sign="@name"),
     Tip("memory", "shows what is remembered of this conversation"),
-    Tip("branch", "goes back to an earlier turn; nothing is lost", sign="Esc Esc"),
+    Tip("branch", "goes back to an earlier turn; nothing is lost"),
     Tip("mode", "switches between plan, ask and accept edits"),
     Tip("recall", "asks all your past conversations a question"),
     Tip("!", "runs a command of yours; the agent sees what came out", sign="!command"),
@@ -57,11 +57,16 @@ def chosen_tips(used: Collection[str], starts: int) -> list[Tip]:
 
 def sign_of(tip: Tip, registry: Registry, keymap: Mapping[str, str]) -> str:
     """Return what to type or press for a tip, with the user's own keys."""
-    keys = effective_keys(keymap, registry).get(tip.feature, "")
-    return tip.sign or (spoken_key(keys) if keys else f"/{tip.feature}")
+    keys = effective_keys(keymap, registry)
+    if tip.feature == "branch" and "stop" in keys:
+        return f"{spoken_key(keys['stop'])} {spoken_key(keys['stop'])}"
+    own = keys.get(tip.feature, "")
+    return tip.sign or (spoken_key(own) if own else f"/{tip.feature}")
 
 
 def spoken_key(keys: str) -> str:
     """Return a key as it is named to someone who sees it for the first time."""
     name = key_name(keys)
-    return f"Ctrl+{name[1:].upper()}" if name.startswith("^") else name.replace("shift+tab", "Shift+Tab")
+    if name.startswith("^"):
+        return f"Ctrl+{name[1:].upper()}"
+    return {"shift+tab": "Shift+Tab", "esc": "Esc"}.get(name, name)

@@ -1,6 +1,6 @@
 """The first screen: who answers, where, with which model, what to continue, and what to try.
 
-Shown above the chat until a conversation is open. It is complete at the first paint, except for what the engine tells:
+Shown above the chat until a conversation is open. It is complete at the first paint, except for facts from the engine:
 greeting, model, sessions and branch have their lines from the start, so that nothing moves when they arrive. The rows
 are made by `welcome_rows`, which is pure.
 """
@@ -39,7 +39,7 @@ _LOGO = ("·", "∙", "•", "●")
 NAME = "ragforge"
 CLAIM = "the chat that remembers"
 NO_MODEL = ((f"none yet: {WITHOUT_MODEL}", ""), (WAYS_TO_A_MODEL[0], "model"), (WAYS_TO_A_MODEL[1], ""))
-"""How to get a model, and the command that a click on the line runs."""
+"""Ways to get a model, each with the command that a click on its line runs."""
 
 
 class WelcomeContents(msgspec.Struct, frozen=True):
@@ -99,7 +99,7 @@ def welcome_rows(shown: WelcomeContents, width: int, height: int, palette: Palet
 
 
 def _cut(row: Row, width: int) -> Row:
-    """Return the row without what is wider than the screen."""
+    """Return the row, truncated to the width of the screen."""
     room, runs = width, []
     for text, style in row.runs:
         shown = clip(text, room)
@@ -293,7 +293,7 @@ class Welcome(Widget):
             self.refresh()
 
     def on_click(self, event: events.Click) -> None:
-        """Run what the line leads to."""
+        """Run the command of the line."""
         at = self._row_at(event.y)
         if at >= 0:
             event.stop()

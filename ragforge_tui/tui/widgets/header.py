@@ -9,6 +9,7 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
 
+from ragforge_tui.shared.records import Conversation
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.drawing.lines import fit, one_line
 from ragforge_tui.tui.drawing.palette import DEFAULT_GLYPH, persona_color
@@ -32,6 +33,7 @@ class HeaderContents(msgspec.Struct, frozen=True):
     title: str = ""
     opening: bool = False
     private: bool = False
+    origin: str = ""
     speaker: str = ""
     glyph: str = ""
     color: str = ""
@@ -52,6 +54,7 @@ def header_contents(state: ChatState) -> HeaderContents:
         title=plain_text(conversation.title).strip() if conversation else "",
         opening=state.opening,
         private=bool(conversation and conversation.private),
+        origin=_origin(conversation) if conversation else "",
         speaker=state.speaker,
         glyph=glyph,
         color=color,
@@ -101,16 +104,19 @@ class Header(Widget):
             word = runs_command(Content.styled(text, style), command)
             parts += [Content.styled(" · ", "dim"), word] if index else [word]
         parts.append(Content.styled(f" {dot[0]}", dot[1]))
-        # The title takes what is left; a private conversation keeps its mark even when the title is truncated.
+        # The title takes the rest; a private conversation keeps its mark even when the title is truncated.
         space = max(width - sum(part.cell_length for part in parts), 0)
         gap = min(space, 2)
         title = shown.title or ("opening …" if shown.opening else NEW)
         mark = " (private)" if shown.private else ""
         room = max(space - gap - cell_len(mark), 0)
-        left = fit(title, min(room, cell_len(title)) if mark else room)
-        mark = fit(mark, space - gap - cell_len(left)) + " " * gap
+        origin = f" ({shown.origin})" if shown.origin else ""
+        if cell_len(title) + cell_len(origin) > room:
+            origin = ""
+        left = fit(title, min(room, cell_len(title)) if mark or origin else room)
+        mark = fit(mark, space - gap - cell_len(left) - cell_len(origin)) + " " * gap
         named = runs_command(Content.styled(left, "bold" if shown.title else "dim"), "sessions")
-        return Content.assemble(named, (mark, "$warning"), *parts)
+        return Content.assemble(named, (origin, "dim"), (mark, "$warning"), *parts)
 
     async def on_click(self, event: events.Click) -> None:
         """Run the command of the word under the mouse."""
@@ -133,6 +139,7 @@ class Queue(Widget):
 
     def __init__(self) -> None:
         super().__init__(id="queue")
+        self.stop_key = "esc"
         self._items: list[Outgoing] = []
         self.display = False
 
@@ -154,8 +161,15 @@ class Queue(Widget):
         note = f"{more} more · " if more > 0 else ""
         # Before the engine has started there is nothing to stop.
         unsent = all(item.place == "waiting" for item in self._items)
-        lines.append(Content.styled(f"{note}↑ edit{'' if unsent else ' · esc stop and send'}", "dim"))
+        lines.append(Content.styled(f"{note}↑ edit{'' if unsent else f' · {self.stop_key} stop and send'}", "dim"))
         return Content("\n").join(lines)
+
+
+def _origin(conversation: Conversation) -> str:
+    """Return where a branch left its parent; empty for another conversation."""
+    if not conversation.branch_of:
+        return ""
+    return f"branch from turn {conversation.branch_turn}" if conversation.branch_turn else "branch from the start"
 
 
 def _short(name: str, width: int = 32) -> str:

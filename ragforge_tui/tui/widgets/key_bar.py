@@ -16,7 +16,7 @@ from ragforge_tui.tui.drawing.lines import clip, one_line
 
 _WORD_CELLS = 16
 _BETWEEN = (" · ", "  ")
-"""What is between two keys; the shorter one if all of them fit only with it."""
+"""Separators between two keys; the shorter one is used if not all keys fit otherwise."""
 
 
 class KeyHint(msgspec.Struct, frozen=True):

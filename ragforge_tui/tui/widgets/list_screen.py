@@ -1,7 +1,7 @@
 """The modal screens' base: a framed dialog, ones with a list or a tree below a search field, a list to pick from.
 
 Above a list, the search field keeps the focus, and the arrow keys move the cursor of the list. A tree has the focus
-itself, since its lines open and close by key; ``/`` leads to the field.
+itself, since its lines open and close by key; ``/`` moves to the field.
 """
 
 from __future__ import annotations
@@ -253,7 +253,7 @@ class TreeScreen(Dialog[T]):
             yield self._keys
 
     def below_tree(self) -> Iterable[Widget]:
-        """Return what is located between the tree and its keys."""
+        """Return the widgets between the tree and its keys."""
         return ()
 
     def show_error(self, sentence: str) -> None:

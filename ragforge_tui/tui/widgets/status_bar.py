@@ -32,10 +32,8 @@ CONNECTIONS = {
     "closing": ("◐", "$warning", "closing"),
 }
 MODES = {"plan": ("plan", "$secondary"), "ask": ("ask", "dim"), "edits": ("accept edits", "$warning")}
-LEAVING = {"chat": "esc back to prompt", "sidebar": "esc back to prompt", "find": "esc ends the search"}
-"""What Escape does where something other than the prompt has the keyboard."""
+LEAVE_SIDEBAR = "esc back to prompt"
 NEXT_PANE = "tab next pane"
-GO_BACK = "esc esc go back"
 GAUGE_WARNS, GAUGE_ALARMS = 70, 90
 """Percent of the context window from which the gauge is colored."""
 
@@ -63,12 +61,13 @@ class Part(msgspec.Struct, frozen=True):
     command: str = ""
 
 
-def status_parts(state: ChatState, elapsed: int | None, hints: Sequence[Hint]) -> list[Part]:
+def status_parts(state: ChatState, elapsed: int | None, hints: Sequence[Hint], *, stop: str = "esc") -> list[Part]:
     """Return all parts for a state, from left to right.
 
     Args:
         elapsed: Seconds since the running turn started.
         hints: Texts about keys with their commands, the most important first.
+        stop: The key that stops an answer, and goes back a turn when pressed twice.
     """
     glyph, style, word = CONNECTIONS.get(state.connection) or ACTIVITIES[state.activity]
     graph = state.graph
@@ -87,7 +86,7 @@ def status_parts(state: ChatState, elapsed: int | None, hints: Sequence[Hint]) -
         parts.append(Part(f"memory {state.memory.percent} %", "dim", 15, command="memory"))
     if graph is not None and graph.journaled and graph.phase != "starting":
         parts.append(Part(f"{graph.journaled} in journal", "$warning", 90))
-    return parts + _gauge(state) + _keys(state, hints)
+    return parts + _gauge(state) + _keys(state, hints, stop)
 
 
 def _code(state: ChatState) -> list[Part]:
@@ -118,26 +117,30 @@ def _gauge(state: ChatState) -> list[Part]:
     return [Part(whole, style, 60, short=f"ctx {percent} %", command="context")]
 
 
-def _keys(state: ChatState, hints: Sequence[Hint]) -> list[Part]:
+def _keys(state: ChatState, hints: Sequence[Hint], stop: str) -> list[Part]:
+    """Return the keys that help now; `stop` names the key of the chat, while sidebar and questions bind Escape."""
     if state.hint:
         return [Part(state.hint, "$warning", 95, key=True)]
     if state.editing:
-        return [Part(f"editing turn {state.editing}: enter sends it as a branch · esc cancels", rank=95, key=True)]
+        return [Part(f"editing turn {state.editing}: enter sends it as a branch · {stop} cancels", rank=95, key=True)]
     if state.activity == "waiting":
-        tab = {"prompt": "tab answer · ", "question": "tab the prompt · ", "sidebar": f"{NEXT_PANE} · "}.get(
+        tab = {"prompt": "tab answer · ", "question": "tab prompt · ", "sidebar": f"{NEXT_PANE} · "}.get(
             state.focus, ""
         )
-        escape = LEAVING["sidebar"] if state.focus == "sidebar" else f"esc {state.refusal}"
-        return [Part(f"{tab}{escape}", rank=95, key=True)]
-    if state.focus in LEAVING:
-        stops = state.focus == "chat" and state.activity != "idle"
-        leave = Part("esc stop" if stops else LEAVING[state.focus], rank=95, key=True, command="stop" if stops else "")
-        keys = {"chat": state.chat_keys, "sidebar": (NEXT_PANE,)}.get(state.focus, ())
-        return [*(Part(key, rank=90 - index, key=True) for index, key in enumerate(keys)), leave]
-    stop = [] if state.activity == "idle" else [Part("esc stop", rank=85, key=True, command="stop")]
+        refuse = f"{'esc' if state.focus == 'question' else stop} {state.refusal}"
+        return [Part(f"{tab}{LEAVE_SIDEBAR if state.focus == 'sidebar' else refuse}", rank=95, key=True)]
+    if state.focus == "sidebar":
+        return [Part(NEXT_PANE, rank=90, key=True), Part(LEAVE_SIDEBAR, rank=95, key=True)]
+    if state.focus == "find":
+        return [Part(f"{stop} ends the search", rank=95, key=True)]
+    stopping = Part(f"{stop} stop", rank=95 if state.focus == "chat" else 85, key=True, command="stop")
+    if state.focus == "chat":
+        leave = Part(f"{stop} back to prompt", rank=95, key=True) if state.activity == "idle" else stopping
+        return [*(Part(key, rank=90 - index, key=True) for index, key in enumerate(state.chat_keys)), leave]
+    first = [] if state.activity == "idle" else [stopping]
     if state.activity == "idle" and state.newest_turn and not state.drafting:
-        hints = [*hints[:1], (GO_BACK, "branch"), *hints[1:]]
-    return stop + [
+        hints = [*hints[:1], (f"{stop} {stop} go back", "branch"), *hints[1:]]
+    return first + [
         Part(text, rank=20 - index, key=True, command=command) for index, (text, command) in enumerate(hints)
     ]
 

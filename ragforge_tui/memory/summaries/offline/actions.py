@@ -84,7 +84,7 @@ def call_in_words(call: ToolCall, words: Phrases) -> str:
 def narrative(done: Sequence[Action], words: Phrases, limit: int) -> str:
     """Return the most important actions as sentences of at most `limit` characters, in the order they happened.
 
-    Calls made for the same reason share one sentence, which ends with it if it tells more than they do.
+    Calls made for the same reason share one sentence, which ends with it if it is more informative than they are.
     """
     order = sorted(range(len(done)), key=lambda i: (-done[i].weight, i))
     if len(_sentences(done, words)) > limit:

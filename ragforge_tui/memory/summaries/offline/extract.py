@@ -65,7 +65,7 @@ _EMPTY = re.compile(
     re.I,
 )
 _PASTED = re.compile(r"(?:^[^\n]*[^\s.!?…:;][ \t]*\n){12,}", re.M)
-"""Many lines in a row without the end of a sentence: a log or a file, not what the user says."""
+"""Many lines in a row without the end of a sentence: a log or a file, not the user's own words."""
 _QUOTED = re.compile(r"`[^`]+:\d+")
 """Start of a sentence that quotes a place in a file."""
 _PATH = re.compile(
@@ -104,7 +104,7 @@ def extract(turns: Sequence[Turn], *, language: str = "", known_topics: Collecti
 
 
 def _described(topics: Sequence[ProposedTopic], statements: Sequence[Statement]) -> list[ProposedTopic]:
-    """Return the topics, each with the statement that tells most and names it; questions only if nothing else does."""
+    """Return the topics, each with the most informative statement that names it, a question only if no other does."""
     described = []
     for topic in topics:
         stems = {stem(word) for word in words(topic.name)}
@@ -256,7 +256,7 @@ def _findings(statements: list[Statement], wording: Phrases) -> list[Finding]:
 
 
 def _may_be_found(statement: Statement) -> bool:
-    """Return whether a statement says anything: questions, requests and the mere start of a list do not."""
+    """Return whether a statement has content: questions, requests and the mere start of a list do not."""
     text = statement.text
     return (
         statement.score > 0

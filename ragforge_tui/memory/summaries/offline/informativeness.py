@@ -32,7 +32,7 @@ _ANNOUNCEMENT = re.compile(
     r"voy a|aquí (?:está|tienes)|vado a|ecco|vou)\b",
     re.I,
 )
-"""Announcement of what comes next in a reply; what was done or found says more."""
+"""Announcement of what comes next in a reply; results are more informative."""
 _OWN = re.compile(r"\b(?:I|my|me|we|our|je|j['’]|mon|ma|mes|nous|notre|nos)\b", re.I)
 _YOURS = re.compile(r"\b(?:you|your|tu|te|ton|ta|tes|vous|votre|vos)\b", re.I)
 _WHEN = re.compile(
@@ -86,14 +86,14 @@ def decides(sentence: str) -> bool:
 
 
 def announces(sentence: str) -> bool:
-    """Return whether a sentence of a reply only leads to what follows it."""
+    """Return whether a sentence of a reply only announces the next ones."""
     return sentence.endswith((":", "：")) or _ANNOUNCEMENT.match(sentence) is not None
 
 
 def kind_of(sentence: str, *, by_user: bool) -> FindingKind:
     """Return the kind of a sentence as a finding, empty if its words do not show it.
 
-    Only what the user says is taken as a decision or a preference: a reply quotes files, which say such things as well.
+    Only the user's statements count as decisions or preferences: replies quote files, which have such sentences too.
     """
     if sentence.endswith(QUESTION_MARKS):
         return ""
