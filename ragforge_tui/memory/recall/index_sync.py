@@ -142,7 +142,7 @@ class IndexSync:
                 self._id, start=max(start, after - PAGE), end=after, model=self._model.name or "-"
             )
             # A row without keys has no text yet.
-            await self._in_pieces(self._put_row, [row for row in reversed(rows) if row.version])
+            await self.in_pieces(self._put_row, [row for row in reversed(rows) if row.version])
             if without_keys := [row.turn_index for row in rows if row.version < KEYS_VERSION]:
                 await self._read_whole(store, without_keys, last=end - 1)
 
@@ -154,9 +154,9 @@ class IndexSync:
             await self.store_sittings(store, finished_only=False)
             self._keyless -= made
         # Counted before a query needs it.
-        await self._in_pieces(self._index.tokens, range(self._index.last, 0, -1))
+        await self.in_pieces(self._index.tokens, range(self._index.last, 0, -1))
 
-    async def _in_pieces(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    async def in_pieces(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
         """Return the result of `work` for each item, in a thread; turns and keys go first every few items."""
 
         def several(some: Sequence[T]) -> list[R]:
@@ -194,7 +194,7 @@ class IndexSync:
                 for turn in reversed(read)
                 if turn.turn_index in missing and is_finished(turn, last=turn.turn_index == last)
             ]
-            await self._in_pieces(self.put, finished)
+            await self.in_pieces(self.put, finished)
             self._keyless.update(turn.turn_index for turn in finished)
 
     # --- a turn ----------------------------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ class IndexSync:
     async def _store_keys(self, store: Store, turns: Iterable[int]) -> None:
         mine = sorted(turn for turn in turns if turn in self._index and turn not in self._shared)
         for start in range(0, len(mine), PAGE):
-            await store.recall.store_keys(await self._in_pieces(self._key_row, mine[start : start + PAGE]))
+            await store.recall.store_keys(await self.in_pieces(self._key_row, mine[start : start + PAGE]))
 
     def _key_row(self, turn: int) -> KeyRow:
         index = self._index

@@ -16,8 +16,8 @@ RELEVANT = 1.4
 they match that much better. Measurements: benchmarks/RECALL.md."""
 SMALLEST_SIMILAR = 0.01
 EQUAL = 1e-6
-"""Deviation, as a share of the largest value, up to which values count as equal: some eight times the rounding of single
-precision. Without it, the z-scores of equal cosines are those of their rounding errors."""
+"""Deviation, as a share of the largest value, up to which values count as equal: some eight times the rounding of
+single precision. Without it, the z-scores of equal cosines are those of their rounding errors."""
 TAIL = 0.1
 """Share of the best turn's score below which others are left out; LoCoMo dev loses half a point at 0.2 and none at 0.1,
 in a simulation of the ranking."""
