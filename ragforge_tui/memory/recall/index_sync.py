@@ -20,7 +20,7 @@ from ragforge_tui.graph.store.recall import KeyRow, RecallRow
 from ragforge_tui.graph.store.vectors import KINDS, Unembedded
 from ragforge_tui.llm.embeddings import Embedder, LocalEmbedder, Vectors, local_batches
 from ragforge_tui.memory.recall.index import ConversationIndex
-from ragforge_tui.memory.recall.keys import KEYS_VERSION, TurnKeys, keys_of, lex_key, sitting_text
+from ragforge_tui.memory.recall.keys import KEYS_VERSION, TurnKeys, keys_of, lex_key, shown, sitting_text
 from ragforge_tui.shared.errors import GraphError, ModelError
 from ragforge_tui.shared.pace import Pace
 from ragforge_tui.shared.records import Turn
@@ -40,6 +40,9 @@ PIECE = 10
 """Turns of which words are indexed, keys made or tokens counted before a turn or a key may go first: some 20 ms."""
 EMBED_CHARS = 2_000
 """Most characters of a text that are embedded, head and tail: longer texts cover too many subjects for one vector."""
+LOCAL_TURN_CHARS = 600
+"""Most characters of a turn that the local model embeds, head and tail. Its time grows with the text, what recall finds
+no longer does. Measurements: benchmarks/RECALL.md."""
 SITTING_EVERY = 10
 """Turns after which the current sitting is stored, in addition to its end."""
 SCOPED = ("Message", "Summary", "Conversation")
@@ -78,6 +81,14 @@ class VectorModel:
                 "Search uses words only until you run `ragforge-chat graph reembed`."
             )
             log.warning("%s", self.reason)
+
+    def source(self, label: str, text: str) -> str:
+        """Return what the vector of a node is made of: of a turn what was said and done, at the local model's price."""
+        if label != "Message":
+            return text
+        # Results would outweigh what was said; they are searched by their words.
+        said = shown(text)
+        return cut_middle(said, LOCAL_TURN_CHARS, "\n") if isinstance(self.embedder, LocalEmbedder) else said
 
     def pieces(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the positions of texts in groups to embed at once, between which more urgent work may run."""
@@ -329,7 +340,7 @@ async def _embed(
     """Make and store the vectors of nodes, batch by batch; return False if the model failed or is not the graph's."""
     same: dict[str, list[Unembedded]] = {}
     for node in nodes:
-        same.setdefault(node.text, []).append(node)
+        same.setdefault(model.source(label, node.text), []).append(node)
     texts = list(same)
     for first in range(0, len(texts), EMBED_BATCH):
         batch = texts[first : first + EMBED_BATCH]
