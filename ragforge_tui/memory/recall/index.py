@@ -22,6 +22,7 @@ from ragforge_tui.memory.language import date_words, language_of
 from ragforge_tui.memory.recall import scoring, terms
 from ragforge_tui.memory.recall.keys import shown
 from ragforge_tui.memory.recall.scoring import WEIGHTS, Floats, View
+from ragforge_tui.memory.recall.terms import TextStems
 from ragforge_tui.shared.records import EXTRACTIVE, Summary
 
 SITTING_GAP_SECONDS = 3_600
@@ -79,6 +80,8 @@ class ConversationIndex:
         self._noted = np.zeros(self._size, bool)
         self._summaries: list[Summary] = []
         self._summary_vectors: dict[str, Floats] = {}
+        self._summary_stems: dict[str, TextStems] = {}
+        """Stems of summaries that a question was compared with by words."""
 
     # --- filling ---------------------------------------------------------------------------------------------------
 
@@ -138,8 +141,11 @@ class ConversationIndex:
     def set_summaries(self, summaries: Sequence[Summary], vectors: Mapping[str, npt.NDArray[np.float32]]) -> None:
         """Set the summaries, with the vectors of those that have one, by uuid."""
         with self._lock:
+            known = {summary.uuid: summary for summary in self._summaries}
             self._summaries = list(summaries)
             self._summary_vectors = dict(vectors)
+            same = {summary.uuid for summary in summaries if summary == known.get(summary.uuid)}
+            self._summary_stems = {uuid: stems for uuid, stems in self._summary_stems.items() if uuid in same}
             self._noted[:] = False
             for summary in self._summaries:
                 if summary.level == 1 and summary.made_by not in ("", EXTRACTIVE):
@@ -347,17 +353,25 @@ class ConversationIndex:
         return prior
 
     def _summary_scores(self, query: str, vector: Floats | None) -> dict[str, float]:
-        asked = self.question_words(query)
+        language = self._main_language()
+        asked = terms.stems(self.question_words(query), language)
         scores: dict[str, float] = {}
         for summary in self._summaries:
             own = self._summary_vectors.get(summary.uuid)
             if vector is not None and own is not None:
                 scores[summary.uuid] = float(own @ vector)
             else:
-                facts = (finding.text for finding in summary.key_findings)
-                text = "\n".join((summary.conversation_summary, summary.actions_summary, *facts))
-                scores[summary.uuid] = terms.share(asked, text, self._main_language())
+                scores[summary.uuid] = terms.share_of_stems(asked, self._stems_of(summary, language))
         return scores
+
+    def _stems_of(self, summary: Summary, language: str) -> frozenset[str]:
+        """Return the stems of a summary, which are made again only if it or the conversation's language changes."""
+        known = self._summary_stems.get(summary.uuid)
+        if known is None or known.language != language:
+            facts = (finding.text for finding in summary.key_findings)
+            text = "\n".join((summary.conversation_summary, summary.actions_summary, *facts))
+            known = self._summary_stems[summary.uuid] = TextStems(language, frozenset(terms.terms(text, language)))
+        return known.stems
 
     def _eligible(self, exclude: Collection[int]) -> npt.NDArray[np.bool_]:
         eligible = self._present.copy()

@@ -20,7 +20,7 @@ from ragforge_tui.graph.store.recall import KeyRow, RecallRow
 from ragforge_tui.graph.store.vectors import KINDS, Unembedded
 from ragforge_tui.llm.embeddings import Embedder, LocalEmbedder, Vectors, local_batches
 from ragforge_tui.memory.recall.index import ConversationIndex
-from ragforge_tui.memory.recall.keys import KEYS_VERSION, TurnKeys, keys_of, lex_key, sitting_text
+from ragforge_tui.memory.recall.keys import KEYS_VERSION, TurnKeys, keys_of, lex_key, shown, sitting_text
 from ragforge_tui.shared.errors import GraphError, ModelError
 from ragforge_tui.shared.pace import Pace
 from ragforge_tui.shared.records import Turn
@@ -40,6 +40,9 @@ PIECE = 10
 """Turns of which words are indexed, keys made or tokens counted before a turn or a key may go first: some 20 ms."""
 EMBED_CHARS = 2_000
 """Most characters of a text that are embedded, head and tail: longer texts cover too many subjects for one vector."""
+LOCAL_TURN_CHARS = 600
+"""Most characters of a turn that the local model embeds, head and tail. Its time grows with the text, what recall finds
+no longer does. Measurements: benchmarks/RECALL.md."""
 SITTING_EVERY = 10
 """Turns after which the current sitting is stored, in addition to its end."""
 SCOPED = ("Message", "Summary", "Conversation")
@@ -78,6 +81,14 @@ class VectorModel:
                 "Search uses words only until you run `ragforge-chat graph reembed`."
             )
             log.warning("%s", self.reason)
+
+    def source(self, label: str, text: str) -> str:
+        """Return what the vector of a node is made of: of a turn what was said and done, at the local model's price."""
+        if label != "Message":
+            return text
+        # Results would outweigh what was said; they are searched by their words.
+        said = shown(text)
+        return cut_middle(said, LOCAL_TURN_CHARS, "\n") if isinstance(self.embedder, LocalEmbedder) else said
 
     def pieces(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the positions of texts in groups to embed at once, between which more urgent work may run."""
@@ -142,7 +153,7 @@ class IndexSync:
                 self._id, start=max(start, after - PAGE), end=after, model=self._model.name or "-"
             )
             # A row without keys has no text yet.
-            await self._in_pieces(self._put_row, [row for row in reversed(rows) if row.version])
+            await self.in_pieces(self._put_row, [row for row in reversed(rows) if row.version])
             if without_keys := [row.turn_index for row in rows if row.version < KEYS_VERSION]:
                 await self._read_whole(store, without_keys, last=end - 1)
 
@@ -154,9 +165,9 @@ class IndexSync:
             await self.store_sittings(store, finished_only=False)
             self._keyless -= made
         # Counted before a query needs it.
-        await self._in_pieces(self._index.tokens, range(self._index.last, 0, -1))
+        await self.in_pieces(self._index.tokens, range(self._index.last, 0, -1))
 
-    async def _in_pieces(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    async def in_pieces(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
         """Return the result of `work` for each item, in a thread; turns and keys go first every few items."""
 
         def several(some: Sequence[T]) -> list[R]:
@@ -194,7 +205,7 @@ class IndexSync:
                 for turn in reversed(read)
                 if turn.turn_index in missing and is_finished(turn, last=turn.turn_index == last)
             ]
-            await self._in_pieces(self.put, finished)
+            await self.in_pieces(self.put, finished)
             self._keyless.update(turn.turn_index for turn in finished)
 
     # --- a turn ----------------------------------------------------------------------------------------------------
@@ -227,7 +238,7 @@ class IndexSync:
     async def _store_keys(self, store: Store, turns: Iterable[int]) -> None:
         mine = sorted(turn for turn in turns if turn in self._index and turn not in self._shared)
         for start in range(0, len(mine), PAGE):
-            await store.recall.store_keys(await self._in_pieces(self._key_row, mine[start : start + PAGE]))
+            await store.recall.store_keys(await self.in_pieces(self._key_row, mine[start : start + PAGE]))
 
     def _key_row(self, turn: int) -> KeyRow:
         index = self._index
@@ -329,7 +340,7 @@ async def _embed(
     """Make and store the vectors of nodes, batch by batch; return False if the model failed or is not the graph's."""
     same: dict[str, list[Unembedded]] = {}
     for node in nodes:
-        same.setdefault(node.text, []).append(node)
+        same.setdefault(model.source(label, node.text), []).append(node)
     texts = list(same)
     for first in range(0, len(texts), EMBED_BATCH):
         batch = texts[first : first + EMBED_BATCH]

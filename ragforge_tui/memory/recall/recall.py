@@ -30,7 +30,7 @@ from ragforge_tui.memory.recall.other_conversations import (
 from ragforge_tui.memory.recall.packing import Candidate, Recalled, RecalledTurn, drop_to_fit, pack
 from ragforge_tui.memory.recall.query import FEWEST_TURNS, Question, Vector, WordFrequencies, context_of
 from ragforge_tui.memory.recall.scoring import RELEVANT, TAIL, relevance
-from ragforge_tui.memory.recall.summaries import RatedSummary, findings_of, summaries_of
+from ragforge_tui.memory.recall.summaries import RatedSummary, SummaryStems, findings_of, stems_of, summaries_of
 from ragforge_tui.memory.recall.terms import asked_words, content_words
 from ragforge_tui.settings.schema import MemorySettings
 from ragforge_tui.shared.errors import GraphError, RagforgeError
@@ -101,6 +101,7 @@ class Recall:
             lambda key: self._searched(key[0], CONTEXT_SECONDS), lambda found: not found.missing
         )
         self._summaries: list[Summary] = []
+        self._summary_stems: dict[str, SummaryStems] = {}
         self._sync_lock = asyncio.Lock()
         """Held while keys are stored: two callers must not mix their writes for the same turn."""
 
@@ -159,6 +160,15 @@ class Recall:
                         facts.setdefault(turn, []).append(finding.text)
         async with self._sync_lock:
             await self._sync.facts_changed(store, facts)
+        await self._keep_stems()
+
+    async def _keep_stems(self) -> None:
+        """Make the stems of new and changed summaries; a question that comes earlier stems their texts itself."""
+        summaries, known = self._summaries, self._summary_stems
+        changed = [one for one in summaries if one.uuid not in known or known[one.uuid].summary != one]
+        made = {stems.summary.uuid: stems for stems in await self._sync.in_pieces(stems_of, changed)}
+        if summaries is self._summaries:
+            self._summary_stems = {one.uuid: made.get(one.uuid) or known[one.uuid] for one in summaries}
 
     async def embed(self) -> None:
         """Make the missing vectors; each is used as soon as its batch is stored.
@@ -486,11 +496,13 @@ class Recall:
         return Recalled(turns=turns, text=text, tokens=used, sources=sources, reason=self.reason)
 
     def _own_summaries(self, question: Question) -> list[RatedSummary]:
+        known = self._summary_stems
         return [
             RatedSummary(
                 summary=summary,
                 ended=self.index.ended(summary.end_turn_index) or summary.created_at,
                 cosine=cosine(question.vector, self.index.summary_vector(summary.uuid)),
+                stems=stems if (stems := known.get(summary.uuid)) and stems.summary == summary else None,
             )
             for summary in self._summaries
         ]

@@ -13,10 +13,23 @@ import msgspec
 from ragforge_tui.memory.recall import scoring, terms
 from ragforge_tui.memory.recall.packing import RecalledFinding, RecalledSummary, RecalledTurn
 from ragforge_tui.memory.recall.scoring import RELEVANT
+from ragforge_tui.memory.recall.terms import TextStems
 from ragforge_tui.settings.schema import RecallSettings
 from ragforge_tui.shared.records import Summary
 
 MAX_FINDINGS = 6
+
+
+class SummaryStems(msgspec.Struct, frozen=True, kw_only=True):
+    """Stems of a summary's texts, kept while it is compared with one message after the other.
+
+    Attributes:
+        findings: Stems of each of its findings, in their order.
+    """
+
+    summary: Summary
+    whole: TextStems
+    findings: tuple[TextStems, ...]
 
 
 class RatedSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,6 +39,7 @@ class RatedSummary(msgspec.Struct, frozen=True, kw_only=True):
         ended: Time of its last turn.
         cosine: None if the summary or the message has no vector.
         own: Whether it belongs to the conversation that asks.
+        stems: None if the summary is compared once only, which is quicker without them.
     """
 
     summary: Summary
@@ -33,6 +47,18 @@ class RatedSummary(msgspec.Struct, frozen=True, kw_only=True):
     ended: datetime
     cosine: float | None
     own: bool = True
+    stems: SummaryStems | None = None
+
+
+def stems_of(summary: Summary) -> SummaryStems:
+    """Return the stems of a summary's texts."""
+    findings = tuple(terms.text_stems(finding.text) for finding in summary.key_findings)
+    return SummaryStems(summary=summary, whole=terms.text_stems(_whole_text(summary)), findings=findings)
+
+
+def _whole_text(summary: Summary) -> str:
+    facts = (finding.text for finding in summary.key_findings)
+    return "\n".join((summary.conversation_summary, summary.actions_summary, *facts, *summary.files_mentioned))
 
 
 def findings_of(
@@ -45,12 +71,17 @@ def findings_of(
     """
     found: dict[str, RecalledFinding] = {}
     for one in rated:
-        for finding in one.summary.key_findings:
-            matched = terms.matched(rarities, finding.text)
+        for place, finding in enumerate(one.summary.key_findings):
+            if one.stems is None:
+                matched = terms.matched(rarities, finding.text)
+            else:
+                matched = terms.matched_stems(rarities, one.stems.findings[place])
+            if not matched:
+                continue
             score = scoring.relevance(matched, one.cosine, settings.min_score)
             key = " ".join(finding.text.casefold().split())
             sent = one.own and finding.turns and all(turn in exclude for turn in finding.turns)
-            if not matched or score < RELEVANT or sent or (key in found and found[key].score >= score):
+            if score < RELEVANT or sent or (key in found and found[key].score >= score):
                 continue
             found[key] = RecalledFinding(
                 finding=finding, summary=one.summary, title=one.title, score=score, own=one.own
@@ -81,9 +112,10 @@ def summaries_of(
     hits = []
     for one in rated:
         summary = one.summary
-        facts = (finding.text for finding in summary.key_findings)
-        text = "\n".join((summary.conversation_summary, summary.actions_summary, *facts, *summary.files_mentioned))
-        matched = terms.matched(rarities, text)
+        if one.stems is None:
+            matched = terms.matched(rarities, _whole_text(summary))
+        else:
+            matched = terms.matched_stems(rarities, one.stems.whole)
         score = scoring.relevance(matched, one.cosine, settings.min_score, in_context=in_context)
         if score >= RELEVANT and summary.uuid not in exclude:
             age = (datetime.now(UTC) - one.ended).total_seconds() / 86_400

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
+import msgspec
 import Stemmer
 
 from ragforge_tui.memory.language import CHAT_WORDS, MONTHS, STEMMERS, STOP_WORDS, language_of
@@ -37,6 +38,13 @@ class _Stemmers(threading.local):
 
 
 _OWN = _Stemmers()
+
+
+class TextStems(msgspec.Struct, frozen=True):
+    """Stems of a text's content words, each once, and the language they were made for."""
+
+    language: str
+    stems: frozenset[str]
 
 
 def words(text: str) -> list[str]:
@@ -117,8 +125,18 @@ def matched(rarities: Mapping[str, float], text: str) -> float:
     if not near:
         return 0.0
     language = language_of(text)
-    present = set(terms(" ".join(near), language))
-    return sum(rarity for word, rarity in rarities.items() if _stem(word, language) in present)
+    return matched_stems(rarities, TextStems(language, frozenset(terms(" ".join(near), language))))
+
+
+def text_stems(text: str) -> TextStems:
+    """Return the stems of a text that is compared with many questions."""
+    language = language_of(text)
+    return TextStems(language, frozenset(terms(text, language)))
+
+
+def matched_stems(rarities: Mapping[str, float], text: TextStems) -> float:
+    """Return what `matched` does, for a text whose stems are known."""
+    return sum((rarity for word, rarity in rarities.items() if _stem(word, text.language) in text.stems), 0.0)
 
 
 @lru_cache(maxsize=64)
@@ -133,6 +151,9 @@ def _starting(starts: frozenset[str]) -> re.Pattern[str]:
 
 def share(asked: Iterable[str], text: str, language: str) -> float:
     """Return the share of a question's words that occur in a text."""
-    query = stems(asked, language)
-    present = set(terms(text, language))
-    return sum(term in present for term in query) / len(query) if query else 0.0
+    return share_of_stems(stems(asked, language), frozenset(terms(text, language)))
+
+
+def share_of_stems(asked: Sequence[str], present: frozenset[str]) -> float:
+    """Return the share of a question's stems that are among those of a text."""
+    return sum(stem in present for stem in asked) / len(asked) if asked else 0.0

@@ -11,6 +11,7 @@ import pytest
 from ragforge_tui.graph import Store
 from ragforge_tui.graph.store import search
 from ragforge_tui.llm import count_tokens
+from ragforge_tui.memory.recall import terms
 from ragforge_tui.shared.records import Conversation, Finding, Summary, now
 from tests.support.fake_embedder import FakeEmbedder
 from tests.support.recall_conversations import MORNING, TALK, first_messages, ready, recall_of, said, talked
@@ -216,6 +217,44 @@ async def test_a_summary_is_left_out_when_a_better_one_covers_its_turns(store: S
     ]
     await recall.summaries_changed(made)
     assert [one.summary.uuid for one in (await recall.recall("violin")).summaries] == ["L2", "next"]
+
+
+@pytest.mark.parametrize("vectors", [True, False])
+async def test_a_question_does_not_stem_the_summaries_again(
+    store: Store, monkeypatch: pytest.MonkeyPatch, vectors: bool
+) -> None:
+    c = await store.conversations.create(conversation(workspace="/w"))
+    recall = recall_of(store, c, FakeEmbedder() if vectors else None)
+    await ready(recall)
+    fact = Finding(text="The violin needs strings", turns=[1])
+    made = [summary(c, 1, 2, "About the violin.", key_findings=[fact]), summary(c, 3, 4, "About the oboe.")]
+    await recall.summaries_changed(made)
+    before = await recall.recall("Which violins?")
+    stemmed: list[str] = []
+    original = terms.terms
+
+    def counted(text: str, language: str) -> list[str]:
+        stemmed.append(text)
+        return original(text, language)
+
+    monkeypatch.setattr(terms, "terms", counted)
+    again = await recall.recall("Which violins?")
+    assert stemmed == []
+    assert [hit.summary.uuid for hit in again.summaries] == [hit.summary.uuid for hit in before.summaries]
+    assert [hit.summary.uuid for hit in again.summaries] == [made[0].uuid]
+    assert [hit.finding for hit in again.findings] == [fact]
+
+
+async def test_a_summary_written_again_is_found_by_its_new_words(store: Store) -> None:
+    c = await store.conversations.create(conversation(workspace="/w"))
+    recall = recall_of(store, c)
+    await ready(recall)
+    violin = summary(c, 1, 2, "About the violin.")
+    await recall.summaries_changed([violin])
+    assert (await recall.recall("violin")).summaries != []
+    await recall.summaries_changed([msgspec.structs.replace(violin, conversation_summary="About the oboe.")])
+    assert (await recall.recall("violin")).summaries == []
+    assert [hit.summary.conversation_summary for hit in (await recall.recall("oboe")).summaries] == ["About the oboe."]
 
 
 async def test_findings_are_found_by_their_own_words_best_first(store: Store) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ragforge_tui.memory.recall import ConversationIndex
+from ragforge_tui.memory.recall import ConversationIndex, terms
 from ragforge_tui.shared.records import EXTRACTIVE, Summary, now
 
 BEGAN = datetime(2024, 5, 6, 9, tzinfo=UTC)
@@ -150,6 +151,20 @@ def test_summaries_lift_the_turns_they_cover() -> None:
     )
     index.set_summaries([summary], {})
     assert set(best(index, "the lighthouses")[:3]) == {3, 4, 5}
+    # The same summary with another text.
+    index.set_summaries([msgspec.structs.replace(summary, conversation_summary="They compared trams.")], {})
+    assert set(best(index, "the trams")[:3]) == {3, 4, 5}
+    assert best(index, "the lighthouses") == best(index, "nothing of the kind")
+
+
+def test_a_question_without_a_vector_does_not_stem_the_summaries_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = built([f"talk {n}" for n in range(10)])
+    index.set_summaries([summary(3, 5, EXTRACTIVE), summary(6, 9, EXTRACTIVE)], {})
+    ranked = index.rank("they talked")
+    stemmed: list[str] = []
+    monkeypatch.setattr(terms, "terms", lambda text, language: stemmed.append(text))
+    assert index.rank("they talked") == ranked
+    assert stemmed == []
 
 
 def summary(start: int, end: int, made_by: str) -> Summary:

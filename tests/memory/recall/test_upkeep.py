@@ -11,16 +11,17 @@ import pytest
 
 from ragforge_tui.graph import GraphTarget, Store
 from ragforge_tui.llm import count_tokens
+from ragforge_tui.llm.embeddings import LocalEmbedder
 from ragforge_tui.memory.recall import catch_up, reembed
-from ragforge_tui.memory.recall.index_sync import EMBED_BATCH
-from ragforge_tui.memory.recall.keys import KEYS_VERSION
+from ragforge_tui.memory.recall.index_sync import EMBED_BATCH, LOCAL_TURN_CHARS, VectorModel
+from ragforge_tui.memory.recall.keys import KEYS_VERSION, RESULTS_MARK, shown
 from ragforge_tui.settings.schema import Paths
 from ragforge_tui.shared.errors import ModelError
 from ragforge_tui.shared.pace import Pace
-from ragforge_tui.shared.records import Finding
+from ragforge_tui.shared.records import Finding, ToolResult
 from tests.support.fake_embedder import FakeEmbedder
 from tests.support.recall_conversations import MORNING, TALK, first_messages, hold, ready, recall_of, said, talked
-from tests.support.records import conversation, message, one_turn, rows_of
+from tests.support.records import call_of, conversation, message, one_turn, rows_of
 from tests.support.sizes import DIMENSION
 from tests.support.stored_memory import summary
 
@@ -133,6 +134,34 @@ async def test_vectors_are_made_newest_first_and_equal_texts_once(store: Store) 
     assert embedder.texts == ["> And the boat?\nA sloop.", "> Go on.\nYes.", "> Who teaches violin?\nIda."]
     assert recall.progress() == (4, 4)
     assert {row["model"] for row in await first_messages(store, c)} == {"fake"}
+
+
+async def test_a_vector_is_of_what_was_said_and_done_not_of_results(store: Store) -> None:
+    c, embedder = await store.conversations.create(conversation(workspace="/w")), FakeEmbedder()
+    recall = recall_of(store, c, embedder)
+    await ready(recall)
+    await one_turn(store, c.uuid, "What is in the log?", "An animal.")
+    [turn] = await store.turns.between(c.uuid, start=1, end=2)
+    answer = turn.messages[1]
+    call = call_of(answer.uuid, arguments='{"path": "zoo.log"}', success=True)
+    call.result = ToolResult(
+        uuid="r", tool_call_id=call.uuid, success=True, result='{"text": "zebra seen"}', timestamp=MORNING
+    )
+    answer.tool_calls = [call]
+    await recall.turn_stored(turn)
+    await recall.embed()
+    assert embedder.texts == ["> What is in the log?\nAn animal.\n- read `zoo.log`"]
+    assert said(await recall.recall("Where was the zebra seen?")) == [1]
+
+
+def test_of_a_long_turn_the_local_model_gets_head_and_tail() -> None:
+    key = f"> Why?\n{'word ' * 400}the end{RESULTS_MARK}{'result ' * 400}"
+    short = VectorModel(LocalEmbedder()).source("Message", key)
+    assert len(short) == LOCAL_TURN_CHARS + 1
+    assert (short[:6], short[-7:]) == ("> Why?", "the end")
+    # A model of a provider gets all that was said; a summary is as short as it should be.
+    assert VectorModel(FakeEmbedder()).source("Message", key) == shown(key)
+    assert VectorModel(LocalEmbedder()).source("Summary", "word " * 400) == "word " * 400
 
 
 async def test_vectors_made_before_a_kill_are_kept_and_the_others_are_made_again(

@@ -189,3 +189,4 @@ def test_words_are_found_as_if_every_word_were_stemmed(asked: str, text: str) ->
     present = set(terms.terms(text, language))
     slowly = sum(not present.isdisjoint(terms.stems([word], language)) for word in rarities)
     assert terms.matched(rarities, text) == slowly
+    assert terms.matched_stems(rarities, terms.text_stems(text)) == slowly
