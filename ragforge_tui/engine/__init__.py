@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ragforge_tui.engine.client import OrderedEngine
     from ragforge_tui.settings.schema import Loaded
     from ragforge_tui.shared.wire import Engine
 
-__all__ = ["connect_child", "connect_in_process", "connect_warm"]
+__all__ = ["connect_child", "connect_in_process", "connect_warm", "order_child"]
 
 
 async def connect_in_process(
@@ -26,11 +27,25 @@ async def connect_in_process(
     return InProcessEngine(loaded, approve_all=approve_all, interactive=interactive, settle_seconds=settle_seconds)
 
 
-async def connect_child(loaded: Loaded) -> Engine:
-    """Return an engine in another process, which finishes a running turn if this process dies. Imports very little."""
+def order_child(loaded: Loaded) -> OrderedEngine | None:
+    """Ask a running engine host for the engine that `connect_child` will return; None if no host runs.
+
+    The engine starts in parallel with whatever this process does until then.
+    """
+    from ragforge_tui.engine.client import order
+
+    return order(loaded)
+
+
+async def connect_child(loaded: Loaded, ordered: OrderedEngine | None = None) -> Engine:
+    """Return an engine in another process, which finishes a running turn if this process dies. Imports very little.
+
+    Args:
+        ordered: What `order_child` returned.
+    """
     from ragforge_tui.engine.client import ChildEngine
 
-    return await ChildEngine.start(loaded)
+    return await ChildEngine.start(loaded, ordered=ordered)
 
 
 async def connect_warm(

@@ -9,6 +9,7 @@ import asyncio
 import itertools
 import logging
 import os
+import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -17,7 +18,7 @@ from typing import Any, Protocol
 import msgspec
 
 from ragforge_tui.engine.start import INTERACTIVE, EngineOptions, EngineStart
-from ragforge_tui.engine.warm.client import warm_engine
+from ragforge_tui.engine.warm.client import order_engine, ordered_engine, warm_engine
 from ragforge_tui.engine.warm.launch import open_log
 from ragforge_tui.engine.warm.messages import HostFiles
 from ragforge_tui.settings.schema import Loaded
@@ -42,6 +43,55 @@ class EngineProcess(Protocol):
         ...
 
 
+class OrderedEngine(msgspec.Struct):
+    """An engine that the host was asked for before there was an event loop.
+
+    Attributes:
+        connection: To the host, which has yet to reply.
+        request_end, reply_end: This process's ends of the engine's pipes.
+        unsent: What the pipe did not take of the first line.
+    """
+
+    connection: socket.socket
+    request_end: int
+    reply_end: int
+    unsent: bytes
+
+    def close(self) -> None:
+        """Close the pipes, which ends the engine if there is one."""
+        os.close(self.request_end)
+        os.close(self.reply_end)
+
+
+def order(loaded: Loaded, options: EngineOptions = INTERACTIVE) -> OrderedEngine | None:
+    """Ask a running engine host for an engine, without waiting for it; None if no host runs.
+
+    Its first line is sent too, so that it opens the graph and its model meanwhile.
+    """
+    descriptors: list[int] = []
+    try:
+        stdin, request_end = os.pipe()
+        descriptors += [stdin, request_end]
+        reply_end, stdout = os.pipe()
+        descriptors += [reply_end, stdout]
+        descriptors.append(stderr := open_log(HostFiles.of(loaded.paths)))
+        connection = order_engine(loaded, (stdin, stdout, stderr))
+        if connection is None:
+            return None
+        line = _first_line(loaded, options)
+        os.set_blocking(request_end, False)
+        unsent = line[os.write(request_end, line) :]
+        descriptors.remove(request_end)
+        descriptors.remove(reply_end)
+        return OrderedEngine(connection, request_end, reply_end, unsent)
+    except OSError as error:
+        log.warning("no engine was ordered: %s", error)
+        return None
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
 class ChildEngine:
     """Engine in a process of its own; see `wire.Engine`.
 
@@ -63,14 +113,26 @@ class ChildEngine:
         self._reader = asyncio.create_task(self._read(), name="engine-reader")
 
     @classmethod
-    async def start(cls, loaded: Loaded, options: EngineOptions = INTERACTIVE) -> ChildEngine:
+    async def start(
+        cls, loaded: Loaded, options: EngineOptions = INTERACTIVE, ordered: OrderedEngine | None = None
+    ) -> ChildEngine:
         """Start the engine in a separate session, so that it outlives this terminal, from the user's engine host.
 
         The host is started if none runs. Where it cannot be used, the engine is a child of this process.
 
+        Args:
+            ordered: An engine that the host was asked for with these settings and options.
+
         Raises:
             EngineGoneError: The process cannot be started.
         """
+        if ordered is not None:
+            try:
+                if engine := await cls._start_ordered(ordered, options):
+                    return engine
+            except TimeoutError:
+                log.warning("the engine host hangs")
+                return await cls._start_child(loaded, options)
         engine = await cls.start_warm(loaded, options, start_host=True)
         return engine or await cls._start_child(loaded, options)
 
@@ -96,7 +158,7 @@ class ChildEngine:
             descriptors.remove(request_end)
             descriptors.remove(reply_end)
             engine = cls(warm, await _writer(request_end), await _reader(reply_end))
-            engine._begin(loaded, options)
+            engine._begin(_first_line(loaded, options), options)
             return engine
         except OSError as error:
             log.warning("no engine from the host: %s", error)
@@ -104,6 +166,20 @@ class ChildEngine:
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
+
+    @classmethod
+    async def _start_ordered(cls, ordered: OrderedEngine, options: EngineOptions) -> ChildEngine | None:
+        try:
+            warm = await ordered_engine(ordered.connection)
+        except BaseException:
+            ordered.close()
+            raise
+        if warm is None:
+            ordered.close()
+            return None
+        engine = cls(warm, await _writer(ordered.request_end), await _reader(ordered.reply_end))
+        engine._begin(ordered.unsent, options)
+        return engine
 
     @classmethod
     async def _start_child(cls, loaded: Loaded, options: EngineOptions) -> ChildEngine:
@@ -128,12 +204,11 @@ class ChildEngine:
         assert process.stdin is not None
         assert process.stdout is not None
         engine = cls(process, process.stdin, process.stdout)
-        engine._begin(loaded, options)
+        engine._begin(_first_line(loaded, options), options)
         return engine
 
-    def _begin(self, loaded: Loaded, options: EngineOptions) -> None:
-        # Through the pipe, not argv: settings may contain passwords.
-        self._stdin.write(self._encoder.encode(EngineStart(loaded=loaded, options=options)) + b"\n")
+    def _begin(self, first_line: bytes, options: EngineOptions) -> None:
+        self._stdin.write(first_line)
         if options.settle_seconds is not None:
             self._close_seconds += options.settle_seconds
 
@@ -200,6 +275,11 @@ class ChildEngine:
             future.set_exception(_error(line.error))
         else:
             future.set_result(msgspec.json.decode(line.result, type=type_))
+
+
+def _first_line(loaded: Loaded, options: EngineOptions) -> bytes:
+    # Through the pipe, not argv: settings may contain passwords.
+    return msgspec.json.encode(EngineStart(loaded=loaded, options=options)) + b"\n"
 
 
 async def _writer(pipe: int) -> asyncio.StreamWriter:
