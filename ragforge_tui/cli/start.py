@@ -128,16 +128,19 @@ def open_chat(flags: ChatFlags, early: EarlyPrompt | None = None) -> int:
             "In scripts, use `ragforge-chat ask`."
         )
         return USAGE
+    from ragforge_tui.engine import connect_child, request_child
+
     loaded = load_settings(flags.shared)
+    requested = request_child(loaded)  # Before Textual is imported: the engine is ready when the screen is.
 
     from ragforge_tui import __version__
     from ragforge_tui.tui.app import run_chat
     from ragforge_tui.tui.session.state import ChatOptions
 
     async def connect() -> Engine:
-        from ragforge_tui.engine import connect_child
-
-        return await connect_child(loaded)
+        nonlocal requested
+        first, requested = requested, None
+        return await connect_child(loaded, first)
 
     options = ChatOptions(
         resume=flags.resume,

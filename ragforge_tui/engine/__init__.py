@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ragforge_tui.engine.client import RequestedEngine
     from ragforge_tui.settings.schema import Loaded
     from ragforge_tui.shared.wire import Engine
 
-__all__ = ["connect_child", "connect_in_process", "connect_warm"]
+__all__ = ["connect_child", "connect_in_process", "connect_warm", "request_child"]
 
 
 async def connect_in_process(
@@ -26,11 +27,25 @@ async def connect_in_process(
     return InProcessEngine(loaded, approve_all=approve_all, interactive=interactive, settle_seconds=settle_seconds)
 
 
-async def connect_child(loaded: Loaded) -> Engine:
-    """Return an engine in another process, which finishes a running turn if this process dies. Imports very little."""
+def request_child(loaded: Loaded) -> RequestedEngine | None:
+    """Ask a running engine host for the engine that `connect_child` will return; None if no host runs.
+
+    The engine starts in parallel with whatever this process does until then.
+    """
+    from ragforge_tui.engine.client import request_engine
+
+    return request_engine(loaded)
+
+
+async def connect_child(loaded: Loaded, requested: RequestedEngine | None = None) -> Engine:
+    """Return an engine in another process, which finishes a running turn if this process dies. Imports very little.
+
+    Args:
+        requested: What `request_child` returned.
+    """
     from ragforge_tui.engine.client import ChildEngine
 
-    return await ChildEngine.start(loaded)
+    return await ChildEngine.start(loaded, requested=requested)
 
 
 async def connect_warm(

@@ -9,6 +9,7 @@ import asyncio
 import itertools
 import logging
 import os
+import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -17,7 +18,7 @@ from typing import Any, Protocol
 import msgspec
 
 from ragforge_tui.engine.start import INTERACTIVE, EngineOptions, EngineStart
-from ragforge_tui.engine.warm.client import warm_engine
+from ragforge_tui.engine.warm.client import request_fork, requested_engine, warm_engine
 from ragforge_tui.engine.warm.launch import open_log
 from ragforge_tui.engine.warm.messages import HostFiles
 from ragforge_tui.settings.schema import Loaded
@@ -38,6 +39,55 @@ class EngineProcess(Protocol):
     def pid(self) -> int: ...
 
     async def wait(self) -> object: ...
+
+
+class RequestedEngine(msgspec.Struct):
+    """An engine that the host was asked for before there was an event loop.
+
+    Attributes:
+        connection: To the host, which has yet to reply.
+        request_end, reply_end: This process's ends of the engine's pipes.
+        unsent: What the pipe did not take of the first line.
+    """
+
+    connection: socket.socket
+    request_end: int
+    reply_end: int
+    unsent: bytes
+
+    def close(self) -> None:
+        """Close the pipes, which ends the engine if there is one."""
+        os.close(self.request_end)
+        os.close(self.reply_end)
+
+
+def request_engine(loaded: Loaded, options: EngineOptions = INTERACTIVE) -> RequestedEngine | None:
+    """Ask a running engine host for an engine, without waiting for it; None if no host runs.
+
+    Its first line is sent too, so that it opens the graph and its model meanwhile.
+    """
+    descriptors: list[int] = []
+    try:
+        stdin, request_end = os.pipe()
+        descriptors += [stdin, request_end]
+        reply_end, stdout = os.pipe()
+        descriptors += [reply_end, stdout]
+        descriptors.append(stderr := open_log(HostFiles.of(loaded.paths)))
+        connection = request_fork(loaded, (stdin, stdout, stderr))
+        if connection is None:
+            return None
+        line = _first_line(loaded, options)
+        os.set_blocking(request_end, False)
+        unsent = line[os.write(request_end, line) :]
+        descriptors.remove(request_end)
+        descriptors.remove(reply_end)
+        return RequestedEngine(connection, request_end, reply_end, unsent)
+    except OSError as error:
+        log.warning("no engine was requested: %s", error)
+        return None
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
 
 
 class ChildEngine:
@@ -61,15 +111,27 @@ class ChildEngine:
         self._reader = asyncio.create_task(self._read(), name="engine-reader")
 
     @classmethod
-    async def start(cls, loaded: Loaded, options: EngineOptions = INTERACTIVE) -> ChildEngine:
+    async def start(
+        cls, loaded: Loaded, options: EngineOptions = INTERACTIVE, requested: RequestedEngine | None = None
+    ) -> ChildEngine:
         """Start an engine in a session of its own, so that it outlives this terminal.
 
         The user's engine host forks it, and is started if none is running. If that fails, the engine is a child of this
         process.
 
+        Args:
+            requested: An engine that the host was asked for with these settings and options.
+
         Raises:
             EngineGoneError: The process cannot be started.
         """
+        if requested is not None:
+            try:
+                if engine := await cls._start_requested(requested, options):
+                    return engine
+            except TimeoutError:
+                log.warning("the engine host hangs")
+                return await cls._start_child(loaded, options)
         engine = await cls.start_warm(loaded, options, start_host=True)
         return engine or await cls._start_child(loaded, options)
 
@@ -95,7 +157,7 @@ class ChildEngine:
             descriptors.remove(request_end)
             descriptors.remove(reply_end)
             engine = cls(warm, await _writer(request_end), await _reader(reply_end))
-            engine._begin(loaded, options)
+            engine._begin(_first_line(loaded, options), options)
             return engine
         except OSError as error:
             log.warning("no engine from the host: %s", error)
@@ -103,6 +165,20 @@ class ChildEngine:
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
+
+    @classmethod
+    async def _start_requested(cls, requested: RequestedEngine, options: EngineOptions) -> ChildEngine | None:
+        try:
+            warm = await requested_engine(requested.connection)
+        except BaseException:
+            requested.close()
+            raise
+        if warm is None:
+            requested.close()
+            return None
+        engine = cls(warm, await _writer(requested.request_end), await _reader(requested.reply_end))
+        engine._begin(requested.unsent, options)
+        return engine
 
     @classmethod
     async def _start_child(cls, loaded: Loaded, options: EngineOptions) -> ChildEngine:
@@ -127,12 +203,11 @@ class ChildEngine:
         assert process.stdin is not None
         assert process.stdout is not None
         engine = cls(process, process.stdin, process.stdout)
-        engine._begin(loaded, options)
+        engine._begin(_first_line(loaded, options), options)
         return engine
 
-    def _begin(self, loaded: Loaded, options: EngineOptions) -> None:
-        # Through the pipe, not argv: settings may contain passwords.
-        self._stdin.write(self._encoder.encode(EngineStart(loaded=loaded, options=options)) + b"\n")
+    def _begin(self, first_line: bytes, options: EngineOptions) -> None:
+        self._stdin.write(first_line)
         if options.settle_seconds is not None:
             self._close_seconds += options.settle_seconds
 
@@ -199,6 +274,11 @@ class ChildEngine:
             future.set_exception(_error(line.error))
         else:
             future.set_result(msgspec.json.decode(line.result, type=type_))
+
+
+def _first_line(loaded: Loaded, options: EngineOptions) -> bytes:
+    # Through the pipe, not argv: settings may contain passwords.
+    return msgspec.json.encode(EngineStart(loaded=loaded, options=options)) + b"\n"
 
 
 async def _writer(pipe: int) -> asyncio.StreamWriter:

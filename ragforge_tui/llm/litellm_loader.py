@@ -175,9 +175,28 @@ def _warm_up(module: Any) -> None:
         importlib.import_module("litellm.llms.openai.common_utils").BaseOpenAILLM._get_async_http_client()
         for name in ("anyio._backends._asyncio", "litellm._service_logger"):
             importlib.import_module(name)
+        _build_types()
+        # It runs a command to name the processor.
+        importlib.import_module("openai._base_client").get_platform()
     except Exception as error:
         # Then the first request takes longer, and reports the error if it persists.
         logger.info("LiteLLM could not be warmed up: %s", type(error).__name__)
+
+
+def _build_types() -> None:
+    """Read a chunk as OpenAI's client does: pydantic builds the validators of its types when they are used first."""
+    call = {"index": 0, "id": "none", "type": "function", "function": {"name": "none", "arguments": "{}"}}
+    delta = {"role": "assistant", "content": "none", "tool_calls": [call]}
+    chunk = {
+        "id": "none",
+        "object": "chat.completion.chunk",
+        "created": 0,
+        "model": "none",
+        "choices": [{"index": 0, "delta": delta, "finish_reason": None}],
+        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+    }
+    types: Any = importlib.import_module("openai.types.chat")
+    importlib.import_module("openai._models").construct_type(value=chunk, type_=types.ChatCompletionChunk)
 
 
 @contextmanager

@@ -41,7 +41,14 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     type: Any
     default: Any
-    description: str
+
+    @property
+    def description(self) -> str:
+        """The sentence in the definition; looked up when it is used, because the start of the chat needs none."""
+        info = inspect.type_info(self.type)
+        if isinstance(info, inspect.Metadata) and info.extra_json_schema:
+            return str(info.extra_json_schema.get("description", ""))
+        return ""
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,14 +87,7 @@ def _walk(struct: type[msgspec.Struct], path: str, defaults: Any) -> Iterator[Ke
         if isinstance(default, msgspec.Struct):
             yield from _walk(type(default), below, default)
         else:
-            yield Key(path=below, type=field.type, default=default, description=_description(field.type))
-
-
-def _description(annotated: Any) -> str:
-    info = inspect.type_info(annotated)
-    if isinstance(info, inspect.Metadata) and info.extra_json_schema:
-        return str(info.extra_json_schema.get("description", ""))
-    return ""
+            yield Key(path=below, type=field.type, default=default)
 
 
 def expected(annotated: Any) -> str:

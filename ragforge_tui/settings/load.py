@@ -182,9 +182,9 @@ def _read_yaml(file: Path, *, required: bool) -> Any:
 
 def _check_section(path: str, data: Any, file: str, layer: Layer) -> None:
     """Add the checked settings of one section to `layer`; an empty section is valid."""
-    section = sections()[path]
     if data is None:
         return
+    section = sections()[path]
     where = f"{file}: {path}" if path else file
     if not isinstance(data, dict):
         raise ConfigError(f"{where}: expected a mapping with {', '.join(section.names)}; found {found(path, data)}.")

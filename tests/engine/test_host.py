@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ragforge_tui.engine.client import ChildEngine
+from ragforge_tui.engine.client import ChildEngine, RequestedEngine, request_engine
 from ragforge_tui.engine.warm import client, identity
 from ragforge_tui.engine.warm.client import WarmEngine
 from ragforge_tui.engine.warm.imports import ImportedEnvironment
@@ -62,8 +62,8 @@ async def engines() -> AsyncIterator[list[ChildEngine]]:
         await engine.close()
 
 
-async def started(loaded: Loaded, engines: list[ChildEngine]) -> ChildEngine:
-    engine = await ChildEngine.start(loaded)
+async def started(loaded: Loaded, engines: list[ChildEngine], requested: RequestedEngine | None = None) -> ChildEngine:
+    engine = await ChildEngine.start(loaded, requested=requested)
     engines.append(engine)
     assert (await engine.request(Hello())).pid == engine.pid
     return engine
@@ -88,6 +88,64 @@ async def test_one_host_forks_the_engines_of_all_chats(hosted: Loaded, engines: 
     assert os.getsid(first.pid) == first.pid
     await first.close()
     assert (await second.request(Hello())).pid == second.pid
+
+
+async def test_an_engine_starts_as_soon_as_it_is_ordered(hosted: Loaded, engines: list[ChildEngine]) -> None:
+    assert request_engine(hosted) is None, "no host runs, and none is started"
+    assert host_of(hosted) is None
+    first = await started(hosted, engines)
+    host = host_of(hosted)
+    assert host is not None
+    requested = request_engine(hosted)
+    assert requested is not None
+    async with asyncio.timeout(PATIENCE):
+        while not (forked := {child.pid for child in host.children()} - {first.pid}):
+            await asyncio.sleep(0.01)
+    second = await started(hosted, engines, requested)
+    assert is_warm(second)
+    assert forked == {second.pid}
+
+
+async def test_an_engine_that_was_ordered_but_never_used_ends(hosted: Loaded, engines: list[ChildEngine]) -> None:
+    first = await started(hosted, engines)
+    host = host_of(hosted)
+    requested = request_engine(hosted)
+    assert host is not None
+    assert requested is not None
+    async with asyncio.timeout(PATIENCE):
+        while not (forked := [child for child in host.children() if child.pid != first.pid]):
+            await asyncio.sleep(0.01)
+    requested.connection.close()
+    requested.close()  # as the end of the chat does
+    await gone(forked[0])
+
+
+async def test_settings_of_any_size_reach_an_engine_that_was_ordered(
+    hosted: Loaded, engines: list[ChildEngine]
+) -> None:
+    await started(hosted, engines)
+    long = with_model(hosted, name="offline", api_key="k" * 200_000)
+    requested = request_engine(long)
+    assert requested is not None
+    assert requested.unsent, "more than a pipe holds"
+    assert is_warm(await started(long, engines, requested))
+
+
+async def test_an_engine_that_a_host_refuses_after_the_order_is_started_otherwise(
+    hosted: Loaded, engines: list[ChildEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await started(hosted, engines)
+    with monkeypatch.context() as changed:
+        changed.setattr(client, "place", lambda: identity.place() | {"mnt": "mnt:[1]"})
+        assert not is_warm(await started(hosted, engines, request_engine(hosted)))
+    old = host_of(hosted)
+    assert old is not None
+    old.send_signal(signal.SIGSTOP)
+    requested = request_engine(hosted)
+    assert requested is not None
+    old.send_signal(signal.SIGKILL)
+    await gone(old)
+    assert is_warm(await started(hosted, engines, requested)), "another host was started"
 
 
 async def test_an_engine_has_folder_environment_umask_and_limits_of_its_chat(
@@ -215,6 +273,9 @@ async def test_a_host_that_hangs_is_not_waited_for(
     monkeypatch.setattr(client, "HOST_SECONDS", 0.5)
     host.send_signal(signal.SIGSTOP)
     assert not is_warm(await started(hosted, engines))
+    requested = request_engine(hosted)
+    assert requested is not None
+    assert not is_warm(await started(hosted, engines, requested))
 
 
 async def test_a_host_without_chats_ends_and_another_starts(hosted: Loaded, engines: list[ChildEngine]) -> None:

@@ -59,6 +59,55 @@ class WarmEngine:
         self._connection.close()
 
 
+def request_fork(loaded: Loaded, descriptors: tuple[int, int, int]) -> socket.socket | None:
+    """Ask a running host for an engine without waiting for it; return the connection for `requested_engine`.
+
+    The engine then starts while this process imports its screen.
+
+    Args:
+        descriptors: The engine's standard input, output and error.
+
+    Returns:
+        None if no host runs, or if it does not take the request at once; `warm_engine` deals with both.
+    """
+    files = HostFiles.of(loaded.paths)
+    if not _is_enabled(loaded, files) or not files.socket.exists():
+        return None
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.setblocking(False)
+        connection.connect(str(files.socket))
+        head, encoded = framed(_request(loaded))
+        if same_user(connection, os.getuid()):
+            socket.send_fds(connection, [head], list(descriptors))
+            if connection.send(encoded) == len(encoded):
+                return connection
+    except (OSError, ValueError) as error:
+        log.info("the engine host was not asked ahead: %s", error)
+    connection.close()
+    return None
+
+
+async def requested_engine(connection: socket.socket) -> WarmEngine | None:
+    """Return the engine that `request_fork` asked for; None if the host has none, which is logged.
+
+    Raises:
+        TimeoutError: The host hangs; another request would wait as long.
+    """
+    try:
+        async with asyncio.timeout(HOST_SECONDS):
+            return _engine(connection, await _reply(connection))
+    except TimeoutError:
+        connection.close()
+        raise
+    except _RefusedError as refused:
+        log.info("the engine host has no engine for this chat: %s", refused)
+    except (OSError, ValueError, msgspec.MsgspecError) as error:
+        log.warning("the engine host failed: %s: %s", type(error).__name__, error)
+    connection.close()
+    return None
+
+
 async def warm_engine(loaded: Loaded, descriptors: tuple[int, int, int], *, start: bool) -> WarmEngine | None:
     """Return an engine forked by the user's host, or None after logging why the host cannot serve this chat.
 
@@ -67,7 +116,7 @@ async def warm_engine(loaded: Loaded, descriptors: tuple[int, int, int], *, star
         start: Start a host if none runs, and wait until it has imported everything.
     """
     files = HostFiles.of(loaded.paths)
-    if loaded.settings.engine.keep_warm_minutes <= 0 or not files.usable:
+    if not _is_enabled(loaded, files):
         return None
     try:
         request = await asyncio.to_thread(_request, loaded)
@@ -109,16 +158,25 @@ async def _request_engine(
     if connection is None:
         return None
     try:
-        reply = await _reply(connection, request, descriptors)
+        await _send(connection, request, descriptors)
+        return _engine(connection, await _reply(connection))
     except BaseException:
         connection.close()
         raise
+
+
+def _engine(connection: socket.socket, reply: ForkReply | None) -> WarmEngine | None:
+    """Return the engine of a reply; None, with the connection closed, if the host ended or is ending."""
     if reply is not None and reply.pid:
         return WarmEngine(reply.pid, connection)
     connection.close()
     if reply is not None and reply.refusal != "other program":
         raise _RefusedError(f"{reply.refusal} ({reply.why})")
     return None
+
+
+def _is_enabled(loaded: Loaded, files: HostFiles) -> bool:
+    return loaded.settings.engine.keep_warm_minutes > 0 and files.usable
 
 
 async def _connect(files: HostFiles, keep_seconds: float, *, start: bool) -> socket.socket | None:
@@ -164,15 +222,18 @@ def _ensure_host(files: HostFiles, keep_seconds: float) -> None:
         os.close(lock)
 
 
-async def _reply(
-    connection: socket.socket, request: ForkRequest, descriptors: tuple[int, int, int]
-) -> ForkReply | None:
-    """Return the reply, or None if the host ended."""
-    loop = asyncio.get_running_loop()
+async def _send(connection: socket.socket, request: ForkRequest, descriptors: tuple[int, int, int]) -> None:
+    """Send a request; a host that has ended shows when its reply is read."""
     head, encoded = framed(request)
-    try:
+    with suppress(BrokenPipeError, ConnectionResetError):
         socket.send_fds(connection, [head], list(descriptors))
-        await loop.sock_sendall(connection, encoded)
+        await asyncio.get_running_loop().sock_sendall(connection, encoded)
+
+
+async def _reply(connection: socket.socket) -> ForkReply | None:
+    """Return the reply; None if the host ended."""
+    loop = asyncio.get_running_loop()
+    try:
         received = b""
         while len(received) < HEAD_BYTES:
             received += (more := await loop.sock_recv(connection, HEAD_BYTES - len(received)))

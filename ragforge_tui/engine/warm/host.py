@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 
 REQUEST_SECONDS = 5.0
 """Longest wait for the rest of a request, during which other chats wait too."""
-QUIET_SECONDS = 10.0
+QUIET_SECONDS = 3.0
 """Time after the last start of a chat before the host imports anything for later chats."""
 
 

@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable
 from typing import Literal
 
 import msgspec
-from textual.app import ComposeResult
 from textual.containers import Container
 from textual.widgets import TextArea
 
@@ -149,9 +148,6 @@ class SlashMenu(Container):
         self.moved = False
         self.picked: Callable[[Suggestion], None] | None = None
 
-    def compose(self) -> ComposeResult:
-        yield self._list
-
     @property
     def chosen(self) -> Suggestion | None:
         """The row at the cursor; None while the menu is closed."""
@@ -161,6 +157,8 @@ class SlashMenu(Container):
     def offer(self, rows: list[Suggestion]) -> None:
         """Show rows; none closes the menu. The cursor stays on a row that the user moved to."""
         self._rows = {row.text: row for row in rows}
+        if rows and not self._list.is_attached:
+            self.mount(self._list)  # Not at the start, which would have to wait for it.
         self.display = bool(rows)
         self._list.show([Choice(row.text, row.label, row.detail) for row in rows], keep=self.moved)
         chosen = self._list.chosen

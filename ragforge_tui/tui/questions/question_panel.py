@@ -1,7 +1,8 @@
 """Panel above the prompt for questions of the engine, such as the approval of a tool call.
 
 It takes the focus, one key answers, and it disappears. A letter that is no answer goes to the prompt, and so does every
-letter typed before the user can have read the question.
+letter typed before the user can have read the question. Its widgets are made for the first question, because the start
+of the chat would have to wait for them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from typing import ClassVar, Literal
 
 import msgspec
 from textual import events
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
@@ -25,11 +25,9 @@ from ragforge_tui.shared.formatting import counted, dollars
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.tool_calls import given_reason
 from ragforge_tui.shared.truncation import cut_middle
-from ragforge_tui.tui.drawing.diff_lines import Diff
 from ragforge_tui.tui.drawing.lines import one_line
 from ragforge_tui.tui.questions.command_text import MIN_ROWS, CommandText, drawn
 from ragforge_tui.tui.transcript.block_view import MARGIN, BlockView
-from ragforge_tui.tui.transcript.diff_block import DiffBlock
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
 
 MAX_DETAIL_CHARS = 100_000
@@ -211,12 +209,10 @@ class QuestionPanel(Vertical, can_focus=True):
         self.clock: Callable[[], float] = monotonic
         self.display = False
 
-    def compose(self) -> ComposeResult:
+    def _lay_out(self) -> None:
         """Lay out title, scrolling detail or diff, and choices."""
-        yield self._title
-        yield VerticalScroll(self._detail, id="question-scroll", can_focus=False)
-        yield self._diff
-        yield self._choices
+        scroll = VerticalScroll(self._detail, id="question-scroll", can_focus=False)
+        self.mount_all([self._title, scroll, self._diff, self._choices])
 
     @property
     def waiting(self) -> list[Question]:
@@ -289,6 +285,8 @@ class QuestionPanel(Vertical, can_focus=True):
             self._saving = None
             self.post_message(self.Emptied())
             return
+        if not self._title.is_attached:
+            self._lay_out()
         if self._saving is not None and not self._saving.key.startswith(f"{self._waiting[0].key}:"):
             self._saving = None
         question = self._question
@@ -300,6 +298,9 @@ class QuestionPanel(Vertical, can_focus=True):
             lines = self._command[1].line_count
         same = question.key == self._shown
         if question.kind == "diff" and not same:
+            from ragforge_tui.tui.drawing.diff_lines import Diff
+            from ragforge_tui.tui.transcript.diff_block import DiffBlock
+
             self._diff.view([DiffBlock(Diff(_limited(question.detail, MAX_DIFF_CHARS)))])
         elif question.kind == "text":
             self._detail.update(Content(_limited(plain_text(question.detail), MAX_DETAIL_CHARS)))
