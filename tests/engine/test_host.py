@@ -131,12 +131,12 @@ async def test_settings_of_any_size_reach_an_engine_that_was_ordered(
     assert is_warm(await started(long, engines, requested))
 
 
-async def test_an_engine_that_a_host_refuses_after_the_order_is_started_otherwise(
+async def test_an_engine_that_a_host_refuses_after_the_request_is_started_otherwise(
     hosted: Loaded, engines: list[ChildEngine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await started(hosted, engines)
     with monkeypatch.context() as changed:
-        changed.setattr(client, "place", lambda: identity.place() | {"mnt": "mnt:[1]"})
+        changed.setattr(client, "confinement", lambda: identity.confinement() | {"mnt": "mnt:[1]"})
         assert not is_warm(await started(hosted, engines, request_engine(hosted)))
     old = host_of(hosted)
     assert old is not None
