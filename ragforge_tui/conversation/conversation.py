@@ -217,8 +217,12 @@ class Conversation(StoredConversation):
                     await self.wait_idle()
 
     def look_ahead(self, draft: str) -> None:
-        """Search already for what the request for a draft would hold, unless a model elsewhere would see the draft."""
-        if not self.busy and self._services.memory.embeds_here:
+        """Search already for what the request for a draft would hold, unless another program would see the draft.
+
+        A model elsewhere would get its text, and a graph that is not our own may be elsewhere or log its queries.
+        """
+        services = self._services
+        if not self.busy and services.memory.embeds_here and services.graph.embedded:
             self._inputs.look_ahead(mask_secrets(storable(draft)))
 
     async def retry(self) -> int:

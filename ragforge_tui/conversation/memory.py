@@ -95,6 +95,7 @@ class ConversationMemory:
         self._idle = asyncio.Event()
         self._idle.set()
         self._loaded = asyncio.Event()
+        self._files_loaded = asyncio.Event()
         self._caught_up = record.next_turn == 1
         self.given_title = ""
         """The generated title; a better one replaces it unless the user has set another."""
@@ -173,6 +174,11 @@ class ConversationMemory:
         self.start()
         await self._idle.wait()
 
+    async def files_ready(self) -> None:
+        """Wait until the files of earlier turns are known, or could not be read."""
+        self.start()
+        await self._files_loaded.wait()
+
     def turn_ended(self, turn: Turn) -> None:
         """Queue a finished turn for the background work."""
         self._idle.clear()
@@ -205,6 +211,7 @@ class ConversationMemory:
 
     async def _work(self) -> None:
         await self._safely("words", self._catch_up)
+        self._files_loaded.set()
         self._loaded.set()
         while True:
             if self._ended.empty():
@@ -238,6 +245,7 @@ class ConversationMemory:
         store = await self._services.store()
         self.summaries = await store.summaries.of(self._record.uuid)
         await self._load_files(store)
+        self._files_loaded.set()
         async with self._progress():
             await self.recall.load()
         self._loaded.set()

@@ -107,7 +107,9 @@ TURN_SECONDS, COMMAND_SECONDS = 600.0, 120.0
 async def serve(read_fd: int, write_fd: int) -> int:
     """Serve requests until Shutdown or end of file; return the exit status."""
     reader = await _reader(read_fd)
-    start = msgspec.json.decode(await reader.readline(), type=EngineStart)
+    if not (line := await reader.readline()):
+        return 0  # The user left before the engine had started.
+    start = msgspec.json.decode(line, type=EngineStart)
     loaded, options = start.loaded, start.options
     log_to_file(loaded.paths)
     agent = ConversationAgent(loaded, approve_all=options.approve_all, interactive=options.interactive)

@@ -289,6 +289,7 @@ class ChatView:
         items = [item for item in self.session.outbox.items if item.place != "sending"]
         self.queue.show([] if self.questions.waiting else items)
         self.prompt.take_back_first = bool(items)
+        self.save_draft_soon()
 
     def message_sending(self) -> None:
         """Show also a message that is being stored, if that takes long."""
@@ -486,12 +487,12 @@ class ChatView:
             self.prompt.put(draft)
 
     def save_draft(self) -> None:
-        """Store the contents of the prompt, to survive a crash."""
+        """Store the contents of the prompt and the messages that wait to be sent, to survive the end of the chat."""
         self._draft_timer = None
-        self._draft.save(self.prompt.entry)
+        self._draft.save(self.prompt.with_unsent([item.text for item in self.session.outbox.items]))
 
     def save_draft_soon(self) -> None:
-        """Store the contents of the prompt at most once per half second."""
+        """Store the draft at most once per half second."""
         if self._draft_timer is None:
             self._draft_timer = self.app.set_timer(DRAFT_SECONDS, self.save_draft)
 
@@ -617,7 +618,8 @@ class ChatView:
             self.notice(problem, "warning")
 
     async def leave(self) -> None:
-        """End the engine in order and leave the chat."""
-        self._draft.save(self.prompt.entry)
+        """End the engine in order and leave the chat; messages that were not sent stay as a draft."""
+        self.save_draft()
         await self.session.close()
+        self.save_draft()  # A message that was being stored may have been accepted meanwhile.
         self.app.exit(self.session.state.conversation_id or None)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.conversation.conversation import OPENING_TURNS
+from ragforge_tui.conversation.memory import ConversationMemory
 from ragforge_tui.engine import connect_in_process
 from ragforge_tui.graph import Graph, Store
 from ragforge_tui.settings.schema import Loaded, SummarizationSettings
 from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.requests.memory import FetchFiles
 from ragforge_tui.shared.requests.turns import FetchTurns, OpenConversation
 from tests.conftest import ONE_BACKEND
 from tests.support.agents import contents, with_memory
@@ -138,3 +142,29 @@ async def test_a_mention_older_than_the_loaded_turns_is_still_a_recent_file(grap
             await opened.memory.settle()
             files = [(file.path, file.group, file.tool, file.turn_index) for file in opened.memory.files.groups()]
             assert files == [("greeting.py", "read", "mention", 1)]
+
+
+@ONE_BACKEND
+async def test_files_asked_for_while_they_are_loaded(
+    graph: Graph, loaded: Loaded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(graph)
+    c = await store.conversations.create(conversation(workspace=loaded.workspace))
+    await one_turn(store, c.uuid, "What does @greeting.py do?")
+    may_load = asyncio.Event()
+    load_files = ConversationMemory._load_files
+
+    async def slow(self: ConversationMemory, store: Store) -> None:
+        await may_load.wait()
+        await load_files(self, store)
+
+    monkeypatch.setattr(ConversationMemory, "_load_files", slow)
+    engine = await connect_in_process(without_summaries(loaded))
+    try:
+        await engine.request(OpenConversation(ref=c.uuid))
+        asked = asyncio.create_task(engine.request(FetchFiles(conversation_id=c.uuid)))
+        await asyncio.sleep(0.05)
+        may_load.set()
+        assert [file.path for file in await asked] == ["greeting.py"]
+    finally:
+        await engine.close()

@@ -13,6 +13,7 @@ import pytest
 
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.engine.client import ChildEngine
+from ragforge_tui.engine.server import serve
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import EngineGoneError, RagforgeError
 from ragforge_tui.shared.events import ApprovalRequested, Event, TextDelta, TurnCompleted, TurnEnd
@@ -230,3 +231,13 @@ async def test_modules_of_the_workspace_are_not_run(
     finally:
         await engine.close()
     assert not (tmp_path / "was_run").exists()
+
+
+async def test_a_chat_that_left_before_the_start_ends_its_engine() -> None:
+    requests, chat = os.pipe()
+    os.close(chat)
+    replies = os.open(os.devnull, os.O_WRONLY)
+    try:
+        assert await serve(requests, replies) == 0
+    finally:
+        os.close(replies)

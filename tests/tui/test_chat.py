@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
+
+import msgspec
 import pytest
 
 from ragforge_tui.shared.errors import GraphUnavailableError, ModelError
@@ -15,10 +19,33 @@ from ragforge_tui.shared.events import (
 from ragforge_tui.shared.records import ToolCall
 from ragforge_tui.shared.requests.turns import CancelTurn, CreateConversation, RetryTurn, SendMessage, Unqueue
 from ragforge_tui.shared.requests.work import RunShell, SetModel
+from ragforge_tui.shared.wire import Hello, Request
 from ragforge_tui.tui.prompt.completion import SlashMenu
+from ragforge_tui.tui.prompt.history import Entry
 from ragforge_tui.tui.widgets.list_screen import Picker
-from tests.support.fake_engine import CLOCK, FakeEngine, endless
+from tests.support.fake_engine import CLOCK, FakeEngine, R, endless
 from tests.tui.conftest import ChatRunner
+
+
+class SlowEngine(FakeEngine):
+    """An engine that is closed before it has answered the first request."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.greeted = asyncio.Event()
+
+    async def request(self, request: Request[R]) -> R:
+        answer = await super().request(request)
+        if isinstance(request, Hello):
+            await self.greeted.wait()
+        return answer
+
+    async def close(self) -> None:
+        """Answer the first request while the engine is ending."""
+        self.greeted.set()
+        await asyncio.sleep(0.05)
+        await super().close()
+        await asyncio.sleep(0.05)
 
 
 async def test_send(run_chat: ChatRunner) -> None:
@@ -140,6 +167,42 @@ async def test_quit_closes_the_engine_and_gives_the_id(run_chat: ChatRunner) -> 
         await chat.until(lambda: chat.engine.closed)
         await chat.until(lambda: chat.app.return_value)
         assert chat.app.return_value == next(iter(chat.engine.conversations))
+
+
+async def test_messages_not_sent_when_the_chat_ends_become_a_draft(run_chat: ChatRunner, tmp_path: Path) -> None:
+    async with run_chat(FakeEngine(script=endless)) as chat:
+        await chat.ready()
+        await chat.type("first")
+        await chat.until(lambda: chat.app.session.state.activity == "answering")
+        for text in ("second", "third"):
+            await chat.type(text)
+        await chat.until(lambda: [item.place for item in chat.app.session.outbox.items] == ["queued"] * 2)
+        chat.app.prompt.insert("half a thought")
+        await chat.press("ctrl+q")
+        await chat.until(lambda: chat.engine.closed)
+    (kept,) = (tmp_path / "drafts").glob("*.json")
+    assert msgspec.json.decode(kept.read_bytes(), type=Entry).text == "second\n\nthird\n\nhalf a thought"
+
+
+async def test_a_waiting_message_survives_a_crash(run_chat: ChatRunner, tmp_path: Path) -> None:
+    async with run_chat(FakeEngine(script=endless)) as chat:
+        await chat.ready()
+        await chat.type("first")
+        await chat.until(lambda: chat.app.session.state.activity == "answering")
+        await chat.type("second")
+        await chat.until(lambda: [b"second" in file.read_bytes() for file in (tmp_path / "drafts").glob("*.json")])
+        await chat.press("up", "ctrl+u")
+        await chat.until(lambda: not list((tmp_path / "drafts").glob("*.json")))
+
+
+async def test_quitting_before_the_engine_has_answered(run_chat: ChatRunner) -> None:
+    engine = SlowEngine()
+    async with run_chat(engine) as chat:
+        await chat.until(lambda: chat.engine.asked(Hello))
+        await chat.press("ctrl+q")
+        await chat.until(lambda: engine.closed)
+    assert chat.app.session.state.closing
+    assert not chat.notices
 
 
 async def test_model(run_chat: ChatRunner) -> None:

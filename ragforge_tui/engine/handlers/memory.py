@@ -18,7 +18,9 @@ from ragforge_tui.shared.requests import memory as requests
 
 @handles(requests.FetchFiles)
 async def files(engine: EngineContext, request: requests.FetchFiles) -> list[AccessedFile]:
-    return engine.conversation(request.conversation_id).memory.files.groups()
+    memory = engine.conversation(request.conversation_id).memory
+    await memory.files_ready()
+    return memory.files.groups()
 
 
 @handles(requests.FetchTree)

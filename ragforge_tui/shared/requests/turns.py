@@ -105,7 +105,7 @@ class NoteTyping(Request[Empty]):
 
 
 class NoteDraft(Request[Empty]):
-    """Prepare for a message that the user is about to send: they paused after it. It stays on this machine."""
+    """Prepare for a message that the user is about to send: they paused after it. No other machine sees it."""
 
     conversation_id: str
     text: str

@@ -6,6 +6,7 @@ A large paste is shown as a label and sent as it is.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -196,9 +197,15 @@ class Prompt(TextArea):
 
     def put_back(self, text: str) -> None:
         """Insert a message that was not sent before the current contents."""
-        shown = self._pastes.collapse(text) if is_large(text) else text
-        both = f"{shown}\n\n{self.text}" if self.text.strip() else shown
-        self.put(Entry(both, self._pastes.used(both)))
+        self.put(self.with_unsent([text]))
+
+    def with_unsent(self, texts: Sequence[str]) -> Entry:
+        """Return the contents with messages that were not sent before them."""
+        parts = [self._pastes.collapse(text) if is_large(text) else text for text in texts]
+        if self.text.strip():
+            parts.append(self.text)
+        together = "\n\n".join(parts)
+        return Entry(together, self._pastes.used(together))
 
     def empty(self) -> None:
         """Clear the prompt and its pastes."""

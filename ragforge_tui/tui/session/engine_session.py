@@ -139,6 +139,8 @@ class EngineSession:
 
     async def _greet(self, engine: Engine) -> None:
         hello = await engine.request(Hello())
+        if self.state.closing:
+            return
         describe_tools(hello.tools)
         if self._model_settings:
             await engine.request(ChangeModelSettings(changes=self._model_settings))
@@ -190,7 +192,7 @@ class EngineSession:
         try:
             await work
         except EngineGoneError as error:
-            if self.engine is not None or self.state.connection == "starting":
+            if not self.state.closing and (self.engine is not None or self.state.connection == "starting"):
                 self.notice(error.info.sentence(), "error")
         except RagforgeError as error:
             self.notice(error.info.sentence(), "error")
