@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from ragforge_tui.graph import Graph, GraphTarget, Store
-from ragforge_tui.graph.backup import backup_file
+from ragforge_tui.graph.backup import backup_file, snapshot
 from ragforge_tui.graph.backup.backup_file import Header, Nodes, check, new_backup
 from ragforge_tui.graph.backup.labels import ALL, SCHEMA_LABELS
 from ragforge_tui.graph.backup.restore import Restored, restore
@@ -244,7 +244,12 @@ async def test_data_of_an_earlier_schema_is_brought_up_to_date(graph: Graph, tmp
     assert await graph.one("MATCH (s:Summary) RETURN s.findings_text AS text") == {"text": "the quokka won\n"}
 
 
-async def test_a_backup_while_a_chat_writes_fits_together(graph: Graph, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("attempts", "pause"), [(20, 0.15), (1, 0.0)])
+async def test_a_backup_while_a_chat_writes_fits_together(
+    graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attempts: int, pause: float
+) -> None:
+    """With one attempt and without a pause the chat is faster than the backup."""
+    monkeypatch.setattr(snapshot, "_ATTEMPTS", attempts)
     store = Store(graph)
     uuid = await remembered(store)
     stopped = asyncio.Event()
@@ -254,7 +259,7 @@ async def test_a_backup_while_a_chat_writes_fits_together(graph: Graph, tmp_path
         while not stopped.is_set():
             await one_turn(store, uuid, f"while it is read {turns}")
             turns += 1
-            await asyncio.sleep(0.15)
+            await asyncio.sleep(pause)
         return turns
 
     writing = asyncio.create_task(write())

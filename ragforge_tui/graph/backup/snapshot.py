@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +149,7 @@ class _Snapshot:
         """Write a conversation with all nodes it owns; nothing if it was deleted meanwhile.
 
         First what does not change any more, which is most of it. The rest is read until the counters stay as they are.
+        If it changes faster than it can be read, it gets the counters of the messages that were written.
         """
         start, nothing = await asyncio.to_thread(self._writer.mark), self.counts.copy()
         counters = await self._counters(uuid)
@@ -165,17 +166,20 @@ class _Snapshot:
         mark, counted = await asyncio.to_thread(self._writer.mark), self.counts.copy()
         for attempt in range(_ATTEMPTS):
             before, fresh = await self._counters(uuid), known.copy()
+            written: dict[str, list[Key]] = {}
             for label in OWNED:
                 keys = await self._keys(f"MATCH (n:{label} {{conversation_id: $id}}) RETURN [n.uuid] AS key", id=uuid)
                 await self._pages(label, [key for key in keys if key[0] not in done[label]], fresh)
-            await self._pages("Conversation", [[uuid]], fresh)
+                written[label] = keys
+            last = attempt == _ATTEMPTS - 1
+            counted_anew = await self._counted(uuid, written["Message"]) if last else {}
+            await self._pages("Conversation", [[uuid]], fresh, counted_anew)
             after = await self._counters(uuid)
             if after is None:
                 await asyncio.to_thread(self._writer.rewind, start)
                 self.counts = nothing
                 return
-            # What changes faster than it can be read is written as it was read last.
-            if before == after or attempt == _ATTEMPTS - 1:
+            if before == after or last:
                 return
             await asyncio.to_thread(self._writer.rewind, mark)
             self.counts = counted.copy()
@@ -189,17 +193,37 @@ class _Snapshot:
         names = ", ".join(f"c.{name} AS {name}" for name in _COUNTERS)
         return await self._graph.one(f"MATCH (c:Conversation {{uuid: $uuid}}) RETURN {names}", uuid=uuid)
 
+    async def _counted(self, uuid: str, messages: list[Key]) -> dict[str, Any]:
+        """Return the counters of a conversation that owns these messages; none without messages.
+
+        Those of a branch count its parent's messages too, which stay as they are.
+        """
+        row = await self._graph.one(
+            "UNWIND $keys AS key MATCH (n:Message {uuid: key[0]}) "
+            "WITH max(n.turn_index) + 1 AS next_turn, count(n) AS messages, sum(coalesce(n.counted_chars, 0)) AS chars "
+            "MATCH (c:Conversation {uuid: $uuid}) RETURN next_turn, messages, chars, c.branch_of AS branch_of",
+            keys=messages,
+            uuid=uuid,
+        )
+        if row is None or not row["messages"]:
+            return {}
+        own = {"message_count": row["messages"], "total_chars": row["chars"]} if row["branch_of"] is None else {}
+        return {"next_turn": row["next_turn"], **own}
+
     async def _keys(self, statement: str, **parameters: Any) -> list[Key]:
         async def work(tx: Transaction) -> list[Key]:
             return [record["key"] async for record in await tx.run(statement, parameters)]
 
         return await self._graph.read(work, deadline=_SECONDS)
 
-    async def _pages(self, label: str, keys: list[Key], known: set[str]) -> None:
+    async def _pages(
+        self, label: str, keys: list[Key], known: set[str], instead: Mapping[str, Any] | None = None
+    ) -> None:
         """Write nodes with the relationships that begin at them.
 
         Args:
             known: Digests of the texts that were written with the conversation's other nodes; grows.
+            instead: Properties that take the place of the nodes' own.
         """
         pattern = f"UNWIND $keys AS key MATCH (n:{label} {matched(label, 'key')})"
         # A conversation may own thousands of nodes: its relationships to them are read with those.
@@ -213,7 +237,10 @@ class _Snapshot:
             page = keys[start : start + _AT_ONCE]
 
             async def work(tx: Transaction, page: list[Key] = page) -> tuple[Rows, Rows, Rows]:
-                nodes = [native(dict(record["n"])) async for record in await tx.run(f"{pattern} RETURN n", keys=page)]
+                nodes = [
+                    native(dict(record["n"]) | dict(instead or {}))
+                    async for record in await tx.run(f"{pattern} RETURN n", keys=page)
+                ]
                 edges = await _edges(tx, related, keys=page, owned=list(OWNED))
                 return nodes, edges, await _edges(tx, owners, keys=page) if label in OWNED else []
 
