@@ -156,11 +156,12 @@ async def test_a_message_is_answered_although_the_state_of_the_server_cannot_be_
         raise ValueError("not an address")
 
     server.script([{"text": "answer"}])
-    with starting_graph():
+    with starting_graph() as graph:
         monkeypatch.setattr(graph_connection, "server_ready", fail)
         async with ConversationAgent(loaded, interactive=True) as agent, asyncio.timeout(60):
             conversation = await agent.create_conversation()
             assert (await conversation.send_message("hello")).content == "answer"
+            graph.finish()
 
 
 async def test_a_refused_graph_keeps_the_first_message_in_the_journal(loaded: Loaded, server: OpenAIServer) -> None:
