@@ -50,6 +50,8 @@ log = logging.getLogger(__name__)
 
 OPENING_TURNS = 12
 """Turns that fill a screen; opening a long conversation reads no more than these."""
+REQUEST_SECONDS = 0.05
+"""Time after a message is stored within which its request is usually sent."""
 TITLE_CHARS = 60
 
 
@@ -491,7 +493,9 @@ class Conversation(StoredConversation):
 
     async def _run_turn(self, turn: Turn, call: UserCall | None) -> None:
         runner: TurnRunner | UserTurn
-        later_commits = asyncio.create_task(self._store_later_commits(), name=f"commits {self.record.uuid[:8]}")
+        # Not while the request is prepared, which git would slow down.
+        after = 0.0 if call is not None else REQUEST_SECONDS
+        later_commits = asyncio.create_task(self._store_later_commits(after), name=f"commits {self.record.uuid[:8]}")
         if call is not None:
             await later_commits
             runner = UserTurn(self._services, turn, call, self._stop)
@@ -523,7 +527,8 @@ class Conversation(StoredConversation):
         if self._queue and not self._closing:
             await self._start_queued(self._queue.popleft())
 
-    async def _store_later_commits(self) -> None:
+    async def _store_later_commits(self, after: float = 0.0) -> None:
+        await asyncio.sleep(after)
         if not self._services.recorder.journaling:
             try:
                 await self._commits.store_new(await self._services.store())

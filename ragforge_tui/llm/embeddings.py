@@ -10,6 +10,7 @@ import asyncio
 import importlib.util
 import logging
 import threading
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -38,6 +39,8 @@ LOCAL_BATCH_CHARS = 2_000
 """Most texts and characters that the local model embeds at once, some 25 ms of one core. The caller's other texts wait
 for it; those of other callers do not. The model reads its weights once for about 1 500 characters, so that more at once
 is not quicker."""
+RECENT_CHARS, RECENT_TEXTS = 300, 1_000
+"""Longest text whose vector is kept for a while, and the number of texts kept: 2 MB of vectors."""
 MAX_CHARS = 4_000
 """Most characters of a text that are embedded: a longer text covers too many subjects for one vector."""
 REQUEST_TIMEOUT = 30.0
@@ -64,13 +67,48 @@ class Embedder(Protocol):
 
 
 class LocalEmbedder:
-    """Multilingual sentence encoder that comes with the program: NumPy alone, no network."""
+    """Multilingual sentence encoder that comes with the program: NumPy alone, no network.
+
+    It keeps the vectors of short texts for a while: recall and the search of code both need the one of a question, and
+    the next question has many of its words.
+    """
 
     name = LOCAL_MODEL
     dimension = LOCAL_DIMENSION
 
+    def __init__(self) -> None:
+        self._recent: OrderedDict[str, tuple[asyncio.Task[Vectors], int]] = OrderedDict()
+        """Short texts by their last use, with the encoding they belong to and their row in it."""
+
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """See `Embedder`."""
+        found = np.zeros((len(texts), self.dimension), np.float32)
+        short = [n for n, text in enumerate(texts) if text.strip() and len(text) <= RECENT_CHARS]
+        recent = self._encoded_recently([texts[n] for n in short])
+        for row, (encoding, place) in zip(short, recent, strict=True):
+            # Another caller may wait for it too, and this one may give up.
+            found[row] = (await asyncio.shield(encoding))[place]
+        if len(short) < len(texts):
+            kept = set(short)
+            rest = [n for n in range(len(texts)) if n not in kept]
+            found[rest] = await self._encode_all([texts[n] for n in rest])
+        return found
+
+    def _encoded_recently(self, texts: Sequence[str]) -> list[tuple[asyncio.Task[Vectors], int]]:
+        """Return the encoding of each text with its row, after starting one for the texts that have none."""
+        recent = self._recent
+        new = [text for text in dict.fromkeys(texts) if text not in recent or _failed(recent[text][0])]
+        if new:
+            encoding = asyncio.create_task(self._encode_all(new))
+            recent.update((text, (encoding, row)) for row, text in enumerate(new))
+        found = [recent[text] for text in texts]
+        for text in texts:
+            recent.move_to_end(text)
+        while len(recent) > RECENT_TEXTS:
+            recent.popitem(last=False)
+        return found
+
+    async def _encode_all(self, texts: Sequence[str]) -> Vectors:
         found = np.zeros((len(texts), self.dimension), np.float32)
         with one_blas_thread():
             for batch in local_batches(texts):
@@ -227,6 +265,10 @@ def unit_rows(vectors: Any, dimension: int, name: str = LOCAL_MODEL) -> Vectors:
         raise _unusable(name, "vectors that are zero or not numbers")
     scaled: Vectors = (rows / norms).astype(np.float32)
     return scaled
+
+
+def _failed(encoding: asyncio.Task[Vectors]) -> bool:
+    return encoding.done() and (encoding.cancelled() or encoding.exception() is not None)
 
 
 def _provider(name: str) -> str:

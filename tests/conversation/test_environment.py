@@ -184,6 +184,31 @@ async def test_a_slow_repository_delays_no_turn(
 
 
 @ONE_BACKEND
+async def test_a_message_uses_what_was_found_for_its_draft(
+    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = 0
+
+    def counted(folder: Path, *, timeout: float) -> RepositoryState:
+        nonlocal looks
+        looks += 1
+        return RepositoryState(f"look-{looks}")
+
+    monkeypatch.setattr(environment, "repository_state", counted)
+    monkeypatch.setattr(environment, "FRESH_SECONDS", 60.0)
+    server.script([{"text": "One."}, {"text": "Two."}])
+    async with ConversationAgent(loaded) as agent:
+        conversation = await agent.create_conversation()
+        conversation._inputs.look_ahead("first")
+        await conversation.send_message("first")
+        assert looks == 1
+        conversation._inputs.look_ahead("second")
+        await conversation.send_message("second")
+    first, second = (str(chat["messages"]) for chat in server.chats())
+    assert looks == 2 and "branch: look-1" in first and "branch: look-2" in second
+
+
+@ONE_BACKEND
 async def test_only_the_first_turn_waits_for_the_code_index(
     loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

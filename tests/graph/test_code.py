@@ -330,6 +330,7 @@ async def test_words_are_kept_with_their_vectors_by_workspace(store: Store, mode
     assert await vectors.words(THERE, model) == await vectors.words(HERE, "another/model") == set()
     near = await vectors.similar_words(HERE, np.stack([axis(1), axis(2)]), limit=1)
     assert [[word for word, _ in found] for found in near] == [["freeze"], ["soup"]]
+    assert await vectors.similar_words(HERE, np.stack([axis(2), axis(1)]), limit=1) == near[::-1]
     await store.code.forget(HERE)
     assert await vectors.words(HERE, model) == set()
 

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ragforge_tui.llm.embeddings import LOCAL_MODEL, LocalEmbedder, make_embedder, unit_rows
+from ragforge_tui.llm import embeddings
+from ragforge_tui.llm.embeddings import LOCAL_MODEL, RECENT_CHARS, LocalEmbedder, Vectors, make_embedder, unit_rows
 from ragforge_tui.settings.schema import EmbeddingSettings, ModelSettings
 from ragforge_tui.shared.errors import ModelError
 
@@ -78,9 +79,66 @@ async def test_the_event_loop_continues_while_it_embeds() -> None:
             ticks += 1
 
     ticking = asyncio.create_task(tick())
-    await embedder.embed(["a text of some length"] * 100)
+    await embedder.embed([f"a text of some length {n}" for n in range(100)])
     ticking.cancel()
     assert ticks > 3
+
+
+class CountingEmbedder(LocalEmbedder):
+    """A local embedder whose model is a count of letters."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoded: list[str] = []
+        self.failing = False
+
+    def _encode(self, texts: list[str]) -> Vectors:
+        self.encoded += texts
+        if self.failing:
+            raise RuntimeError("no memory")
+        return np.array([[float(len(text))] * self.dimension for text in texts], np.float32)
+
+
+async def test_a_question_asked_twice_at_once_is_encoded_once() -> None:
+    embedder = CountingEmbedder()
+    asked, words = await asyncio.gather(embedder.embed(["a question"]), embedder.embed(["a question", "of", "words"]))
+    assert np.array_equal(asked[0], words[0])
+    assert (words[:, 0] == [10, 2, 5]).all()
+    again = await embedder.embed(["words", "", "words", "a question"])
+    assert (again[:, 0] == [5, 0, 5, 10]).all()
+    assert sorted(embedder.encoded) == ["a question", "of", "words"]
+
+
+async def test_a_caller_that_gives_up_leaves_the_vector_to_the_others() -> None:
+    embedder = CountingEmbedder()
+    impatient = asyncio.create_task(embedder.embed(["a question"]))
+    patient = asyncio.create_task(embedder.embed(["a question"]))
+    await asyncio.sleep(0)
+    impatient.cancel()
+    assert (await patient)[0, 0] == 10
+    with pytest.raises(asyncio.CancelledError):
+        await impatient
+
+
+async def test_long_texts_are_not_kept_and_a_failure_is_tried_again() -> None:
+    embedder = CountingEmbedder()
+    long = "x" * (RECENT_CHARS + 1)
+    await embedder.embed([long, long])
+    await embedder.embed([long])
+    assert embedder.encoded == [long] * 3
+    embedder.failing = True
+    with pytest.raises(RuntimeError):
+        await embedder.embed(["a question"])
+    embedder.failing = False
+    assert (await embedder.embed(["a question"]))[0, 0] == 10
+
+
+async def test_only_the_texts_used_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embeddings, "RECENT_TEXTS", 2)
+    embedder = CountingEmbedder()
+    for text in ("first", "second", "first", "third", "first", "second"):
+        await embedder.embed([text])
+    assert embedder.encoded == ["first", "second", "third", "second"]
 
 
 class EmbeddingServer:

@@ -11,8 +11,10 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import platform
 import re
+import time
 from collections.abc import Callable
 from datetime import date, datetime
 from functools import partial
@@ -35,6 +37,8 @@ log = logging.getLogger(__name__)
 
 WAIT_SECONDS = 0.15
 """Longest time a turn waits for the state of the workspace; a late one is sent in the next turn."""
+FRESH_SECONDS = 1.0
+"""Age up to which the state found for a draft is used for its message; a later change is sent in the next turn."""
 GIT_SECONDS = 5.0
 MOST_ENTRIES = 40
 MOST_CHANGES = 12
@@ -99,10 +103,12 @@ class Environment:
         self._latest: Workspace | None = None
         self._told: RepositoryState | None = None
         self._looking: asyncio.Task[None] | None = None
+        self._started = -math.inf
 
     def look(self) -> None:
-        """Start to determine the state of the workspace, unless that is already running."""
-        if self._looking is None or self._looking.done():
+        """Start to determine the state of the workspace, unless that is under way or was done a moment ago."""
+        if self._looking is None or (self._looking.done() and time.monotonic() - self._started > FRESH_SECONDS):
+            self._started = time.monotonic()
             self._looking = asyncio.create_task(self._look())
 
     async def parts(self) -> list[SystemPart]:
@@ -138,6 +144,7 @@ class Environment:
     def mark_told(self) -> None:
         """Record that the note has become part of the conversation."""
         self._date = datetime.now().astimezone().date()
+        self._started = -math.inf  # The next turn looks itself, however soon it comes.
         if self._latest is not None:
             self._told = self._latest.repository
 

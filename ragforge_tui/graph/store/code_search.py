@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -69,24 +70,27 @@ class CodeSearch:
             similar: Further words with their weights, where `words` have weight 1.
             kinds: Only scopes of these kinds; empty for all.
         """
-        by_words = await self._by_words(workspace, _weighted(words, similar or {}), kinds, limit) if words else []
-        hits = {hit.scope.uuid: hit for hit in by_words}
         near: dict[str, float] = {}
-        if vector is not None and len(vector):
-            asked = np.asarray(vector, np.float32)
-            near = await self.vectors.nearest(
-                workspace, asked, limit=limit if not kinds else 5 * limit, others=list(hits)
-            )
-        unread = [uuid for uuid in near if uuid not in hits]
-        if unread:
-            row = await self._graph.one(_BY_UUID, ids=unread, kinds=list(kinds), chars=HIT_CHARS)
-            hits |= {
-                node["uuid"]: ScopeHit(scope=scope_from(node, text)) for node, text in (row["hits"] if row else [])
-            }
+        asked = np.asarray(vector, np.float32) if vector is not None and len(vector) else None
+        if asked is not None:
+            near = await self.vectors.nearest(workspace, asked, limit=limit if not kinds else 5 * limit)
+        # At once, although some are read twice: a request waits for both.
+        by_words, by_meaning = await asyncio.gather(
+            self._by_words(workspace, _weighted(words, similar or {}), kinds, limit) if words else _none(),
+            self._by_uuid(list(near), kinds) if near else _none(),
+        )
+        hits = {hit.scope.uuid: hit for hit in [*by_meaning, *by_words]}
+        unlike = [uuid for uuid in hits if uuid not in near]
+        if asked is not None and unlike:
+            near |= await self.vectors.cosines(workspace, asked, unlike)
         for uuid, hit in hits.items():
             hit.meaning = near.get(uuid)
-        by_meaning = [uuid for uuid in near if uuid in hits][:limit]
-        return [hits[uuid] for uuid in dict.fromkeys([*(hit.scope.uuid for hit in by_words), *by_meaning])]
+        best = [uuid for uuid in near if uuid in hits][:limit]
+        return [hits[uuid] for uuid in dict.fromkeys([*(hit.scope.uuid for hit in by_words), *best])]
+
+    async def _by_uuid(self, uuids: Sequence[str], kinds: Sequence[str]) -> list[ScopeHit]:
+        row = await self._graph.one(_BY_UUID, ids=list(uuids), kinds=list(kinds), chars=HIT_CHARS)
+        return [ScopeHit(scope=scope_from(node, text)) for node, text in (row["hits"] if row else [])]
 
     async def _by_words(self, workspace: str, terms: str, kinds: Sequence[str], limit: int) -> list[ScopeHit]:
         query = f"+{SCOPE_TEXT[0]}:({terms})"
@@ -111,6 +115,10 @@ class CodeSearch:
             return [], 0
         hits = [ScopeHit(scope=scope_from(node, text), words=float(score)) for score, node, text in row["hits"]]
         return sorted(hits, key=lambda hit: (-(hit.words or 0.0), hit.scope.uuid)), row["seen"]
+
+
+async def _none() -> list[ScopeHit]:
+    return []
 
 
 def workspace_key(workspace: str) -> str:

@@ -35,6 +35,8 @@ CHECK_SECONDS = 1.0
 """Time for which vectors are taken to be the newest: a question asks for them several times."""
 PATIENCE = 0.03
 """Seconds to wait for vectors that changed, before those read before are used."""
+MOST_SIMILAR = 500
+"""Vectors of words whose similar words are kept: some 4 MB."""
 _ROWS_AT_ONCE = 8_192
 """Rows turned into floats at once: 16 MB."""
 _EMBEDDED_FIELDS = (
@@ -63,6 +65,7 @@ class _Matrix(msgspec.Struct):
         places: Row of each scope.
         norms: Lengths of the rows.
         words: Of the names, signatures and documentation, with a row and a length each.
+        similar: Words found for vectors before: the words of a question occur in others too.
     """
 
     stamp: int
@@ -74,6 +77,7 @@ class _Matrix(msgspec.Struct):
     words: list[str]
     word_rows: Bytes
     word_norms: Floats
+    similar: dict[tuple[bytes, int], list[tuple[str, float]]] = msgspec.field(default_factory=dict)
 
 
 class CodeVectors:
@@ -170,18 +174,24 @@ class CodeVectors:
             return []
         return await asyncio.to_thread(_similar_words, matrix, vectors, limit)
 
-    async def nearest(
-        self, workspace: str, vector: Floats, *, limit: int, others: Sequence[str] = ()
-    ) -> dict[str, float]:
-        """Return the scopes nearest to a vector of the graph's model with their cosines, nearest first.
+    async def nearest(self, workspace: str, vector: Floats, *, limit: int) -> dict[str, float]:
+        """Return the scopes nearest to a vector of the graph's model with their cosines, nearest first."""
+        matrix = await self._fitting(workspace, vector)
+        return {} if matrix is None else await asyncio.to_thread(_nearest, matrix, vector, limit)
 
-        Args:
-            others: Scopes whose cosines are returned too, after the nearest.
-        """
-        matrix = await self.load(workspace)
-        if matrix is None or matrix.rows.shape[1] != len(vector):
+    async def cosines(self, workspace: str, vector: Floats, uuids: Sequence[str]) -> dict[str, float]:
+        """Return the cosines of scopes to a vector of the graph's model; scopes without a vector are left out."""
+        matrix = await self._fitting(workspace, vector)
+        if matrix is None:
             return {}
-        return await asyncio.to_thread(_nearest, matrix, vector, limit, others)
+        known = [uuid for uuid in uuids if uuid in matrix.places]
+        rows = [matrix.places[uuid] for uuid in known]
+        scores = _cosines(matrix.rows[rows], matrix.norms[rows], vector)
+        return dict(zip(known, scores.tolist(), strict=True))
+
+    async def _fitting(self, workspace: str, vector: Floats) -> _Matrix | None:
+        matrix = await self.load(workspace)
+        return None if matrix is None or matrix.rows.shape[1] != len(vector) else matrix
 
     async def load(self, workspace: str) -> _Matrix | None:
         """Return the vectors of a workspace, read again if they changed; None if it has none."""
@@ -293,15 +303,21 @@ def _best(scores: Floats, limit: int) -> list[int]:
     return sorted(best, key=lambda row: -scores[row])
 
 
-def _nearest(matrix: _Matrix, vector: Floats, limit: int, others: Sequence[str]) -> dict[str, float]:
+def _nearest(matrix: _Matrix, vector: Floats, limit: int) -> dict[str, float]:
     scores = _cosines(matrix.rows, matrix.norms, vector)
-    rows = [*_best(scores, limit), *(matrix.places[uuid] for uuid in others if uuid in matrix.places)]
-    return {matrix.uuids[row]: float(scores[row]) for row in rows}
+    return {matrix.uuids[row]: float(scores[row]) for row in _best(scores, limit)}
 
 
 def _similar_words(matrix: _Matrix, vectors: Floats, limit: int) -> list[list[tuple[str, float]]]:
     found: list[list[tuple[str, float]]] = []
     for vector in vectors:
-        cosines = _cosines(matrix.word_rows, matrix.word_norms, vector)
-        found.append([(matrix.words[row], float(cosines[row])) for row in _best(cosines, limit)])
+        key = (vector.tobytes(), limit)
+        similar = matrix.similar.get(key)
+        if similar is None:
+            cosines = _cosines(matrix.word_rows, matrix.word_norms, vector)
+            similar = [(matrix.words[row], float(cosines[row])) for row in _best(cosines, limit)]
+            if len(matrix.similar) >= MOST_SIMILAR:
+                matrix.similar.clear()
+            matrix.similar[key] = similar
+        found.append(similar)
     return found
