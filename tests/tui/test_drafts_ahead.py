@@ -29,9 +29,33 @@ async def test_the_engine_learns_a_message_once_typing_pauses(
         await chat.press(*"why")
         await chat.until(lambda: drafts(chat)[-1:] == ["why"])
         monkeypatch.setattr(prompt, "PAUSE_SECONDS", 60.0)
-        await chat.press("?", "enter")
-        await chat.until(lambda: [sent.text for sent in chat.engine.asked(SendMessage)] == ["why?"])
-        assert "why?" not in drafts(chat)
+        await chat.press("s", "enter")
+        await chat.until(lambda: [sent.text for sent in chat.engine.asked(SendMessage)] == ["whys"])
+        assert "whys" not in drafts(chat)
+
+
+async def test_the_end_of_a_sentence_needs_no_pause(run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prompt, "PAUSE_SECONDS", 60.0)
+    async with run_chat(calls_engine(), resume=RESUMED) as chat:
+        await resumed(chat)
+        await chat.press(*"why")
+        await chat.press("?")
+        await chat.until(lambda: drafts(chat) == ["why?"])
+
+
+async def test_a_slow_typist_is_not_prepared_for_after_each_letter(
+    run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prompt, "PAUSES_APART", 60.0)
+    async with run_chat(calls_engine(), resume=RESUMED) as chat:
+        await resumed(chat)
+        await chat.press("w")
+        await chat.until(lambda: drafts(chat) == ["w"])
+        for letter in "hy":
+            await chat.press(letter)
+            await chat.pilot.pause(prompt.PAUSE_SECONDS * 2)
+        await chat.press("?")
+        await chat.until(lambda: drafts(chat) == ["w", "why?"])
 
 
 @pytest.mark.parametrize("text", ["!make", "/help", " ", "x" * 30])

@@ -6,6 +6,8 @@ A large paste is shown as a label and sent as it is.
 from __future__ import annotations
 
 import logging
+import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -30,6 +32,13 @@ MAX_LINES = 8
 MAX_CHARS = 2_000
 PAUSE_SECONDS = 0.12
 """Time without a change after which a message may be complete: some more than between two keys of a fast typist."""
+SENTENCE_SECONDS = 0.03
+"""The same after the end of a sentence, where a message is likely complete."""
+PAUSES_APART = 0.5
+"""Least time between two pauses that are noted: to a slow typist every letter is followed by one."""
+BLINK_SECONDS = 10.0
+"""Time without a key after which the cursor stops blinking, as in most terminals; each blink draws the prompt."""
+SENTENCE_ENDS = (".", "?", "!", "…", "。", "？", "！")
 
 
 def is_large(text: str) -> bool:
@@ -165,8 +174,28 @@ class Prompt(TextArea):
         self._pastes = Pastes()
         self._walking = False
         self._pause: Timer | None = None
+        self._last_pause = -math.inf
+        self._blinking: Timer | None = None
+        self._rests = False
         self.take_back_first = False
         """Whether Up in an empty prompt takes a queued message back instead of showing the history."""
+
+    def on_mount(self) -> None:
+        """Start the time until the cursor rests."""
+        self._blinking = self.set_interval(BLINK_SECONDS, self._rest)
+
+    def _rest(self) -> None:
+        """Stop the cursor from blinking until the next key."""
+        if self._blinking is not None:
+            self._blinking.pause()
+        if self.cursor_blink:
+            self._rests, self.cursor_blink = True, False
+
+    def _wake(self) -> None:
+        if self._rests:
+            self._rests, self.cursor_blink = False, True
+        if self._blinking is not None:
+            self._blinking.reset()
 
     @property
     def entry(self) -> Entry:
@@ -289,6 +318,7 @@ class Prompt(TextArea):
 
     def on_text_area_changed(self) -> None:
         """Open, narrow or close the menu; entries of the history do not open it."""
+        self._wake()
         walking, self._walking = self._walking, False
         self.set_class(self.document.get_line(0).startswith("!"), "shell")
         if walking:
@@ -298,13 +328,20 @@ class Prompt(TextArea):
             self.completing.follow()
         if self._pause is not None:
             self._pause.stop()
-        self._pause = self.set_timer(PAUSE_SECONDS, self._paused)
+        # The last line alone: joining all of a long text would take time with each key.
+        if self.document.get_line(self.document.line_count - 1).rstrip().endswith(SENTENCE_ENDS):
+            wait = SENTENCE_SECONDS
+        else:
+            wait = max(PAUSE_SECONDS, self._last_pause + PAUSES_APART - time.monotonic())
+        self._pause = self.set_timer(wait, self._paused)
 
     def _paused(self) -> None:
         text = self.whole
         if text.strip() and not text.startswith("!") and self._registry.parse(text) is None:
+            self._last_pause = time.monotonic()
             self.post_message(self.Paused(text))
 
     def on_text_area_selection_changed(self) -> None:
         """Update the menu, which belongs to the position of the cursor."""
+        self._wake()
         self.completing.catch_up()

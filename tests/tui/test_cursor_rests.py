@@ -1,0 +1,30 @@
+"""The prompt's cursor blinks while the user types and rests after a while."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragforge_tui.tui.prompt import prompt
+from tests.support.calls_scene import calls_engine
+from tests.tui.conftest import ChatRunner
+
+
+async def test_the_cursor_rests_until_the_next_key(run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prompt, "BLINK_SECONDS", 0.05)
+    async with run_chat(calls_engine()) as chat:
+        chat.app.prompt.cursor_blink = True  # which the tests' reduced motion has switched off
+        chat.app.prompt._wake()
+        await chat.until(lambda: not chat.app.prompt.cursor_blink)
+        assert chat.app.prompt._blinking is not None
+        chat.app.prompt._blinking.stop()  # or it could rest again before the next line
+        await chat.press("a")
+        assert chat.app.prompt.cursor_blink
+
+
+async def test_a_cursor_that_must_not_blink_stays_so(run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prompt, "BLINK_SECONDS", 0.05)
+    async with run_chat(calls_engine()) as chat:
+        chat.app.prompt.cursor_blink = False
+        await chat.pilot.pause(0.2)
+        await chat.press("a")
+        assert not chat.app.prompt.cursor_blink
