@@ -121,7 +121,9 @@ class GraphSettings(_Section, frozen=True):
     adopt: Annotated[bool, Meta(description="Add this program's schema to a graph that already holds other data.")] = (
         False
     )
-    heap_mb: Annotated[PositiveInt, Meta(description="Heap of the embedded server in MiB.")] = 512
+    heap_mb: Annotated[
+        PositiveInt, Meta(description="Heap of the embedded server in MiB; a large graph gets more.")
+    ] = 512
     linger_seconds: Annotated[
         float, Meta(ge=0, description="Seconds the embedded server keeps running after the last chat has ended.")
     ] = 20.0

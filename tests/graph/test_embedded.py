@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import stat
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
+import psutil
 import pytest
 
 from ragforge_tui.graph import GraphTarget
@@ -141,3 +143,16 @@ def test_locks_count_users(tmp_path: Path) -> None:
     assert not alone.try_acquire()
     two.release()
     assert alone.try_acquire()
+
+
+def test_a_large_graph_gets_a_larger_heap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = ServerFiles(tmp_path, tmp_path / "logs")
+    files.root.mkdir(parents=True)
+    monkeypatch.setattr(embedded, "HEAP_STEP", 1_000)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(total=4 * 900 * 2**20))
+    heaps = []
+    for size in (0, 999, 1_000, 50_000):
+        (files.root / "data").write_bytes(b"x" * size)
+        heaps.append(embedded.heap_for(files, 256))
+    assert heaps == [256, 256, 512, 900]
+    assert embedded.heap_for(files, 2_000) == 2_000, "what the user set is never lowered"

@@ -40,6 +40,11 @@ PACKAGE = "arcadedb-embedded"
 START_TIMEOUT = 120.0
 STOP_TIMEOUT = 15.0
 KEPT_BACKUPS = 2
+FIRST_HEAP_MB = 64
+"""Heap a server begins with, in MiB; it grows as far as it has to."""
+HEAP_STEP = 512 * 2**20
+"""Bytes of data for which the heap may grow to another `heap_mb`: some 25 000 turns, whose vector index takes 130 MB to
+build. A server with too little of it dies while it builds the index, at each search again."""
 _LOG_LIMIT = 4 * 1024 * 1024
 _LOOK_SECONDS = 0.1
 _IDLE_LOOK_SECONDS = 0.4
@@ -128,13 +133,19 @@ def version_key(version: str) -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d+", version))
 
 
+def heap_for(files: ServerFiles, heap_mb: int) -> int:
+    """Return the largest heap for the data that is there, in MiB: at most a quarter of the memory, or `heap_mb`."""
+    most = psutil.virtual_memory().total // 4 // 2**20
+    return max(heap_mb, min(heap_mb * (1 + files.size() // HEAP_STEP), most))
+
+
 def start(files: ServerFiles, version: str, *, heap_mb: int) -> Server:
     """Start the process and return immediately; it answers a little later (`wait_ready`).
 
     Args:
         files: Where its data is, prepared.
         version: The installed version, written into its command line so that it can be known later.
-        heap_mb: Its heap.
+        heap_mb: Its largest heap.
     """
     # Everything but the version is in a file of the user's own: every local user can read a command line.
     atomic_write(files.arguments, b"\n".join(_quoted(argument) for argument in _arguments(files, heap_mb)))
@@ -275,6 +286,8 @@ def _class_options(heap_mb: int) -> list[str]:
 def _arguments(files: ServerFiles, heap_mb: int) -> list[str]:
     return [
         *_class_options(heap_mb),
+        # Else it begins with a 64th of the machine's memory, and fills that before it collects anything.
+        f"-Xms{min(FIRST_HEAP_MB, heap_mb)}m",
         # A server that ran out of memory is half dead; gone, it is started again.
         "-XX:+ExitOnOutOfMemoryError",
         # Nothing of ours under /tmp.

@@ -27,7 +27,7 @@ from ragforge_tui.shared.records import now
 
 log = logging.getLogger(__name__)
 
-POLL_SECONDS = 0.25
+POLL_SECONDS = 0.5
 LOCK_ATTEMPTS = 10
 MAX_FAILURES = 4
 """Starts that may fail within the window before it is given up."""
@@ -39,7 +39,7 @@ class Supervisor:
 
     def __init__(self, files: ServerFiles, *, heap_mb: int, linger_seconds: float) -> None:
         self._files = files
-        self._heap_mb = heap_mb
+        self._least_heap_mb = self._heap_mb = heap_mb
         self._linger = linger_seconds
         self._users = FileLock(files.users_lock)
         self._wake = threading.Event()
@@ -118,6 +118,7 @@ class Supervisor:
     def _start(self) -> Server:
         version = embedded.require_installed()  # read each time: the package may have been upgraded meanwhile
         embedded.prepare(self._files, version)
+        self._heap_mb = embedded.heap_for(self._files, self._least_heap_mb)
         while True:
             self._server = server = embedded.start(self._files, version, heap_mb=self._heap_mb)
             self._announce("starting", server)
