@@ -1,13 +1,15 @@
 """Changes by other processes: the state of turns they answer, and polling of the open conversation for events.
 
-Polling costs one query for one node per second while no turn runs here, and none while the graph is unreachable. Turns
-that another process is answering are reloaded at that rate until they end. Only user interfaces need it.
+Polling costs one query for one node per second while no turn runs here, fewer once the conversation is quiet, and none
+while the graph is unreachable. Turns that another process is answering are reloaded at that rate until they end. Only
+user interfaces need it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Sequence
 from typing import Literal
 
@@ -23,6 +25,8 @@ from ragforge_tui.shared.records import Message, Turn, now
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 1.0
+QUIET_AFTER, QUIET_POLL_SECONDS = 60.0, 3.0
+"""Time without a change after which polls are rarer: most chats that stay open are not looked at."""
 MOST_TURNS = 30
 """If other processes add more turns at once, for example by an import, only the newest of them are reported. The user
 interface fetches the others when it shows them."""
@@ -77,6 +81,8 @@ class _Watch:
         """Answers of the newest turns that were already reported."""
         self._exists = False
         """Whether the conversation was in the graph at the last poll."""
+        self._changed = time.monotonic()
+        """When the conversation last changed, here or elsewhere."""
 
     def _foreign(self, turn: Turn) -> bool:
         return not self._conversation.answered_here(turn)
@@ -84,7 +90,10 @@ class _Watch:
     async def run(self) -> None:
         """Poll until cancelled or until this process deletes the conversation."""
         while self._open_here():
-            await asyncio.sleep(POLL_SECONDS)
+            if self._conversation.busy or self._pending:
+                self._changed = time.monotonic()
+            quiet = time.monotonic() - self._changed > QUIET_AFTER
+            await asyncio.sleep(QUIET_POLL_SECONDS if quiet else POLL_SECONDS)
             if self._agent.graph_state.phase != "ready" or self._conversation.busy or self._agent.closing:
                 continue
             try:
@@ -106,7 +115,7 @@ class _Watch:
         stored, previous = pulse.conversation, self._last_record
         if previous != stored:
             self._record_changed(previous, stored)
-            self._last_record = stored
+            self._last_record, self._changed = stored, time.monotonic()
         last = stored.next_turn - 1
         self._pending.update(range(max(self._last + 1, last - MOST_TURNS + 1), last + 1))
         messages, summaries = self._last_counts or (previous.message_count, pulse.summaries)

@@ -82,6 +82,10 @@ class Terminal:
         before = _looks.get(agent, 0)
         await self.until(lambda: _looks.get(agent, 0) >= before + 2)
 
+    async def looked_last(self) -> None:
+        """Wait for the end of a poll that may have begun before this call."""
+        await asyncio.sleep(2 * POLL_SECONDS)
+
     async def until(self, holds: Callable[[], object]) -> None:
         async with asyncio.timeout(PATIENCE):
             while not holds():
@@ -293,3 +297,20 @@ async def test_what_was_changed_here_before_the_first_look_stays(
                 await asyncio.sleep(0.02)
         watcher.stop()
         assert conversation.record.title == "chosen here"
+
+
+async def test_a_conversation_that_stays_quiet_is_polled_rarely(
+    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.script([{"text": "an answer"}] * 9)
+    async with terminal(loaded) as one:
+        uuid_ = (await one.engine.request(CreateConversation())).conversation.uuid
+        await one.send(uuid_, "first")
+        await one.until(one.ended)
+        await one.looked()
+        monkeypatch.setattr(following, "QUIET_AFTER", -1.0)
+        monkeypatch.setattr(following, "QUIET_POLL_SECONDS", 3600.0)
+        await one.looked_last()
+        before = _looks[one.engine.agent]
+        await asyncio.sleep(SILENT_SECONDS)
+        assert _looks[one.engine.agent] == before

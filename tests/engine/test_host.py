@@ -18,6 +18,7 @@ import pytest
 from ragforge_tui.engine.client import ChildEngine, RequestedEngine, request_engine
 from ragforge_tui.engine.warm import client, identity
 from ragforge_tui.engine.warm.client import WarmEngine
+from ragforge_tui.engine.warm.host import EngineHost
 from ragforge_tui.engine.warm.imports import ImportedEnvironment
 from ragforge_tui.engine.warm.launch import _READ_BY_IMPORTS
 from ragforge_tui.engine.warm.messages import HostFiles
@@ -319,6 +320,19 @@ async def test_what_is_no_request_is_refused(hosted: Loaded, engines: list[Child
             with suppress(ConnectionResetError):
                 assert await asyncio.to_thread(stranger.recv, 100) == b""
     assert is_warm(await started(hosted, engines))
+
+
+def test_the_host_loads_the_encoder_once_no_chat_has_its_own(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listener:
+        host = EngineHost(HostFiles(tmp_path), listener, -1, forks=True, keep_seconds=60)
+        assert not host._encoder_due(), "before the first chat"
+        host._encoder_needed = True
+        host._engines = {1}
+        assert not host._encoder_due()
+        host._engines = set()
+        assert host._encoder_due()
+        host._encoder_loaded = True
+        assert not host._encoder_due()
 
 
 def test_only_what_modules_read_must_be_equal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

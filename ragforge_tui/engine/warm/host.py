@@ -99,8 +99,7 @@ class EngineHost:
         self._engine_imported = self._model_imported = False
         # A host that cannot fork waits with its imports, so that they do not slow the chat its predecessor serves.
         self._imports_due = not forks
-        self._encoder_due = False
-        self._encoder_loaded = False
+        self._encoder_needed = self._encoder_loaded = False
         self._stopping = False
         self._wake, self._woken = socket.socketpair()
 
@@ -124,7 +123,7 @@ class EngineHost:
                     chat = self._accept()
                     if chat is not None and self._serve(chat):
                         return chat
-                elif (self._encoder_due or self._imports_due) and self._quiet_seconds() >= QUIET_SECONDS:
+                elif (self._encoder_due() or self._imports_due) and self._quiet_seconds() >= QUIET_SECONDS:
                     self._import_ahead()
                 elif not self._engines and self._quiet_seconds() >= self._keep_seconds:
                     log.info("no chat has asked for an engine for %.0f s", self._keep_seconds)
@@ -138,9 +137,16 @@ class EngineHost:
 
     def _seconds_to_next_task(self) -> float | None:
         """Return the seconds until the host imports ahead or ends; None while it only waits for chats and engines."""
-        if self._encoder_due or self._imports_due:
+        if self._encoder_due() or self._imports_due:
             return max(0.0, QUIET_SECONDS - self._quiet_seconds())
         return None if self._engines else max(0.0, self._keep_seconds - self._quiet_seconds())
+
+    def _encoder_due(self) -> bool:
+        """Return whether to load the encoder for later chats.
+
+        Engines that were forked without it have their own, beside which this one would be 120 MB unused.
+        """
+        return self._encoder_needed and not self._encoder_loaded and not self._engines
 
     def _quiet_seconds(self) -> float:
         return time.monotonic() - self._last_used
@@ -153,8 +159,8 @@ class EngineHost:
         if self._imports_due:
             self._imports_due = False
             self._import_missing(model=True)
-        if self._encoder_due:
-            self._encoder_due, self._encoder_loaded = False, True
+        if self._encoder_due():
+            self._encoder_loaded = True
             load_encoder()
             gc.freeze()
 
@@ -207,7 +213,7 @@ class EngineHost:
         if request.graph is not None and not self._engine_imported:
             _start_graph(request.graph)
         self._import_missing(model=request.needs_model)
-        self._encoder_due = request.needs_encoder and not self._encoder_loaded
+        self._encoder_needed = request.needs_encoder
         if differing := self._environment.differing(request.environment):
             chat.refuse("other environment", ", ".join(differing))
             return False
