@@ -363,8 +363,10 @@ class ConversationAgent(ConversationLibrary):
             for uuid in drained:
                 self.services.exports.turn_stored(uuid)
             await self.services.memory.pace.clear()
-            for uuid in drained - set(self._open):
-                await self.services.memory.index(uuid)
+            for uuid in drained:
+                opened = self._open.get(uuid)
+                if opened is None or not opened.memory.started:
+                    await self.services.memory.index(uuid)
             purged = 0
             for uuid in await store.conversations.expired():
                 await self.services.memory.pace.clear()

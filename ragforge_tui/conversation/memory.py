@@ -103,6 +103,11 @@ class ConversationMemory:
         """Reason of the last failure, by kind of work."""
 
     @property
+    def started(self) -> bool:
+        """Return whether it keeps up with the conversation; it does from the first message or view on."""
+        return self._worker is not None
+
+    @property
     def behind(self) -> str:
         """Return why the memory is out of date, as a sentence; empty while it is up to date."""
         return next(iter(self._failures.values()), "") or self.recall.reason

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
@@ -73,6 +74,25 @@ async def test_turns_go_to_the_journal_and_from_there_into_the_graph(away: Away,
         assert [hit.turn_index for hit in hits] == [2]
     async with ConversationAgent(away.back) as again:
         assert len(await (await again.load_conversation(conversation.record.uuid)).get_history()) == 2
+
+
+async def test_what_was_drained_is_found_although_its_conversation_is_only_read(
+    away: Away, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.script([{"text": "Yes, again."}])
+    async with ConversationAgent(away.gone) as agent:
+        conversation = await agent.create_conversation()
+        await conversation.send_message("Really?")
+    await away.open()
+    opened = threading.Event()
+    monkeypatch.setattr(Recorder, "left_behind", lambda self: [] if opened.wait(60) else ["not opened"])
+    async with ConversationAgent(away.back) as back:
+        await back.load_conversation(conversation.record.uuid)
+        opened.set()
+        store = await back.store()
+        async with asyncio.timeout(30):
+            while not await store.search.turns("again"):
+                await asyncio.sleep(0.05)
 
 
 async def test_a_wrong_address_is_reported_in_seconds_and_the_chat_stays_usable(
