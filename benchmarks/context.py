@@ -123,8 +123,8 @@ async def one_size(
     conversation = await agent.load_conversation(uuid)
     conversation.memory.start()
     await conversation.memory.settle()
-    if conversation.memory.failure:
-        raise SystemExit(conversation.memory.failure)
+    if conversation.memory.behind:
+        raise SystemExit(conversation.memory.behind)
     ready = time.perf_counter() - since
     recall = await timed_each(conversation.memory.recall.recall, asked)
     context = await timed_each(conversation.build_context, asked)

@@ -14,6 +14,7 @@ sends more questions at the pace of a typist. Times are in milliseconds:
     later     as `request`, for every later question, with Enter as soon as its last letter is drawn
     read      the same for as many questions that the user reads for 0.4 s before Enter
     wall      a whole command, from its start to its end
+    text      of a conversation that is resumed: from starting the process until its last words are on the screen
     memory    MB of all processes of the program some seconds after the first answer, as what they add to the machine
 
 Each `--python` is the interpreter of an installation or checkout; several take turns within each run, so that a busy
@@ -56,6 +57,7 @@ LETTERS = "абвгдежзийклмнопрстуфхцчшщъыьэю"
 FIRST_KEY = "я"
 TURNS_EACH = 1_000
 """Of the conversations that fill a graph."""
+LAST_WORDS = 3
 SETTLE_SECONDS = 3.0
 READ_SECONDS = 0.4
 """Time in which a user reads a question again before Enter."""
@@ -258,10 +260,14 @@ class Benchmark:
             "cold-resumed": lambda program: self._cold(program, "--resume", self.resumed),
             "ask": self._ask,
             "ask-offline": self._ask_offline,
+            "resume-10": lambda program: self._resume(program, 10),
+            "resume-10000": lambda program: self._resume(program, 10_000),
             "second-chat": self._second,
             "after-import": self._after_import,
         }
         self.resumed = ""
+        self._read: dict[tuple[Path, int], tuple[str, str]] = {}
+        """Conversations that are resumed to be read, by program and number of turns, with their last words."""
 
     def fill(self, program: Program, turns: int) -> None:
         """Import conversations of so many turns in total, unless the home has a graph."""
@@ -273,13 +279,17 @@ class Benchmark:
             self._import(program, min(TURNS_EACH, turns - start))
 
     def _import(self, program: Program, turns: int) -> str:
+        return self._imported(program, turns)[0]
+
+    def _imported(self, program: Program, turns: int) -> tuple[str, str]:
+        """Import a conversation; return its uuid and its last words."""
         from benchmarks import synthetic
 
         made = synthetic.conversation(turns, synthetic.Text(), str(self._workspace))
         file = self._folder / "imported.json"
         file.write_bytes(to_json(made))
         program.run("import", str(file))
-        return made.conversation.uuid
+        return made.conversation.uuid, " ".join(made.turns[-1].messages[-1].content.split()[-LAST_WORDS:])
 
     def _warm(self, program: Program, *arguments: str) -> Figures:
         program.sessions()
@@ -297,6 +307,17 @@ class Benchmark:
             terminal.idle(SETTLE_SECONDS)
             figures["memory"] = [program.memory()]
             return figures | program.later_questions(terminal, self._messages)
+
+    def _resume(self, program: Program, turns: int) -> Figures:
+        key = (program.home, turns)
+        if key not in self._read:
+            self._read[key] = self._imported(program, turns)
+        uuid, words = self._read[key]
+        program.sessions()
+        time.sleep(1.0)
+        with program.chat("--resume", uuid) as terminal:
+            shown = terminal.wait_for(r"\s+".join(re.escape(word) for word in words.split()))
+            return {"text": [_ms(shown - terminal.started)]}
 
     def _second(self, program: Program) -> Figures:
         program.sessions()
