@@ -24,6 +24,8 @@ _CONVERSATION = projection("c", CONVERSATION_FIELDS)
 BATCH = 200
 """Vectors stored in one statement: about a megabyte of numbers."""
 OPENING_SECONDS = 1_800.0
+SEARCHED = ("Summary", "Message")
+"""Labels whose vectors are searched by their index."""
 MOST_WITHOUT_SUMMARY = 500
 """Newest conversations without a vector of a summary that are compared by their turns."""
 _VISIBLE = (
@@ -85,6 +87,8 @@ class Vectors:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
+        self._changed: set[str] = set()
+        """Labels with vectors stored here that their index may not hold yet."""
 
     async def model(self) -> tuple[str, int]:
         """Return the model of the graph's vectors, empty until one was used, and the dimension of its indexes."""
@@ -147,6 +151,7 @@ class Vectors:
 
             if not await self._graph.write(work):
                 return False
+            self._changed.add(label)
         return True
 
     async def change_model(self, model: str, dimension: int) -> None:
@@ -258,11 +263,24 @@ class Vectors:
         Raises:
             GraphUnavailableError: No response within `OPENING_SECONDS`.
         """
-        _, size = await self.model()
+        await self._open(SEARCHED)
+
+    async def open_changed_indexes(self) -> None:
+        """Have the server bring the indexes up to date with the vectors that were stored since the last call.
+
+        The embedded server builds an index of fewer than a thousand vectors again with the first search after a change:
+        0.1 s for 300, which the next message would have to wait for. Fails as `open_indexes` does.
+        """
+        labels = [label for label in SEARCHED if label in self._changed]
+        self._changed.clear()
+        await self._open(labels)
+
+    async def _open(self, labels: Sequence[str]) -> None:
+        _, size = await self.model() if labels else ("", 0)
         if not size:
             return
         vector = [1.0] + [0.0] * (size - 1)
-        for label in ("Summary", "Message"):
+        for label in labels:
 
             async def work(tx: Transaction, label: str = label) -> None:
                 result = await tx.run(

@@ -406,6 +406,7 @@ async def catch_up(
             await sync.store_missing(store)
     for label in KINDS:
         await embed_missing(store, model, label, pace=pace)
+    await store.vectors.open_changed_indexes()
 
 
 async def reembed(store: Store, embedder: Embedder, progress: Callable[[int, int], None]) -> int:

@@ -179,6 +179,7 @@ class Recall:
         await self._model.claim(store)
         await self._sync.embed_missing(store)
         await self._read_summary_vectors(store)
+        await store.vectors.open_changed_indexes()
 
     async def _read_summary_vectors(self, store: Store) -> None:
         summaries = self._summaries

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
@@ -71,6 +72,23 @@ async def test_an_import_gets_keys_sittings_and_vectors(store: Store) -> None:
     assert [one.turn_index for one in fresh.index.rank("violin", np.ones(DIMENSION, np.float32))] == [
         one.turn_index for one in recall.index.rank("violin", np.ones(DIMENSION, np.float32))
     ]
+
+
+async def test_new_vectors_are_in_their_index_before_a_question_needs_them(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recall = recall_of(store, await talked(store), FakeEmbedder())
+    opened: list[list[str]] = []
+
+    async def noted(labels: Sequence[str]) -> None:
+        opened.append(list(labels))
+        await opening(labels)
+
+    opening = store.vectors._open
+    monkeypatch.setattr(store.vectors, "_open", noted)
+    await ready(recall)
+    await recall.embed()
+    assert opened == [["Message"], []]
 
 
 async def test_an_import_is_found_by_its_words_before_it_has_vectors(store: Store) -> None:
