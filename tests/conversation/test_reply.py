@@ -10,6 +10,7 @@ import pytest
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.conversation.conversation import Conversation
 from ragforge_tui.conversation.storage.recorder import Recorder
+from ragforge_tui.conversation.turn import reply
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import GraphError
 from ragforge_tui.shared.events import Event, MessageStarted, TextDelta, TurnFailed
@@ -57,6 +58,17 @@ async def until_asked(server: OpenAIServer) -> None:
 
 async def watched(conversation: Conversation) -> list[Event]:
     return [event async for event in conversation.stream("Hello")]
+
+
+async def test_an_answer_that_is_quick_is_not_held_back_by_the_head_start(
+    conversation: Conversation, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reply, "HEAD_START_SECONDS", PATIENCE)
+    server.script([{"text": "Hello."}, {"status": 400, "message": "no"}])
+    async with asyncio.timeout(PATIENCE / 2):
+        events = await watched(conversation)
+        assert [event.text for event in events if isinstance(event, TextDelta)] == ["Hello."]
+        assert any(isinstance(event, TurnFailed) for event in await watched(conversation))
 
 
 async def test_the_model_is_asked_before_its_message_is_stored(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from time import monotonic
 from typing import Any
@@ -40,6 +41,8 @@ from ragforge_tui.shared.sanitize import storable
 CHECKPOINT_SECONDS = 0.8
 """Interval between checkpoints; together with the write it stays below the one second of text a crash may lose."""
 LEASE = timedelta(seconds=10)
+HEAD_START_SECONDS = 0.03
+"""Time the request has to itself before its answer is stored as begun: both at once slow each other down."""
 SILENCE_SECONDS = 15.0
 """A silent model is reported after this time, then after twice that, and after the first minute every minute."""
 _SILENCE_STEP = 60.0
@@ -92,6 +95,8 @@ class Reply:
         self._answering = False
         self._silence_limit = SILENCE_SECONDS
         self._begun: asyncio.Task[None] | None = None
+        self._heard = asyncio.Event()
+        """Set when the model has answered or failed."""
         self._origins: asyncio.Task[None] | None = None
         self._checkpoints: asyncio.Task[None] | None = None
         self.message = Message(
@@ -127,6 +132,9 @@ class Reply:
 
     async def _begin(self, request: TurnRequest) -> None:
         """Store the message, and announce it."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(HEAD_START_SECONDS):
+                await self._heard.wait()
         self.message = await self._recorder.add_message(self.message)
         # Stored while the model thinks, since nothing depends on them.
         self._origins = asyncio.create_task(self._store_origins(request.stored))
@@ -147,6 +155,7 @@ class Reply:
     async def _begun_message(self) -> None:
         """Wait until the message is stored; a turn that is stopped meanwhile stores it nevertheless."""
         assert self._begun is not None
+        self._heard.set()
         if self._begun.done():
             self._begun.result()
         else:
