@@ -129,6 +129,14 @@ async def test_a_removed_file_leaves_nothing_unless_a_tool_accessed_it(store: St
     ]
 
 
+async def test_only_the_best_of_what_the_index_finds_are_read(store: Store) -> None:
+    words = ["soup", *(f"word{n}" for n in range(60))]
+    await fill(store, *(scope(f"f{n}", line=n, text=" ".join(words[: 10 * n])) for n in (4, 2, 6, 1, 3, 5)))
+    for limit in (2, 6):
+        hits = await store.code.candidates(HERE, ["soup"], None, limit=limit)
+        assert [hit.scope.name for hit in hits] == [f"f{n}" for n in range(1, limit + 1)]
+
+
 async def test_names_may_be_qualified_in_part(store: Store) -> None:
     inner = scope("Outer.Session.send", file="src/net/session.py")
     await fill(store, inner, scope("send", file="mail.py"))

@@ -11,7 +11,7 @@ import numpy as np
 
 from ragforge_tui.graph.connection import Graph
 from ragforge_tui.graph.schema.indexes import SCOPE_TEXT
-from ragforge_tui.graph.store.code_vectors import CodeVectors
+from ragforge_tui.graph.store.code_vectors import CodeVectors, Floats
 from ragforge_tui.graph.store.records import given, projection
 from ragforge_tui.graph.store.search import BEST_OF_INDEX, MAX_TERMS, quoted
 from ragforge_tui.shared.code_records import Scope, ScopeHit
@@ -32,7 +32,7 @@ _BY_WORDS = (
     "WITH node, score, node.workspace = $workspace AND node.removed_at IS NULL "
     "AND (size($kinds) = 0 OR node.kind IN $kinds) AS wanted "
     "RETURN count(node) AS seen, "
-    f"collect(CASE WHEN wanted THEN [score, {_HIT}, left(node.text, $chars)] ELSE NULL END) AS hits"
+    f"collect(CASE WHEN wanted THEN [score, {_HIT}, left(node.text, $chars)] ELSE NULL END)[..$limit] AS hits"
 )
 _BY_UUID = (
     "UNWIND $ids AS id MATCH (node:Scope {uuid: id}) "
@@ -70,14 +70,11 @@ class CodeSearch:
             similar: Further words with their weights, where `words` have weight 1.
             kinds: Only scopes of these kinds; empty for all.
         """
-        near: dict[str, float] = {}
         asked = np.asarray(vector, np.float32) if vector is not None and len(vector) else None
-        if asked is not None:
-            near = await self.vectors.nearest(workspace, asked, limit=limit if not kinds else 5 * limit)
         # At once, although some are read twice: a request waits for both.
-        by_words, by_meaning = await asyncio.gather(
+        by_words, (by_meaning, near) = await asyncio.gather(
             self._by_words(workspace, _weighted(words, similar or {}), kinds, limit) if words else _none(),
-            self._by_uuid(list(near), kinds) if near else _none(),
+            self._by_meaning(workspace, asked, kinds, limit),
         )
         hits = {hit.scope.uuid: hit for hit in [*by_meaning, *by_words]}
         unlike = [uuid for uuid in hits if uuid not in near]
@@ -88,25 +85,37 @@ class CodeSearch:
         best = [uuid for uuid in near if uuid in hits][:limit]
         return [hits[uuid] for uuid in dict.fromkeys([*(hit.scope.uuid for hit in by_words), *best])]
 
-    async def _by_uuid(self, uuids: Sequence[str], kinds: Sequence[str]) -> list[ScopeHit]:
-        row = await self._graph.one(_BY_UUID, ids=list(uuids), kinds=list(kinds), chars=HIT_CHARS)
-        return [ScopeHit(scope=scope_from(node, text)) for node, text in (row["hits"] if row else [])]
+    async def _by_meaning(
+        self, workspace: str, asked: Floats | None, kinds: Sequence[str], limit: int
+    ) -> tuple[list[ScopeHit], dict[str, float]]:
+        """Return the scopes nearest to a vector, and their cosines by uuid, nearest first."""
+        if asked is None:
+            return [], {}
+        near = await self.vectors.nearest(workspace, asked, limit=limit if not kinds else 5 * limit)
+        if not near:
+            return [], {}
+        row = await self._graph.one(_BY_UUID, ids=list(near), kinds=list(kinds), chars=HIT_CHARS)
+        return [ScopeHit(scope=scope_from(node, text)) for node, text in (row["hits"] if row else [])], near
 
     async def _by_words(self, workspace: str, terms: str, kinds: Sequence[str], limit: int) -> list[ScopeHit]:
         query = f"+{SCOPE_TEXT[0]}:({terms})"
-        hits, seen = await self._ask(query, workspace, kinds, depth := limit * _DEEPER)
+        hits, seen = await self._ask(query, workspace, kinds, limit, depth := limit * _DEEPER)
         if len(hits) < limit and seen >= depth:
             # The key of a workspace makes the index read all of its scopes, so it is used only where it is needed.
             keyed = f"{query} +{SCOPE_TEXT[1]}:{workspace_key(workspace)}"
-            hits, _ = await self._ask(keyed, workspace, kinds, depth * (_DEEPER if kinds else 1))
-        return hits[:limit]
+            hits, _ = await self._ask(keyed, workspace, kinds, limit, depth * (_DEEPER if kinds else 1))
+        return hits
 
-    async def _ask(self, query: str, workspace: str, kinds: Sequence[str], depth: int) -> tuple[list[ScopeHit], int]:
+    async def _ask(
+        self, query: str, workspace: str, kinds: Sequence[str], limit: int, depth: int
+    ) -> tuple[list[ScopeHit], int]:
+        """Return up to `limit` hits in the workspace, best first, and how many of `depth` the index had in all."""
         row = await self._graph.one(
             _BY_WORDS,
             index=self._graph.dialect.fulltext_index("Scope", SCOPE_TEXT),
             text=query,
             depth=depth,
+            limit=limit,
             workspace=workspace,
             kinds=list(kinds),
             chars=HIT_CHARS,
