@@ -66,7 +66,11 @@ def _same_start(recorded: str, actual: str) -> bool:
 
 def writer_id() -> str:
     """Return this process as ``host|boot id|pid|start time``."""
-    pid = os.getpid()
+    return _writer_of(os.getpid())
+
+
+@lru_cache(maxsize=1)
+def _writer_of(pid: int) -> str:
     return f"{platform.node()}|{_boot_id()}|{pid}|{_start_time(pid) or ''}"
 
 

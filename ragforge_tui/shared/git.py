@@ -12,6 +12,7 @@ import shutil
 import subprocess
 from collections.abc import Iterable
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
@@ -292,16 +293,28 @@ def _run(
             timeout=timeout,
             check=False,
         )
-    except (OSError, subprocess.TimeoutExpired):
+    except subprocess.TimeoutExpired:
+        return None
+    except OSError:
+        _found_in.cache_clear()
         return None
     return done.stdout if done.returncode == 0 else None
 
 
 def _program() -> str | None:
-    return shutil.which("git", path=_search_path())
+    return _found_in(_search_path())
+
+
+@lru_cache(maxsize=1)
+def _found_in(path: str) -> str | None:
+    return shutil.which("git", path=path)
 
 
 def _search_path() -> str:
     """Return PATH without empty and relative entries, which would look for programs in the folder itself."""
-    entries = os.environ.get("PATH", "").split(os.pathsep)
-    return os.pathsep.join(entry for entry in entries if Path(entry).is_absolute())
+    return _absolute_entries(os.environ.get("PATH", ""))
+
+
+@lru_cache(maxsize=1)
+def _absolute_entries(path: str) -> str:
+    return os.pathsep.join(entry for entry in path.split(os.pathsep) if Path(entry).is_absolute())
