@@ -69,6 +69,7 @@ class CodeLookup:
         self._ahead: LookAhead[str, FoundCode] = LookAhead(self._in_time, lambda found: not found.missing)
         self._brain = Brain(store, embedder, settings, str(workspace))
         self._is_ready = is_ready
+        self._checking: asyncio.Task[None] | None = None
         self._folder = workspace
         self._workspace = str(workspace)
 
@@ -97,6 +98,17 @@ class CodeLookup:
     async def for_context(self, message: str) -> FoundCode:
         """Return the scopes that matter for a message; a search too slow for a request is listed as missing."""
         return await self._ahead.result(message)
+
+    def prepare(self) -> None:
+        """Check already whether the vectors of the code are the newest, whatever the message will be."""
+        if self._embedder is not None and (self._checking is None or self._checking.done()):
+            self._checking = asyncio.create_task(self._check())
+
+    async def _check(self) -> None:
+        try:
+            await (await self._store()).code.search.vectors.check(self._workspace)
+        except RagforgeError as error:
+            log.info("vectors of code not checked: %s", error)
 
     def look_ahead(self, message: str) -> None:
         """Start what `for_context` will do for a message."""

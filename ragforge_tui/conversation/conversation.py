@@ -218,6 +218,11 @@ class Conversation(StoredConversation):
                     self.cancel()
                     await self.wait_idle()
 
+    def user_types(self) -> None:
+        """Look up what the request for a message will need whatever it says; call it twice a second."""
+        if not self.busy:
+            self._inputs.user_types()
+
     def look_ahead(self, draft: str) -> None:
         """Search already for what the request for a draft would hold, unless another program would see the draft.
 

@@ -208,6 +208,29 @@ async def test_a_message_uses_what_was_found_for_its_draft(
     assert looks == 2 and "branch: look-1" in first and "branch: look-2" in second
 
 
+async def test_typing_looks_again_unless_looking_takes_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = 0
+
+    def counted(folder: Path, *, timeout: float) -> None:
+        nonlocal looks
+        looks += 1
+
+    async def glance() -> None:
+        seen.glance()
+        assert seen._looking is not None
+        await seen._looking
+
+    monkeypatch.setattr(environment, "repository_state", counted)
+    seen = environment.Environment(Toolbox(tmp_path, ToolSettings(), undo_dir=tmp_path, state_dir=tmp_path), [])
+    for _ in range(2):
+        monkeypatch.setattr(seen, "_took", 0.0)
+        await glance()
+    assert looks == 2
+    monkeypatch.setattr(seen, "_took", 60.0)
+    await glance()
+    assert looks == 2
+
+
 @ONE_BACKEND
 async def test_only_the_first_turn_waits_for_the_code_index(
     loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragforge_tui.shared.requests.turns import NoteDraft, SendMessage
+from ragforge_tui.shared.requests.turns import NoteDraft, NoteTyping, SendMessage
 from ragforge_tui.tui.prompt import prompt
 from ragforge_tui.tui.session import engine_session
 from tests.support.calls_scene import calls_engine
@@ -19,6 +19,21 @@ def drafts(chat: Chat) -> list[str]:
 
 async def resumed(chat: Chat) -> None:
     await chat.until(lambda: chat.app.session.state.ready and chat.app.session.state.conversation is not None)
+
+
+async def test_the_engine_learns_twice_a_second_that_the_user_types(
+    run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with run_chat(calls_engine(), resume=RESUMED) as chat:
+        await resumed(chat)
+        monkeypatch.setattr(engine_session, "TYPING_SECONDS", 60.0)
+        await chat.press(*"why")
+        await chat.until(lambda: drafts(chat) == ["why"])
+        conversation_id = chat.app.session.state.conversation_id
+        assert chat.engine.asked(NoteTyping) == [NoteTyping(conversation_id=conversation_id)]
+        monkeypatch.setattr(engine_session, "TYPING_SECONDS", 0.0)
+        await chat.press("s")
+        await chat.until(lambda: len(chat.engine.asked(NoteTyping)) == 2)
 
 
 async def test_the_engine_learns_a_message_once_typing_pauses(

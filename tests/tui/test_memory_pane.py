@@ -22,11 +22,9 @@ from ragforge_tui.shared.requests.memory import (
     FetchTurnLines,
     MemoryDue,
 )
-from ragforge_tui.shared.requests.turns import NoteTyping
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
 from ragforge_tui.tui.memory import memory_pane
 from ragforge_tui.tui.memory.memory_pane import Foot, MemoryPane
-from ragforge_tui.tui.prompt.prompt import Prompt
 from ragforge_tui.tui.sidebar.pane import PaneTitle
 from ragforge_tui.tui.widgets.key_bar import KeyBar
 from ragforge_tui.tui.widgets.status_bar import StatusLine
@@ -225,22 +223,17 @@ async def test_a_long_conversation_fetches_what_is_seen(run_chat: ChatRunner, en
         assert len(engine.asked(FetchTurnLines)) <= 3
 
 
-async def test_progress_of_the_memory_is_shown_and_typing_meanwhile_is_told(run_chat: ChatRunner) -> None:
+async def test_progress_of_the_memory_is_shown(run_chat: ChatRunner) -> None:
     engine = calls_engine()
     engine.memory.due = MemoryDue(next_turns=2, next_chars=4_000)
     async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
         pane = await opened(chat)
         status = chat.app.query_one(StatusLine)
-        chat.app.query_one(Prompt).focus()
-        await chat.press("a")
-        assert engine.asked(NoteTyping) == []
         left = "Vectors of 4,200 of 5,000 turns are still being made: found by words."
         engine.emit(MemoryProgress(conversation_id="another", left=left, percent=3))
         engine.emit(MemoryProgress(conversation_id=UUID, left=left, percent=16))
         await chat.until(lambda: pane._foot.render().plain.startswith("Vectors of 4,200"))
         await chat.until(lambda: "memory 16 %" in str(status.render()))
-        await chat.press("b")
-        await chat.until(lambda: len(engine.asked(NoteTyping)) == 1)
         engine.emit(MemoryProgress(conversation_id=UUID))
         await chat.until(lambda: "Vectors of" not in pane._foot.render().plain)
         assert "memory 16 %" not in str(status.render())

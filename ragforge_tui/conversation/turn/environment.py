@@ -38,7 +38,9 @@ log = logging.getLogger(__name__)
 WAIT_SECONDS = 0.15
 """Longest time a turn waits for the state of the workspace; a late one is sent in the next turn."""
 FRESH_SECONDS = 1.0
-"""Age up to which the state found for a draft is used for its message; a later change is sent in the next turn."""
+"""Age up to which the state found before a message is used for it; a later change is sent in the next turn."""
+GLANCE_SHARE = 0.05
+"""Most of one core's time that is spent on looks while the user types."""
 GIT_SECONDS = 5.0
 MOST_ENTRIES = 40
 MOST_CHANGES = 12
@@ -104,10 +106,20 @@ class Environment:
         self._told: RepositoryState | None = None
         self._looking: asyncio.Task[None] | None = None
         self._started = -math.inf
+        self._took = 0.0
+
+    def glance(self) -> None:
+        """Look while the user types, if that is quick in this workspace."""
+        if time.monotonic() - self._started > self._took / GLANCE_SHARE:
+            self._begin()
 
     def look(self) -> None:
         """Start to determine the state of the workspace, unless that is under way or was done a moment ago."""
-        if self._looking is None or (self._looking.done() and time.monotonic() - self._started > FRESH_SECONDS):
+        if time.monotonic() - self._started > FRESH_SECONDS:
+            self._begin()
+
+    def _begin(self) -> None:
+        if self._looking is None or self._looking.done():
             self._started = time.monotonic()
             self._looking = asyncio.create_task(self._look())
 
@@ -149,10 +161,12 @@ class Environment:
             self._told = self._latest.repository
 
     async def _look(self) -> None:
+        began = time.monotonic()
         try:
             self._latest = await asyncio.to_thread(self._workspace, whole=self._first is None)
         except OSError as error:
             log.warning("state of the workspace not read: %s", error)
+        self._took = time.monotonic() - began
 
     def _workspace(self, *, whole: bool) -> Workspace:
         root = self._toolbox.workspace.root

@@ -134,6 +134,11 @@ class InputBuilder:
         self._tools_counted = ("", 0)
         """Descriptions of the tools with their tokens; they hardly ever change, and counting takes milliseconds."""
 
+    def user_types(self) -> None:
+        """Look up what the request for any message needs."""
+        self._environment.glance()
+        self._memory.user_types()
+
     def look_ahead(self, text: str) -> None:
         """Start what the request for a message needs, and what takes time, before the message is stored."""
         self._environment.look()

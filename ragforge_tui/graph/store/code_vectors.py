@@ -193,6 +193,11 @@ class CodeVectors:
         matrix = await self.load(workspace)
         return None if matrix is None or matrix.rows.shape[1] != len(vector) else matrix
 
+    async def check(self, workspace: str) -> None:
+        """Read the vectors of a workspace again if they changed."""
+        self._checked.pop(workspace, None)
+        await self.load(workspace)
+
     async def load(self, workspace: str) -> _Matrix | None:
         """Return the vectors of a workspace, read again if they changed; None if it has none."""
         known = self._matrices.get(workspace)

@@ -50,6 +50,8 @@ EMBED_SHARE = 0.5
 """Share of a query's time limit spent waiting for its vector; the rest is for other conversations."""
 CONTEXT_SECONDS = 0.15
 """Most seconds a request's context waits for its vector and for other conversations: both together go unnoticed."""
+PREPARED_SECONDS = 1.0
+"""Age up to which the conversations found while the user typed are used."""
 FEWEST_CHARS_PER_TOKEN = 3
 """A safe bound to show, without counting, that this conversation does not need all tokens."""
 
@@ -100,6 +102,8 @@ class Recall:
         self._ahead: LookAhead[tuple[str, str], _Searched] = LookAhead(
             lambda key: self._searched(key[0], CONTEXT_SECONDS), lambda found: not found.missing
         )
+        self._scope: asyncio.Task[tuple[Others | None, str]] | None = None
+        self._scope_since = 0.0
         self._summaries: list[Summary] = []
         self._summary_stems: dict[str, SummaryStems] = {}
         self._sync_lock = asyncio.Lock()
@@ -252,6 +256,12 @@ class Recall:
             most=most,
         )
 
+    def prepare(self) -> None:
+        """Find out already which conversations may be recalled from: that does not depend on the question."""
+        if self._scope is None or self._scope.done():
+            self._scope_since = asyncio.get_running_loop().time()
+            self._scope = asyncio.create_task(self._find_others(self._scope_since + CONTEXT_SECONDS))
+
     def look_ahead(self, query: str) -> None:
         """Start what `for_context` will need for a query, as far as that takes time."""
         if self._asked(query):
@@ -401,6 +411,14 @@ class Recall:
 
     async def _others(self, until: float | None) -> tuple[Others | None, str]:
         """Return the conversations that may be recalled from; if the graph fails or is late, none and a sentence."""
+        prepared, self._scope = self._scope, None
+        if prepared is not None and asyncio.get_running_loop().time() - self._scope_since < PREPARED_SECONDS:
+            others, late = await asyncio.shield(prepared)
+            if not late:
+                return others, ""
+        return await self._find_others(until)
+
+    async def _find_others(self, until: float | None) -> tuple[Others | None, str]:
         scope = self._settings.recall.scope
         if scope == "none":
             return None, ""

@@ -101,7 +101,9 @@ class CancelTurn(Request[Empty]):
 
 
 class NoteTyping(Request[Empty]):
-    """Hold work in the background back for a moment: the user types."""
+    """Hold work in the background back for a moment, and look up what any message will need: the user types."""
+
+    conversation_id: str
 
 
 class NoteDraft(Request[Empty]):

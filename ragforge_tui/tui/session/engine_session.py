@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -83,7 +84,7 @@ class EngineSession:
         self._node = node
         self._listener = listener
         self._clock = clock
-        self._typed = -TYPING_SECONDS
+        self._typed = -math.inf
         self._start_again = asyncio.Event()
         self._send_lock = asyncio.Lock()
         self._open_lock = asyncio.Lock()
@@ -293,18 +294,19 @@ class EngineSession:
             self._listener.turn_read(page.turns[0])
 
     def note_typing(self) -> None:
-        """Report to the engine that the user types, while it works on the memory; at most twice a second."""
-        if self.state.memory is not None and self._clock() - self._typed >= TYPING_SECONDS:
+        """Report to the engine that the user types, at most twice a second."""
+        state = self.state
+        if state.ready and state.conversation is not None and self._clock() - self._typed >= TYPING_SECONDS:
             self._typed = self._clock()
-            self.spawn(self.ask(NoteTyping()), group="typing")
+            self.spawn(self._prepare(NoteTyping(conversation_id=state.conversation_id)), group="typing")
 
     def note_draft(self, text: str) -> None:
         """Let the engine prepare for a message that the user has just stopped typing."""
         state = self.state
         if state.ready and state.conversation is not None and not state.busy and len(text) <= LONGEST_DRAFT:
-            self.spawn(self._look_ahead(NoteDraft(conversation_id=state.conversation_id, text=text)), group="draft")
+            self.spawn(self._prepare(NoteDraft(conversation_id=state.conversation_id, text=text)), group="draft")
 
-    async def _look_ahead(self, request: NoteDraft) -> None:
+    async def _prepare(self, request: NoteTyping | NoteDraft) -> None:
         try:
             await self.ask(request)
         except RagforgeError:
