@@ -15,6 +15,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib import metadata, util
 from pathlib import Path
@@ -43,8 +44,10 @@ KEPT_BACKUPS = 2
 FIRST_HEAP_MB = 64
 """Heap a server begins with, in MiB; it grows as far as it has to."""
 HEAP_STEP = 512 * 2**20
-"""Bytes of data for which the heap may grow to another `heap_mb`: some 25 000 turns, whose vector index takes 130 MB to
+"""Bytes of data for which the heap may grow by `heap_mb`: some 25 000 turns, whose vector index takes 130 MB to
 build. A server with too little of it dies while it builds the index, at each search again."""
+CONTAINER_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+"""Of the cgroup that a container sees as its root, in both versions."""
 _LOG_LIMIT = 4 * 1024 * 1024
 _LOOK_SECONDS = 0.1
 _IDLE_LOOK_SECONDS = 0.4
@@ -134,9 +137,21 @@ def version_key(version: str) -> tuple[int, ...]:
 
 
 def heap_for(files: ServerFiles, heap_mb: int) -> int:
-    """Return the largest heap for the data that is there, in MiB: at most a quarter of the memory, or `heap_mb`."""
-    most = psutil.virtual_memory().total // 4 // 2**20
+    """Return the largest heap for the data that is there, in MiB.
+
+    Never less than `heap_mb`, and else at most a quarter of the memory that this process may use.
+    """
+    most = min([psutil.virtual_memory().total, *_container_limits()]) // 4 // 2**20
     return max(heap_mb, min(heap_mb * (1 + files.size() // HEAP_STEP), most))
+
+
+def _container_limits() -> list[int]:
+    """Return the limits of the container's memory in bytes; Java ignores them once it is given a heap."""
+    limits: list[int] = []
+    for path in CONTAINER_LIMITS:
+        with suppress(OSError, ValueError):
+            limits.append(int(path.read_text("ascii")))  # "max" is no limit.
+    return limits
 
 
 def start(files: ServerFiles, version: str, *, heap_mb: int) -> Server:
