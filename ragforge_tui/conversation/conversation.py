@@ -10,7 +10,7 @@ import logging
 import uuid
 from collections import deque
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, contextmanager, suppress
 from typing import Protocol
 
 import msgspec
@@ -499,8 +499,9 @@ class Conversation(StoredConversation):
     async def _run_turn(self, turn: Turn, call: UserCall | None) -> None:
         runner: TurnRunner | UserTurn
         # Not while the request is prepared, which git would slow down.
-        after = 0.0 if call is not None else REQUEST_SECONDS
-        later_commits = asyncio.create_task(self._store_later_commits(after), name=f"commits {self.record.uuid[:8]}")
+        after, ended = 0.0 if call is not None else REQUEST_SECONDS, asyncio.Event()
+        commits = self._store_later_commits(after, ended)
+        later_commits = asyncio.create_task(commits, name=f"commits {self.record.uuid[:8]}")
         if call is not None:
             await later_commits
             runner = UserTurn(self._services, turn, call, self._stop)
@@ -517,7 +518,12 @@ class Conversation(StoredConversation):
         memory = self._services.memory
         with memory.active_turns.running(), memory.pace.turn():
             end = await runner.run()
-        self._context = runner.context if isinstance(runner, TurnRunner) else None
+        ended.set()
+        if isinstance(runner, TurnRunner):
+            self._context = runner.context
+        else:
+            self._context = None
+            self._inputs.outdated()
         await later_commits
         await self._commits.turn_ended()
         for reply in turn.messages[1:]:
@@ -532,8 +538,11 @@ class Conversation(StoredConversation):
         if self._queue and not self._closing:
             await self._start_queued(self._queue.popleft())
 
-    async def _store_later_commits(self, after: float = 0.0) -> None:
-        await asyncio.sleep(after)
+    async def _store_later_commits(self, after: float, ended: asyncio.Event) -> None:
+        """Store them after so many seconds, or when the turn has ended."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(after):
+                await ended.wait()
         if not self._services.recorder.journaling:
             try:
                 await self._commits.store_new(await self._services.store())

@@ -208,6 +208,36 @@ async def test_a_message_uses_what_was_found_for_its_draft(
     assert looks == 2 and "branch: look-1" in first and "branch: look-2" in second
 
 
+@ONE_BACKEND
+async def test_what_was_found_before_a_command_of_the_user_is_not_used(
+    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, slow = "before", threading.Event()
+
+    def state(folder: Path, *, timeout: float) -> RepositoryState:
+        seen = found
+        if seen == "before":
+            slow.wait(60)
+        return RepositoryState(seen)
+
+    monkeypatch.setattr(environment, "repository_state", state)
+    monkeypatch.setattr(environment, "FRESH_SECONDS", 60.0)
+    server.script([{"text": "One."}])
+    async with ConversationAgent(loaded) as agent:
+        conversation = await agent.create_conversation()
+        early = conversation._inputs._environment._looking
+        assert early is not None
+        await conversation.run_command("true")
+        await conversation.wait_idle()
+        found = "after"
+        conversation._inputs._environment.look()
+        slow.set()
+        await early
+        await conversation.send_message("Which branch?")
+    [sent] = (str(chat["messages"]) for chat in server.chats())
+    assert "branch: after" in sent and "branch: before" not in sent
+
+
 async def test_typing_looks_again_unless_looking_takes_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looks = 0
 

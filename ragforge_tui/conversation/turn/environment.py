@@ -104,6 +104,7 @@ class Environment:
         self._first: Workspace | None = None
         self._latest: Workspace | None = None
         self._told: RepositoryState | None = None
+        self._noted: RepositoryState | None = None
         self._looking: asyncio.Task[None] | None = None
         self._started = -math.inf
         self._took = 0.0
@@ -143,6 +144,7 @@ class Environment:
         if today != self._date:
             texts.append(f"[It is {_day(today)}.]")
         seen = self._latest
+        self._noted = seen.repository if seen is not None else self._told
         if seen is not None and seen is not self._first:
             unknown = partial(changes_unknown, self._toolbox)
             if changes := await asyncio.to_thread(repository_changes, self._told, seen.repository, unknown):
@@ -157,13 +159,18 @@ class Environment:
         """Record that the note has become part of the conversation."""
         self._date = datetime.now().astimezone().date()
         self._started = -math.inf  # The next turn looks itself, however soon it comes.
-        if self._latest is not None:
-            self._told = self._latest.repository
+        self._told = self._noted
+
+    def outdated(self) -> None:
+        """Look again for the next turn, whatever is being found: a command of the user has ended."""
+        self._started, self._looking = -math.inf, None
 
     async def _look(self) -> None:
         began = time.monotonic()
         try:
-            self._latest = await asyncio.to_thread(self._workspace, whole=self._first is None)
+            found = await asyncio.to_thread(self._workspace, whole=self._first is None)
+            if asyncio.current_task() is self._looking:
+                self._latest = found
         except OSError as error:
             log.warning("state of the workspace not read: %s", error)
         self._took = time.monotonic() - began

@@ -139,6 +139,10 @@ class InputBuilder:
         self._environment.glance()
         self._memory.user_types()
 
+    def outdated(self) -> None:
+        """Forget what was found for the next message: a command of the user has ended."""
+        self._environment.outdated()
+
     def look_ahead(self, text: str) -> None:
         """Start what the request for a message needs, and what takes time, before the message is stored."""
         self._environment.look()
