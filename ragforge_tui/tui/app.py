@@ -221,9 +221,10 @@ class ChatApp(TypeAheadApp):
             self.transcript.focus()
 
     def on_text_area_changed(self) -> None:
-        """Save the draft, let a question shrink when the prompt has grown, and hold background work back."""
+        """Save the draft, let a question shrink when the prompt has grown, and note that the user types."""
         self._paint()
-        self.session.note_typing()
+        if not self.prompt.blank:  # Enter empties it: nothing must compete with the message then.
+            self.session.note_typing()
         self.view.back_armed = False
         if self.session.state.hint == self._draft_hint:
             self.view.hint("")

@@ -28,12 +28,15 @@ async def test_the_engine_learns_twice_a_second_that_the_user_types(
         await resumed(chat)
         monkeypatch.setattr(engine_session, "TYPING_SECONDS", 60.0)
         await chat.press(*"why")
-        await chat.until(lambda: drafts(chat) == ["why"])
+        await chat.until(lambda: drafts(chat)[-1:] == ["why"])
         conversation_id = chat.app.session.state.conversation_id
         assert chat.engine.asked(NoteTyping) == [NoteTyping(conversation_id=conversation_id)]
         monkeypatch.setattr(engine_session, "TYPING_SECONDS", 0.0)
         await chat.press("s")
         await chat.until(lambda: len(chat.engine.asked(NoteTyping)) == 2)
+        await chat.press("enter")
+        await chat.until(lambda: [sent.text for sent in chat.engine.asked(SendMessage)] == ["whys"])
+        assert len(chat.engine.asked(NoteTyping)) == 2, "Enter is not typing"
 
 
 async def test_the_engine_learns_a_message_once_typing_pauses(

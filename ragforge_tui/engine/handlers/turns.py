@@ -51,7 +51,8 @@ async def send(engine: EngineContext, request: requests.SendMessage) -> requests
 
 @handles(requests.NoteTyping)
 async def note_typing(engine: EngineContext, request: requests.NoteTyping) -> Empty:
-    engine.agent.services.memory.pace.typed()
+    if request.hold:
+        engine.agent.services.memory.pace.typed()
     engine.conversation(request.conversation_id).user_types()
     return Empty()
 

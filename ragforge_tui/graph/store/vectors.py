@@ -7,6 +7,7 @@ transaction, so that a process with other settings never mixes in its own.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +19,10 @@ from ragforge_tui.graph.connection import Graph, Transaction
 from ragforge_tui.graph.schema.indexes import VECTOR
 from ragforge_tui.graph.schema.migrate import record_embedding, recorded_embedding
 from ragforge_tui.graph.store.records import CONVERSATION_FIELDS, conversation_from, projection
+from ragforge_tui.shared.errors import GraphError
 from ragforge_tui.shared.records import SimilarConversation
+
+log = logging.getLogger(__name__)
 
 _CONVERSATION = projection("c", CONVERSATION_FIELDS)
 BATCH = 200
@@ -266,14 +270,19 @@ class Vectors:
         await self._open(SEARCHED)
 
     async def open_changed_indexes(self) -> None:
-        """Have the server bring the indexes up to date with the vectors that were stored since the last call.
+        """Have the embedded server bring the indexes up to date with the vectors stored since the last call.
 
-        The embedded server builds an index of fewer than a thousand vectors again with the first search after a change:
-        0.1 s for 300, which the next message would have to wait for. Fails as `open_indexes` does.
+        It builds an index of fewer than a thousand vectors again with the first search after a change: 0.1 s for 300,
+        which the next message would have to wait for.
         """
         labels = [label for label in SEARCHED if label in self._changed]
         self._changed.clear()
-        await self._open(labels)
+        if self._graph.embedded:
+            try:
+                await self._open(labels)
+            except GraphError as error:
+                # It only saves time: the next search does the same.
+                log.info("vector indexes not brought up to date: %s", error)
 
     async def _open(self, labels: Sequence[str]) -> None:
         _, size = await self.model() if labels else ("", 0)

@@ -260,7 +260,8 @@ class Recall:
         """Find out already which conversations may be recalled from: that does not depend on the question."""
         if self._scope is None or self._scope.done():
             self._scope_since = asyncio.get_running_loop().time()
-            self._scope = asyncio.create_task(self._find_others(self._scope_since + CONTEXT_SECONDS))
+            # Without a limit of time: cancelling it would cost the graph a connection.
+            self._scope = asyncio.create_task(self._find_others(None))
 
     def look_ahead(self, query: str) -> None:
         """Start what `for_context` will need for a query, as far as that takes time."""
@@ -413,7 +414,11 @@ class Recall:
         """Return the conversations that may be recalled from; if the graph fails or is late, none and a sentence."""
         prepared, self._scope = self._scope, None
         if prepared is not None and asyncio.get_running_loop().time() - self._scope_since < PREPARED_SECONDS:
-            others, late = await asyncio.shield(prepared)
+            try:
+                async with asyncio.timeout_at(until):
+                    others, late = await asyncio.shield(prepared)
+            except TimeoutError as error:
+                return None, _not_searched(error)
             if not late:
                 return others, ""
         return await self._find_others(until)

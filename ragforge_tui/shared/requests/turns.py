@@ -101,9 +101,14 @@ class CancelTurn(Request[Empty]):
 
 
 class NoteTyping(Request[Empty]):
-    """Hold work in the background back for a moment, and look up what any message will need: the user types."""
+    """Look up what any message will need: the user types.
+
+    Attributes:
+        hold: Whether to hold work in the background back for a moment, which the user sees working.
+    """
 
     conversation_id: str
+    hold: bool = False
 
 
 class NoteDraft(Request[Empty]):

@@ -37,7 +37,7 @@ SENTENCE_SECONDS = 0.03
 PAUSES_APART = 0.5
 """Least time between two pauses that are noted: to a slow typist every letter is followed by one."""
 BLINK_SECONDS = 10.0
-"""Time without a key after which the cursor stops blinking, as in most terminals; each blink draws the prompt."""
+"""Least time without a key after which the cursor stops blinking, as in most terminals; each blink draws the prompt."""
 SENTENCE_ENDS = (".", "?", "!", "…", "。", "？", "！")
 
 
@@ -193,7 +193,8 @@ class Prompt(TextArea):
 
     def _wake(self) -> None:
         if self._rests:
-            self._rests, self.cursor_blink = False, True
+            self._rests = False
+            self.cursor_blink = self.app.animation_level != "none"
         if self._blinking is not None:
             self._blinking.reset()
 

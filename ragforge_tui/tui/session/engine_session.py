@@ -298,7 +298,8 @@ class EngineSession:
         state = self.state
         if state.ready and state.conversation is not None and self._clock() - self._typed >= TYPING_SECONDS:
             self._typed = self._clock()
-            self.spawn(self._prepare(NoteTyping(conversation_id=state.conversation_id)), group="typing")
+            request = NoteTyping(conversation_id=state.conversation_id, hold=state.memory is not None)
+            self.spawn(self._prepare(request), group="typing")
 
     def note_draft(self, text: str) -> None:
         """Let the engine prepare for a message that the user has just stopped typing."""
