@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 POLL_SECONDS = 1.0
 QUIET_AFTER, QUIET_POLL_SECONDS = 60.0, 3.0
-"""Time without a change after which polls are rarer: most chats that stay open are not looked at."""
+"""Time without a change after which polls are rarer: most chats that stay open are not in use."""
 MOST_TURNS = 30
 """If other processes add more turns at once, for example by an import, only the newest of them are reported. The user
 interface fetches the others when it shows them."""

@@ -302,7 +302,10 @@ def _run(
 
 
 def _program() -> str | None:
-    return _found_in(_search_path())
+    program = _found_in(_search_path())
+    if program is None:
+        _found_in.cache_clear()  # It may be installed meanwhile.
+    return program
 
 
 @lru_cache(maxsize=1)

@@ -45,6 +45,8 @@ SILENT_SECONDS = 5 * POLL_SECONDS
 """Time in which what must not be reported would have been: several polls."""
 _looks: WeakKeyDictionary[ConversationAgent, int] = WeakKeyDictionary()
 _looking_away: WeakSet[ConversationAgent] = WeakSet()
+_polling: WeakSet[following._Watch] = WeakSet()
+"""Polls that have begun and not ended."""
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +57,11 @@ def counted_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     async def counted(self: following._Watch, store: Store) -> None:
         if self._agent in _looking_away:
             return
-        await poll(self, store)
+        _polling.add(self)
+        try:
+            await poll(self, store)
+        finally:
+            _polling.discard(self)
         _looks[self._agent] = _looks.get(self._agent, 0) + 1
 
     monkeypatch.setattr(following._Watch, "_poll", counted)
@@ -85,6 +91,7 @@ class Terminal:
     async def looked_last(self) -> None:
         """Wait for the end of a poll that may have begun before this call."""
         await asyncio.sleep(2 * POLL_SECONDS)
+        await self.until(lambda: all(watch._agent is not self.engine.agent for watch in _polling))
 
     async def until(self, holds: Callable[[], object]) -> None:
         async with asyncio.timeout(PATIENCE):
