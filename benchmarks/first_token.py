@@ -182,7 +182,7 @@ class Program:
             for name, read in (("later", 0.0), ("read", READ_SECONDS)):
                 terminal.idle(1.0)
                 times[name].append(self._asked(terminal, 0.02, read)[0])
-        return times
+        return {name: values for name, values in times.items() if values}
 
     def _asked(self, terminal: PseudoTerminal, pause: float, read: float = 0.0) -> tuple[float, float, float]:
         """Return milliseconds from Enter to the request and to the first token, and when that was drawn."""
