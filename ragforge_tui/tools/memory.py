@@ -85,7 +85,8 @@ class SearchHistory(_MemoryTool):
         text = await _reported(self._memory.search(query, topic=arguments.topic.strip(), limit=arguments.limit))
         if not text:
             return ToolOutcome(
-                text="Nothing was found. Try other words (synonyms, names, file names), fewer words, or no topic."
+                text="Nothing was found besides the turns that you see above. Try other words (synonyms, names, file "
+                "names), fewer words, or no topic."
             )
         return ToolOutcome(text=f"{enclosed(text, _TAG, _NOTE)}\nUse open_turn to read a turn in full.")
 

@@ -69,7 +69,8 @@ async def test_what_is_recalled_is_marked_and_cannot_end_its_mark() -> None:
 
 
 async def test_nothing_found_and_empty_query() -> None:
-    assert "Try other words" in (await call(Told(), "search_history", query="x")).text
+    nothing = (await call(Told(), "search_history", query="x")).text
+    assert "Try other words" in nothing and "besides the turns that you see above" in nothing
     with pytest.raises(ToolError, match="empty"):
         await call(Told(), "search_history", query="  ")
 
