@@ -22,7 +22,7 @@ from ragforge_tui.engine.warm.client import request_fork, requested_engine, warm
 from ragforge_tui.engine.warm.launch import open_log
 from ragforge_tui.engine.warm.messages import HostFiles
 from ragforge_tui.settings.schema import Loaded
-from ragforge_tui.shared.errors import EngineGoneError, ErrorInfo, RagforgeError
+from ragforge_tui.shared.errors import EngineGoneError, RagforgeError
 from ragforge_tui.shared.events import Event
 from ragforge_tui.shared.wire import MAX_LINE_BYTES, R, ReplyLine, Request, RequestLine, Shutdown, response_type
 
@@ -271,7 +271,7 @@ class ChildEngine:
         if future.done():
             return
         if line.error is not None:
-            future.set_exception(_error(line.error))
+            future.set_exception(RagforgeError.received(line.error_class, line.error))
         else:
             future.set_result(msgspec.json.decode(line.result, type=type_))
 
@@ -303,7 +303,3 @@ def _gone() -> EngineGoneError:
         kept="The conversation is stored.",
         todo="Use /retry once it has restarted.",
     )
-
-
-def _error(info: ErrorInfo) -> RagforgeError:
-    return RagforgeError(info.what, todo=info.todo, kept=info.kept, kind=info.kind)

@@ -186,7 +186,7 @@ class PipeServer:
             result = await answer(self._context, request)
             line = ReplyLine(id=id, result=msgspec.Raw(msgspec.json.encode(result)))
         except RagforgeError as error:
-            line = ReplyLine(id=id, error=error.info)
+            line = ReplyLine(id=id, error=error.info, error_class=type(error).__name__)
         except Exception as error:
             log.exception("request %s failed", type(request).__name__)
             what = f"{type(request).__name__} failed unexpectedly ({type(error).__name__})."

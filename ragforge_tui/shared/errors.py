@@ -7,6 +7,7 @@ packages raise these errors; the screen and the command line only print them.
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
@@ -45,6 +46,23 @@ class RagforgeError(Exception):
 
     def __str__(self) -> str:
         return self.info.sentence()
+
+    @staticmethod
+    def received(class_name: str, info: ErrorInfo) -> RagforgeError:
+        """Return the error that another process raised, of the same class, so that callers can catch it by class.
+
+        A name that no class of ours has gives a plain `RagforgeError`.
+        """
+        kind = next((kind for kind in _with_subclasses(RagforgeError) if kind.__name__ == class_name), RagforgeError)
+        error = kind.__new__(kind, info.what)
+        error.info = info
+        return error
+
+
+def _with_subclasses(kind: type[RagforgeError]) -> Iterator[type[RagforgeError]]:
+    yield kind
+    for subclass in kind.__subclasses__():
+        yield from _with_subclasses(subclass)
 
 
 _STORAGE_ERRORS = {
@@ -118,6 +136,10 @@ class ModelError(RagforgeError):
         transient: Whether the same request may succeed later.
         window: Tokens the model reads, if the provider states them in the error.
     """
+
+    retry_after: float | None = None
+    transient: bool = False
+    window: int | None = None
 
     def __init__(
         self,

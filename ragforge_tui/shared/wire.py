@@ -4,7 +4,8 @@
 scripts and tests work with either. On the pipe every line is one JSON object, one of
 
     {"id": 3, "request": {"type": "send_message", …}}      screen to engine
-    {"id": 3, "result": …} | {"id": 3, "error": {…}}       engine to screen
+    {"id": 3, "result": …}                                 engine to screen
+    {"id": 3, "error": {…}, "error_class": …}              engine to screen
     {"event": {"type": "text_delta", …}}                   engine to screen
 
 The requests are defined by subject in `requests`; a new one needs its class there and its handler in `engine.handlers`.
@@ -78,11 +79,16 @@ class RequestLine(msgspec.Struct, Generic[Q], kw_only=True, frozen=True):
 
 
 class ReplyLine(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
-    """Line written by the engine: a response (`id` with `result` or `error`) or an `event`."""
+    """Line written by the engine: a response (`id` with `result` or `error`) or an `event`.
+
+    Attributes:
+        error_class: Name of the class of `error`, which the receiver raises again.
+    """
 
     id: int | None = None
     result: msgspec.Raw = msgspec.Raw(b"null")
     error: ErrorInfo | None = None
+    error_class: str = ""
     event: Event | None = None
 
 
