@@ -75,6 +75,8 @@ class CurrentModel:
     async def change(self, name: str) -> ModelChanged:
         """Use another model from the next turn on; an empty name selects the one discovered automatically.
 
+        Choosing the current model again forgets the window that was learned for it.
+
         Raises:
             RagforgeError: That model cannot be used; the one before answers as before.
         """
@@ -82,9 +84,9 @@ class CurrentModel:
         self.chosen = self._own is not None or bool(name)
         self.preferred = ""
         if task is None or state.phase != "ready":
-            return await self._use(name, "")
+            return await self._choose_again(name)
         try:
-            return await self._use(name, "", report=False)
+            return await self._choose_again(name, report=False)
         except RagforgeError as error:
             self._task, self._made, self.chosen, self.preferred = task, made, chosen, preferred
             self._set_state(state)
@@ -95,6 +97,18 @@ class CurrentModel:
         """Use the model a persona prefers, or with an empty name return to the configured one."""
         self.preferred = name
         return await self._use(name or self._settings.name, f"preferred by the persona {by}" if name else "")
+
+    async def _choose_again(self, name: str, *, report: bool = True) -> ModelChanged:
+        """Use the model that the user chose; what was learned of its window is forgotten."""
+        await self._use(name, "", report=report)
+        model = await self.model()
+        if self._windows.forget(model):
+            self._show_window(model)
+        return self.state
+
+    def _show_window(self, model: ChatModel) -> None:
+        window, learned = self._windows.of(model), self._windows.learned_at(model)
+        self._set_state(msgspec.structs.replace(self.state, context_window=window, window_learned=learned))
 
     async def _use(self, name: str, origin: str, *, report: bool = True) -> ModelChanged:
         settings = msgspec.structs.replace(self._settings, name=name)
@@ -107,11 +121,15 @@ class CurrentModel:
         await self.model()
         return self.state
 
-    def learn_window(self, model: ChatModel, tokens: int) -> None:
-        """Remember that a model reads fewer tokens than was assumed."""
-        self._windows.learn(model, tokens)
+    def learn_window(self, model: ChatModel, tokens: int, *, named: bool) -> None:
+        """Remember that a model reads fewer tokens than was assumed.
+
+        Args:
+            named: Whether the provider named the number.
+        """
+        self._windows.learn(model, tokens, named=named)
         if model.name == self.state.name:
-            self._set_state(msgspec.structs.replace(self.state, context_window=self._windows.of(model)))
+            self._show_window(model)
 
     def update(self, **changes: Any) -> None:
         """Change settings of `LIVE_MODEL_SETTINGS`, by name, from the next request on."""
@@ -153,6 +171,7 @@ class CurrentModel:
                 destination=model.destination,
                 offline=model.offline,
                 context_window=self._windows.of(model),
+                window_learned=self._windows.learned_at(model),
             )
         )
         return model

@@ -8,6 +8,7 @@ the record types alone.
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from typing import Literal
 
 import msgspec
@@ -318,6 +319,8 @@ class ModelChanged(_Event):
         phase: ``loading`` while the client library is imported.
         origin: The setting, variable or discovery that selected the model.
         destination: Server that receives the conversation ("api.openai.com", "this machine").
+        window_learned: When a rejected request showed that the window is smaller than configured; None if it is as
+            configured.
     """
 
     phase: Literal["loading", "ready", "failed"]
@@ -326,6 +329,7 @@ class ModelChanged(_Event):
     destination: str = ""
     offline: bool = False
     context_window: int = 0
+    window_learned: datetime | None = None
     error: ErrorInfo | None = None
 
 

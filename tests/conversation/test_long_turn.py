@@ -94,6 +94,38 @@ async def test_a_window_smaller_than_assumed_is_learned(
 
 
 @ONE_BACKEND
+async def test_a_learned_window_is_never_below_the_one_that_the_provider_named(
+    loaded: Loaded, server: OpenAIServer
+) -> None:
+    """The server refuses requests that we take to fit, each time with the same number."""
+    too_long = Step(
+        when="tools",
+        status=400,
+        code="context_length_exceeded",
+        message="This model's maximum context length is 8192 tokens, your messages have more.",
+    )
+    server.script([too_long, too_long, too_long, Step(text="Hello."), Step(text="Again.")])
+    settings = with_model(loaded, context_window=32_000)
+    async with ConversationAgent(settings) as agent:
+        conversation = await agent.create_conversation()
+        events = [event async for event in conversation.stream("Hello")]
+        learned = agent.model_state
+    assert isinstance(events[-1], TurnCompleted)
+    shortened = [event.text for event in events if isinstance(event, Notice) and "fewer tokens" in event.text]
+    limits = ["8,192", "6,144", "4,608"]
+    assert [text.partition("shortened to ")[2].split()[0] for text in shortened] == limits
+    assert (learned.context_window, learned.window_learned is not None) == (8_192, True)
+    async with ConversationAgent(settings) as agent:
+        await (await agent.load_conversation()).send_message("And again")
+        assert (agent.model_state.context_window, agent.model_state.window_learned) == (8_192, learned.window_learned)
+        reset = await agent.services.model.change(learned.name)
+        assert (reset.context_window, reset.window_learned) == (32_000, None)
+    async with ConversationAgent(settings) as agent:
+        await agent.services.model.model()
+        assert agent.model_state.context_window == 32_000
+
+
+@ONE_BACKEND
 async def test_a_request_that_cannot_be_shortened_fails_with_advice(loaded: Loaded, server: OpenAIServer) -> None:
     server.window = 200  # less than the instructions
     async with ConversationAgent(with_model(loaded, context_window=32_000)) as agent:

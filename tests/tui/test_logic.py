@@ -12,6 +12,7 @@ import pytest
 from ragforge_tui.shared.events import (
     MessageFinished,
     MessageStarted,
+    ModelChanged,
     TextDelta,
     ToolCallFinished,
     ToolCallStarted,
@@ -239,7 +240,14 @@ class TestPicking:
         assert [date_group(today.replace(day=day), today) for day, _ in days] == [name for _, name in days]
 
     def test_the_model_in_use_comes_first(self) -> None:
-        assert [row.key for row in model_rows(["b", "c", "a"], "c")] == ["c", "a", "b"]
+        rows = model_rows(["b", "c", "a"], ModelChanged(phase="ready", name="c"))
+        assert [(row.key, row.detail) for row in rows] == [("c", "in use"), ("a", ""), ("b", "")]
+
+    def test_a_learned_window_is_shown_with_the_way_to_reset_it(self) -> None:
+        day = datetime(2026, 11, 24, 12, tzinfo=UTC)
+        model = ModelChanged(phase="ready", name="c", context_window=8_192, window_learned=day)
+        (row,) = model_rows(["c"], model)
+        assert row.detail == "in use · window 8.2k, learned 24 Nov; choose again to reset"
 
 
 class TestState:

@@ -158,11 +158,12 @@ class InputBuilder:
         except RagforgeError as error:
             log.info("earlier turns not read in advance: %s", error)
 
-    async def build(self, turn: Turn, options: ContextOptions | None = None) -> TurnInputs:
+    async def build(self, turn: Turn, options: ContextOptions | None = None, *, scale: float = 1.0) -> TurnInputs:
         """Build the inputs of a turn that a model answers; store the note that its message gets.
 
         Args:
             options: Choices for this context alone.
+            scale: Tokens the provider counts for one of ours; the context is built for a window that much smaller.
         """
         services = self._services
         if not self._looked_ahead:
@@ -198,7 +199,7 @@ class InputBuilder:
                 *([SystemPart(kind="environment", name="note", text=note, section=NOTE_SECTION)] if note else []),
             ],
             model=model.name,
-            window=window,
+            window=int(window / scale),
             overhead=overhead,
             options=options,
             reasoning=model.takes_reasoning,
@@ -238,9 +239,13 @@ class InputBuilder:
                 await self._services.recorder.finish_message(asked)
         return note
 
-    def learn_window(self, model: ChatModel, tokens: int) -> None:
-        """Remember that a model reads fewer tokens than was assumed."""
-        self._services.model.learn_window(model, tokens)
+    def learn_window(self, model: ChatModel, tokens: int, *, named: bool) -> None:
+        """Remember that a model reads fewer tokens than was assumed; see `ModelWindows.learn`."""
+        self._services.model.learn_window(model, tokens, named=named)
+
+    def named_window(self, model: ChatModel) -> int | None:
+        """Return the window that the provider named in an earlier rejection, None if it named none."""
+        return self._services.windows.named(model)
 
 
 def tools_part(schemas: list[dict[str, Any]]) -> SystemPart:

@@ -2,7 +2,8 @@
 
 Providers reject a request above the window, and a turn may need hundreds. Before each request the running turn is
 shortened to the tokens left. If a provider still rejects a request as too long, its window is smaller than
-assumed or its tokens are: the context is built again for a smaller window, which is remembered for the model.
+assumed or its tokens are: the context is built again for a smaller window, which is remembered for the model unless
+the provider named one that is no smaller.
 """
 
 from __future__ import annotations
@@ -74,18 +75,29 @@ class TurnRequest:
         Args:
             error: The provider's refusal, with its limit if it states one.
         """
-        window = self.inputs.window
-        stated = error.window if error.window is not None and error.window < window else None
-        smaller = stated or int(min(window, self._estimated) * SHRINK)
-        if error.info.kind != "context_too_long" or smaller < SMALLEST_WINDOW:
+        if error.info.kind != "context_too_long":
             return False
-        self._builder.learn_window(self.inputs.model, smaller)
-        self.inputs = await self._builder.build(self._turn)
+        model, window = self.inputs.model, self.inputs.window
+        named = error.window or self._builder.named_window(model)
+        if named is None:
+            smaller = int(min(window, self._estimated) * SHRINK)
+        elif named < window:
+            smaller = named
+        else:
+            # The window is right, so the provider counts more tokens than we do.
+            smaller = window
+            self._scale /= SHRINK
+        if int(smaller / self._scale) < SMALLEST_WINDOW:
+            return False
+        if smaller < window:
+            self._builder.learn_window(model, smaller, named=named is not None)
+        self.inputs = await self._builder.build(self._turn, scale=self._scale)
         self.stored = to_stored(self.inputs.context)
+        reset = f" To forget this window: /model {model.name}" if smaller < window else ""
         self._emit(
             Notice(
-                text=f"{self.inputs.model.name} reads fewer tokens than assumed: the request was shortened to "
-                f"{smaller:,} tokens and sent again.",
+                text=f"{model.name} reads fewer tokens than assumed: the request was shortened to "
+                f"{int(smaller / self._scale):,} tokens and sent again.{reset}",
                 level="warning",
                 conversation_id=self._turn.messages[0].conversation_id,
             )

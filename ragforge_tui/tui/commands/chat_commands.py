@@ -108,8 +108,7 @@ async def use_model(host: Host, name: str) -> None:
     from ragforge_tui.tui.widgets.list_screen import Picker
 
     async def rows() -> list[Choice]:
-        model = session.state.model
-        return model_rows(found, model.name if model else "")
+        return model_rows(found, session.state.model)
 
     def picked(key: str) -> None:
         session.spawn(use_model(host, key), group="model", exclusive=True)

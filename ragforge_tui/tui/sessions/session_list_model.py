@@ -14,12 +14,14 @@ from typing import Any, Literal, get_args
 import msgspec
 from textual.content import Content
 
+from ragforge_tui.shared.events import ModelChanged
 from ragforge_tui.shared.records import Conversation
 from ragforge_tui.tui import fuzzy
 from ragforge_tui.tui.drawing.lines import one_line
 from ragforge_tui.tui.drawing.palette import DEFAULT_GLYPH
 from ragforge_tui.tui.widgets.choice_list import Choice
 from ragforge_tui.tui.widgets.clickable import clickable
+from ragforge_tui.tui.widgets.status_bar import count
 
 KEPT_DAYS = 7
 """Days for which a deleted conversation can be restored."""
@@ -100,10 +102,18 @@ def short_time(moment: datetime, today: date) -> str:
     return f"{moment.day} {moment:%b}" if moment.year == today.year else f"{moment.day} {moment:%b %Y}"
 
 
-def model_rows(names: Iterable[str], current: str) -> list[Choice]:
+def model_rows(names: Iterable[str], current: ModelChanged | None) -> list[Choice]:
     """Return models as rows, the current one first."""
-    ordered = sorted(names, key=lambda name: (name != current, name))
-    return [Choice(name, name, "in use" if name == current else "") for name in ordered]
+    in_use = current.name if current else ""
+    ordered = sorted(names, key=lambda name: (name != in_use, name))
+    return [Choice(name, name, _in_use(current) if current and name == in_use else "") for name in ordered]
+
+
+def _in_use(model: ModelChanged) -> str:
+    if model.window_learned is None:
+        return "in use"
+    day = f"{model.window_learned.astimezone():%-d %b}"
+    return f"in use · window {count(model.context_window)}, learned {day}; choose again to reset"
 
 
 Status = Literal["active", "archived", "deleted", "any"]

@@ -108,12 +108,16 @@ def _due(state: ChatState) -> list[Part]:
 
 def _gauge(state: ChatState) -> list[Part]:
     """Return how much of the context window the last request took."""
-    window = state.model.context_window if state.model is not None else 0
-    if not window or not state.context_used:
+    model = state.model
+    if model is None or not model.context_window or not state.context_used:
         return []
-    percent = min(round(100 * state.context_used / window), 999)
+    window = model.context_window
+    # The last request may be of a larger window; the next one will fit.
+    used = min(state.context_used, window)
+    percent = round(100 * used / window)
     style = "$error" if percent >= GAUGE_ALARMS else "$warning" if percent >= GAUGE_WARNS else "dim"
-    whole = f"context {count(state.context_used)} of {count(window)}, {percent} %"
+    learned = " (learned)" if model.window_learned else ""
+    whole = f"context {count(used)} of {count(window)}{learned}, {percent} %"
     return [Part(whole, style, 60, short=f"ctx {percent} %", command="context")]
 
 
