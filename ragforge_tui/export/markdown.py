@@ -29,7 +29,7 @@ from ragforge_tui.shared.records import (
 )
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.sanitize import plain_text
-from ragforge_tui.shared.tool_calls import CALL_MARKS, commit_line, commits_of, main_argument, result_text
+from ragforge_tui.shared.tool_calls import CALL_MARKS, commit_line, commits_of, main_argument, result_text, written_name
 from ragforge_tui.shared.truncation import cut_middle
 
 if TYPE_CHECKING:
@@ -109,7 +109,9 @@ def files_text(files: Iterable[AccessedFile]) -> str:
     parts = []
     for group, heading in _GROUPS.items():
         lines = [
-            f"- {escaped_line(f.path)} ({escaped_line(f.tool)}, t{f.turn_index})" for f in chosen if f.group == group
+            f"- {escaped_line(f.path)} ({escaped_line(written_name(f.tool))}, t{f.turn_index})"
+            for f in chosen
+            if f.group == group
         ]
         if lines:
             parts.append(f"\n\n{heading}:\n\n" + "\n".join(lines))

@@ -6,6 +6,7 @@ costs no statement. Rules read .gitignore and mentions are looked up on the disk
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from ragforge_tui.shared.accessed_files import Group, accesses_of, merge_by_path
 from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.shared.records import AccessedFile, Turn
 from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.shared.tool_calls import written_name
 from ragforge_tui.tools.search.gitignore import Patterns
 from ragforge_tui.tools.search.ignore import IgnoreRules
 from ragforge_tui.tools.workspace import Workspace
@@ -89,9 +91,8 @@ class RecentFiles:
         """Add a turn; noted again, after a retry, it replaces its earlier version."""
         relevant = self._filter()
         noted = merge_by_path(file for file in (*accesses_of(turn), *self._mentioned(turn)) if relevant(file))
-        if noted or turn.turn_index in self._turns:
-            self._turns[turn.turn_index] = list(noted.values())
-            self._changed()
+        self._turns[turn.turn_index] = list(noted.values())
+        self._changed()
 
     def groups(self, limit: int = MOST_FILES) -> list[AccessedFile]:
         """Return the files in the order of the groups (Read, Modified, Found in searches), newest first in each.
@@ -112,8 +113,16 @@ class RecentFiles:
 
     def _changed(self) -> None:
         everything = (*self._loaded, *(file for index in sorted(self._turns) for file in self._turns[index]))
-        self._files = top_files(merge_by_path(everything).values(), MOST_FILES)
+        self._files = top_files(self._existing(merge_by_path(everything).values()), MOST_FILES)
         self._packed = {}
+
+    def _existing(self, files: Iterable[AccessedFile]) -> Iterator[AccessedFile]:
+        """Leave out files that no longer exist, and mark those that the agent modified; any command may remove one."""
+        for file in files:
+            if self._workspace is None or os.path.lexists(self._workspace / file.path):
+                yield file
+            elif file.group == "modified":
+                yield msgspec.structs.replace(file, removed=True)
 
     def _filter(self) -> Callable[[AccessedFile], bool]:
         """Return a test for files worth listing: not temporary, not generated, not ignored by the user.
@@ -215,13 +224,14 @@ def _named(files: list[AccessedFile]) -> str:
     for position, file in enumerate(files):
         name = _one_line(file.path.rpartition("/")[2])
         following = files[position + 1] if position + 1 < len(files) else None
-        alike = following is not None and (following.tool, following.turn_index) == (file.tool, file.turn_index)
+        alike = following is not None and _where(following) == _where(file)
         parts.append(name if alike else f"{name} {_where(file)}")
     return ", ".join(parts)
 
 
 def _where(file: AccessedFile) -> str:
-    return f"({_one_line(file.tool) or '?'}, t{file.turn_index})"
+    removed = "since removed; " if file.removed else ""
+    return f"({removed}{_one_line(written_name(file.tool)) or '?'}, t{file.turn_index})"
 
 
 def _one_line(name: str) -> str:

@@ -400,6 +400,8 @@ class AccessedFile(msgspec.Struct, frozen=True, kw_only=True):
     timestamp: datetime
     count: int = 1
     """Number of accesses by tools and mentions in the conversation."""
+    removed: bool = False
+    """Whether a file that the agent modified no longer exists."""
 
 
 ContextItemKind = Literal[

@@ -23,6 +23,9 @@ CHANGING: frozenset[ToolAccess] = frozenset({"write", "command"})
 USUAL_ARGUMENTS = ("path", "command", "pattern", "query", "message")
 """Arguments that identify what a call acted on where a tool names no main argument."""
 
+COUNTS = ("matches", "count", "lines")
+"""Keys of a result of which one may count what it lists."""
+
 CALL_MARKS: dict[CallEnd, str] = {"ok": "✓", "failed": "✗", "refused": "⊘", "stopped": "■", "unknown": "?"}
 
 
@@ -107,6 +110,12 @@ def tool_info(name: str) -> ToolInfo:
 def tool_label(name: str) -> str:
     """Return the name of a tool that the user sees."""
     return tool_info(name).label or name
+
+
+def written_name(name: str) -> str:
+    """Return the name of a tool as models know it, or the label of one that models are not offered."""
+    tool = tool_info(name)
+    return name if tool.help else tool.label or name
 
 
 def argument_names(tool: ToolInfo) -> tuple[str, ...]:

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from ragforge_tui.llm import count_tokens
 from ragforge_tui.memory.recent_files import MOST_FILES, RecentFiles, mentions
 from ragforge_tui.shared.records import AccessedFile, FileAccess, FileAccessKind, Message, ToolCall, Turn
+from ragforge_tui.shared.tool_calls import describe_tools
+from ragforge_tui.tools.undo.restore import RestoreFiles
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 TOOLS = {"read": "read_file", "write": "edit_file", "search": "grep_files", "list": "list_directory"}
@@ -137,6 +139,9 @@ def test_temporary_and_generated_ones_are_left_out(tmp_path: Path) -> None:
         "secret/plan.txt",
         "vendor/lib.py",
     ]
+    for path in (*noise, "src/builder.py", "locks.py", "report.gen"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).touch()
     files = noted(
         turn(1, *((path, "read") for path in noise), ("src/builder.py", "read"), ("locks.py", "read")),
         turn(2, ("report.gen", "write"), ("vendor/mine.py", "write"), ("build/out.txt", "write")),
@@ -144,6 +149,26 @@ def test_temporary_and_generated_ones_are_left_out(tmp_path: Path) -> None:
         ignore=("vendor/",),
     )
     assert {path for path, *_ in told(files)} == {"src/builder.py", "locks.py", "report.gen"}
+
+
+def test_removed_files_are_left_out_or_marked(tmp_path: Path) -> None:
+    """Any command may remove a file; one that the agent modified stays in view."""
+    for name in ("read.py", "written.py", "kept.py"):
+        (tmp_path / name).write_text("x")
+    files = noted(turn(1, ("read.py", "read"), ("written.py", "write"), ("kept.py", "read")), workspace=tmp_path)
+    assert [file.path for file in files.groups()] == ["kept.py", "read.py", "written.py"]
+    (tmp_path / "read.py").unlink()
+    (tmp_path / "written.py").unlink()
+    files.note(turn(2))
+    assert [(file.path, file.removed) for file in files.groups()] == [("kept.py", False), ("written.py", True)]
+    assert "- written.py (since removed; edit_file, t1)" in files.render(1_000)
+
+
+def test_an_undo_is_named_by_its_label() -> None:
+    describe_tools([RestoreFiles.info])
+    restored = turn(1, ("a.py", "write"))
+    restored.messages[1].tool_calls[0].tool_name = RestoreFiles.info.name
+    assert noted(restored).render(1_000) == "Modified:\n- a.py (Restore, t1)"
 
 
 def test_mentions_that_name_files(tmp_path: Path) -> None:

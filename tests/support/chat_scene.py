@@ -55,14 +55,19 @@ DIFF = """--- a/graph/store.py
 """
 
 
+MATCHES = "graph/store.py:118: next_turn\n" * 7
+READ = "".join(f"{number:>6}\tline\n" for number in range(112, 169))
+COUNTED = {"grep_files": "matches", "read_file": "lines"}
+
+
 def tool_call(owner: Conversation, number: int, name: str, arguments: dict[str, Any], text: str, ms: int) -> ToolCall:
-    """A tool call that is done."""
+    """A tool call that is done, with the count that such a tool reports: the lines of its text."""
     uuid = f"c-{owner.uuid[:8]}-{number}"
     result = ToolResult(
         uuid=f"r-{number}",
         tool_call_id=uuid,
         success=True,
-        result=json.dumps({"text": text}),
+        result=json.dumps({"text": text} | ({COUNTED[name]: len(text.splitlines())} if name in COUNTED else {})),
         timestamp=CLOCK,
         result_size_bytes=len(text),
     )
@@ -83,8 +88,8 @@ def tool_call(owner: Conversation, number: int, name: str, arguments: dict[str, 
 def told(owner: Conversation) -> Turn:
     """The turn of the scene, as it is stored."""
     calls = [
-        tool_call(owner, 1, "grep_files", {"pattern": "next_turn", "path": "ragforge_tui/graph"}, "7 matches", 38),
-        tool_call(owner, 2, "read_file", {"path": "graph/store.py", "start": 112, "end": 168}, "57 lines", 4),
+        tool_call(owner, 1, "grep_files", {"pattern": "next_turn", "path": "ragforge_tui/graph"}, MATCHES, 38),
+        tool_call(owner, 2, "read_file", {"path": "graph/store.py", "start": 112, "end": 168}, READ, 4),
     ]
     first = message(owner, 1, "assistant", FIRST, 1, reasoning="Retried twice?", tool_calls=calls)
     return Turn(

@@ -40,7 +40,23 @@ async def test_long_files_and_lines_are_cut_with_a_way_on(folder: Path, tmp_path
     assert len(outcome.text) < 3_200
     assert "[line cut, 5000 characters]" in outcome.text
     assert "continue with start_line=" in outcome.text
-    assert outcome.full_size == 15_001
+    shown = outcome.text.count("\n")
+    assert outcome.data["lines"] == shown
+    assert outcome.full_size == len(f"     1\t{'x' * 2_000} [line cut, 5000 characters]\n") + 2_000 * len(
+        "     2\tline\n"
+    )
+
+
+async def test_sizes_and_counts_are_those_of_the_result_not_of_the_file(folder: Path, call: Call) -> None:
+    (folder / "a.txt").write_text("line\n" * 10_000)
+    read = await call("read_file", path="a.txt", start_line=3, end_line=5)
+    assert (read.data["lines"], read.full_size) == (3, len(read.text))
+    edited = await call("edit_file", path="a.txt", old_string="line\n" * 10_000, new_string="other\n")
+    assert edited.full_size == len(edited.text)
+    assert (await call("grep_files", pattern="missing")).data["matches"] == 0
+    assert (await call("grep_files", pattern="other")).data["matches"] == 1
+    assert (await call("glob_files", pattern="*.none")).data["count"] == 0
+    assert (await call("list_directory", path=".")).data["count"] == 1
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,20 @@ def test_mentions(path: str, named: str) -> None:
     assert mention(path) == named
 
 
+def test_a_removed_file_and_one_that_is_as_before_show_it() -> None:
+    files = TouchedFiles()
+    gone = AccessedFile(path="gone.py", group="modified", tool="t", turn_index=1, timestamp=CLOCK, removed=True)
+    files.load([gone])
+    files.note(2, call(("back.py", "write"), ("changed.py", "write")))
+    assert not files.restored("back.py"), "the diffs are not known yet"
+    files.load_diffs([FileDiff(path="changed.py", diff=unified_diff("x\n", "y\n", "changed.py"))])
+    assert sorted(texts(files)[1:3]) == ["back.py×1", "changed.py×1"]
+    assert texts(files)[3:] == ["Removed", "gone.py×1"]
+    assert (files.restored("back.py"), files.restored("changed.py")) == (True, False)
+    files.note(3, call(("back.py", "write")))
+    assert not files.restored("back.py")
+
+
 def test_a_file_whose_diff_begins_with_nothing_was_created() -> None:
     files = TouchedFiles()
     files.note(1, call(("new.py", "write"), ("old.py", "write")))

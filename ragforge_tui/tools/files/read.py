@@ -67,9 +67,9 @@ class ReadFile(Tool):
                 kind="binary",
             )
         self.context.seen[place.relative] = digest_of(content)
-        text = _numbered(lines_of(decoded[0]), arguments, place, self.context.settings.max_output_chars)
-        files = [FileAccess(path=place.shown, access="read")]
-        return ToolOutcome(text=text, files=files, full_size=len(content))
+        outcome = _numbered(lines_of(decoded[0]), arguments, place, self.context.settings.max_output_chars)
+        outcome.files = [FileAccess(path=place.shown, access="read")]
+        return outcome
 
 
 def existing(place: Place) -> bytes:
@@ -97,10 +97,10 @@ def secret_need(workspace: Workspace, place: Place) -> ApprovalNeed:
     )
 
 
-def _numbered(lines: list[str], arguments: ReadFileArguments, place: Place, limit: int) -> str:
+def _numbered(lines: list[str], arguments: ReadFileArguments, place: Place, limit: int) -> ToolOutcome:
     """Return the requested lines with their numbers, as many as fit, and a note on how to read the rest."""
     if not lines:
-        return f"{place.shown} is empty."
+        return ToolOutcome(text=f"{place.shown} is empty.", data={"lines": 0})
     first = max(arguments.start_line or 1, 1)
     last = min(len(lines), arguments.end_line or len(lines))
     if first > len(lines) or last < first:
@@ -109,20 +109,21 @@ def _numbered(lines: list[str], arguments: ReadFileArguments, place: Place, limi
             kind="bad_range",
         )
     shown: list[str] = []
-    size = 0
+    characters = size = 0
     for number in range(first, last + 1):
-        line = f"{number:>6}\t{_short(visible(lines[number - 1]), limit)}"
-        size += len(line) + 1
-        if size > limit and shown:
-            shown.append(
-                f"[Cut after line {number - 1} of {len(lines)}; continue with start_line={number}.]",
-            )
-            break
-        shown.append(line)
-    else:
-        if last < len(lines):
-            shown.append(f"[Lines {first} to {last} of {len(lines)}.]")
-    return "\n".join(shown)
+        line = f"{number:>6}\t{_short(visible(lines[number - 1]), limit)}\n"
+        characters += len(line)
+        size += len(line.encode())
+        if characters <= limit or not shown:
+            shown.append(line)
+    end = first + len(shown) - 1
+    note = ""
+    if end < last:
+        note = f"[Cut after line {end} of {len(lines)}; continue with start_line={end + 1}.]"
+    elif last < len(lines):
+        note = f"[Lines {first} to {last} of {len(lines)}.]"
+    text = "".join([*shown, note]).removesuffix("\n")
+    return ToolOutcome(text=text, data={"lines": len(shown)}, full_size=size if end < last else 0)
 
 
 def _short(line: str, limit: int) -> str:

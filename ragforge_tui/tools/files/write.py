@@ -92,7 +92,6 @@ class _WriteTool(Tool):
             text=_written(change),
             data={"before": before, "after": after, "path": place.shown, "diff": _stored_diff(change)},
             files=[FileAccess(path=place.shown, access="write")],
-            full_size=len(change.after),
         )
 
     def _earlier(self, place: Place) -> bytes | None:

@@ -311,7 +311,7 @@ def _outcome(findings: Findings, query: Query) -> ToolOutcome:
         notes.append(findings.stopped)
     body = "\n".join(lines) if lines else f"No line matches {visible(query.pattern)}."
     text = "\n".join([body, *(f"[{note}]" for note in notes)])
-    return ToolOutcome(text=text, files=accesses(shown(path) for path in paths))
+    return ToolOutcome(text=text, data={"matches": len(findings.lines)}, files=accesses(shown(path) for path in paths))
 
 
 def _line(found: Found) -> str:

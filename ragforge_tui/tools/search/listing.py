@@ -96,10 +96,11 @@ class ListDirectory(FolderTool):
         start = "" if place.relative == "." else place.relative
         lines: list[str] = []
         self._list(self.rules(), start, arguments.depth, "", lines)
+        count = min(len(lines), _MOST_LISTED)
         if len(lines) > _MOST_LISTED:
             lines = [*lines[:_MOST_LISTED], f"[Cut after {_MOST_LISTED} entries; list a sub-folder or use glob_files.]"]
         text = "\n".join(lines) if lines else f"{place.shown} is empty."
-        return ToolOutcome(text=text, files=[FileAccess(path=place.shown, access="list")])
+        return ToolOutcome(text=text, data={"count": count}, files=[FileAccess(path=place.shown, access="list")])
 
     def _list(self, rules: IgnoreRules, folder: str, depth: int, indent: str, lines: list[str]) -> None:
         entries = [
@@ -241,7 +242,7 @@ def found_files(paths: list[str], nothing: str, *, cut: bool) -> ToolOutcome:
         text += f"\n[{len(paths)} files in total; the first {_MOST_FOUND} are shown. Narrow the search.]"
     if cut:
         text += f"\n[Stopped after {WALK_SECONDS:g} s; search a sub-folder.]"
-    return ToolOutcome(text=text, files=accesses(lines))
+    return ToolOutcome(text=text, data={"count": len(paths)}, files=accesses(lines))
 
 
 def accesses(paths: Iterable[str]) -> list[FileAccess]:

@@ -18,7 +18,7 @@ from ragforge_tui.shared.json_text import json_object
 from ragforge_tui.shared.records import ToolCall, call_end
 from ragforge_tui.shared.requests.work import FileDiff
 from ragforge_tui.shared.sanitize import plain_value
-from ragforge_tui.shared.tool_calls import tool_info, tool_label
+from ragforge_tui.shared.tool_calls import COUNTS, tool_info, tool_label
 from ragforge_tui.tui.drawing.code import language_of
 from ragforge_tui.tui.drawing.lines import one_line
 from ragforge_tui.tui.transcript.tool_block import CallState, duration_text, failure_of, state_of, state_word
@@ -108,7 +108,7 @@ def call_sections(call: ToolCall) -> list[Section]:
         # What a refused call returned is what the model was told of it.
         title = "Sent to the model" if call_end(call) == "refused" else "Result"
         sections.append(Section(title=title, text=text, kind=kind, language=language, numbered=numbered))
-    rest = {key: value for key, value in result.items() if key not in ("text", "diff")}
+    rest = {key: value for key, value in result.items() if key not in ("text", "diff", *COUNTS)}
     if rest:
         sections.append(Section(title="Also stored", text=_pretty(rest), language="json"))
     elif call.result is not None and not result and call.result.result:

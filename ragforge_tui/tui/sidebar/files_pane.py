@@ -37,7 +37,13 @@ from ragforge_tui.tui.widgets.virtual_list import VirtualList
 
 log = logging.getLogger(__name__)
 
-HEADINGS = {"created": "Created", "modified": "Modified", "read": "Read", "found": "Found in searches"}
+HEADINGS = {
+    "created": "Created",
+    "modified": "Modified",
+    "removed": "Removed",
+    "read": "Read",
+    "found": "Found in searches",
+}
 NEW_FILE = "--- /dev/null\n"
 """First line of the diff of a created file."""
 MOST_FILES = 100
@@ -56,6 +62,7 @@ class TouchedFiles:
     def __init__(self) -> None:
         self._files: dict[str, AccessedFile] = {}
         self._diffs: dict[str, FileDiff] = {}
+        self._restored: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._files)
@@ -65,7 +72,9 @@ class TouchedFiles:
         self._files = merge_by_path(files)
 
     def load_diffs(self, diffs: Iterable[FileDiff]) -> None:
+        """Replace the diffs; a modified file without one has its earlier content again."""
         self._diffs = {one.path: one for one in diffs}
+        self._restored = {path for path in self.modified if path not in self._diffs}
 
     def note(self, turn: int, call: ToolCall) -> bool:
         """Take in a finished call; return whether it touched a file."""
@@ -77,6 +86,7 @@ class TouchedFiles:
         if call.success is False or not fresh:
             return False
         self._files = merge_by_path([*self._files.values(), *fresh])
+        self._restored.difference_update(file.path for file in fresh)
         return True
 
     def file(self, path: str) -> AccessedFile | None:
@@ -86,12 +96,18 @@ class TouchedFiles:
         """Return the diff of a file, if it is known."""
         return self._diffs.get(path)
 
+    def restored(self, path: str) -> bool:
+        """Return whether the agent changed a file that has its earlier content again, after /undo for instance."""
+        return path in self._restored
+
     @property
     def modified(self) -> list[str]:
         return [file.path for file in self._files.values() if file.group == "modified"]
 
     def _group(self, file: AccessedFile) -> str:
         """Return the group of a file; whether a changed one was created is known from its diff."""
+        if file.removed:
+            return "removed"
         known = self._diffs.get(file.path) if file.group == "modified" else None
         return "created" if known is not None and known.diff.startswith(NEW_FILE) else file.group
 
@@ -148,6 +164,8 @@ class FileRows(VirtualList[FileLine]):
                 (f"{added} added", f", {removed} removed, ") if palette.plain else (f"+{added}", f" −{removed} ")
             )
             right += [(plus, palette.added), (minus, palette.removed)]
+        elif self.files.restored(line.file.path) and not line.file.removed:
+            right.append(("restored, " if palette.plain else "restored ", palette.muted))
         turn = f"turn {line.file.turn_index}" if palette.plain else f"{f't{line.file.turn_index}':>4}"
         right.append((turn, palette.muted))
         cells = sum(cell_len(text) for text, _ in right)

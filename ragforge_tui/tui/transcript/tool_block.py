@@ -17,7 +17,7 @@ from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.json_text import json_object
 from ragforge_tui.shared.records import REFUSED, REFUSED_BECAUSE, Todo, ToolCall, call_end
 from ragforge_tui.shared.sanitize import plain_value
-from ragforge_tui.shared.tool_calls import argument_names, given_reason, tool_info, tool_label
+from ragforge_tui.shared.tool_calls import COUNTS, argument_names, given_reason, tool_info, tool_label
 from ragforge_tui.tui.drawing.code import code_lines
 from ragforge_tui.tui.drawing.diff_lines import SIDE_BY_SIDE, Diff, count_runs
 from ragforge_tui.tui.drawing.lines import BLANK, Line, Run, clean, clip, indent, line_of, one_line, stack, wrap
@@ -135,15 +135,11 @@ def outcome_of(call: ToolCall, result: dict[str, Any]) -> str:
     status = exit_of(result)
     if status is not None:
         return f"exit {status}"
-    count = next((result[key] for key in ("matches", "count", "lines") if isinstance(result.get(key), int)), None)
+    count = next((result[key] for key in COUNTS if isinstance(result.get(key), int)), None)
     counted = tool_info(call.tool_name).counted
-    if counted is None:
+    if counted is None or count is None:
         return ""
     singular, plural = counted
-    if count is None:
-        body = str(result.get("text", "")).strip("\n")
-        count = body.count("\n") + 1 if body else 0
-        singular, plural = "line", "lines"
     return f"{count} {singular if count == 1 else plural}"
 
 

@@ -130,7 +130,9 @@ def working_turn() -> Turn:
     ]
     calls = [
         called("grep_files", {"pattern": "next_turn", "path": "graph"}, {"text": "", "matches": 7}, duration=38),
-        called("read_file", {"path": "graph/store.py", "start_line": 112, "end_line": 114}, {"text": "a\nb\nc"}),
+        called(
+            "read_file", {"path": "graph/store.py", "start_line": 112, "end_line": 114}, {"text": "a\nb\nc", "lines": 3}
+        ),
         called("edit_file", {"path": "graph/schema.py"}, error="old_string is not unique (2 places)", uuid="e1"),
         called("edit_file", {"path": "graph/schema.py"}, {"text": "ok", "diff": diff}, uuid="e2"),
         called("update_todos", {"todos": todos}, {"text": "ok", "todos": todos}),
