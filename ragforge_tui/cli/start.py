@@ -129,7 +129,9 @@ def open_chat(flags: ChatFlags, early: EarlyPrompt | None = None) -> int:
         )
         return USAGE
     from ragforge_tui.engine import connect_child, request_child
+    from ragforge_tui.tui.hang_up import watch_terminal
 
+    watch_terminal()
     loaded = load_settings(flags.shared)
     requested = request_child(loaded)  # Before Textual is imported: the engine is ready when the screen is.
 

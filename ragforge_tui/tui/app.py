@@ -31,6 +31,7 @@ from ragforge_tui.tui.commands.chat_commands import pick_session
 from ragforge_tui.tui.commands.conversation_commands import cancel_edit, close_find, find_step, resend, view_block
 from ragforge_tui.tui.commands.link_commands import choose_link, open_link
 from ragforge_tui.tui.early_prompt import EarlyPrompt
+from ragforge_tui.tui.hang_up import before_hang_up
 from ragforge_tui.tui.prompt.history import Entry
 from ragforge_tui.tui.prompt.prompt import Prompt, teach_alt_enter
 from ragforge_tui.tui.questions.question_panel import QuestionPanel
@@ -66,6 +67,7 @@ def run_chat(connect: Callable[[], Awaitable[Engine]], options: ChatOptions, ear
     # Nothing is garbage before the first paint; a collection would delay it.
     gc.disable()
     app = ChatApp(connect, options, early)
+    before_hang_up(app.view.save_draft)
     conversation_id = app.run()
     if conversation_id:
         sys.stdout.write(f"Conversation {conversation_id}\nResume: ragforge-chat --resume {conversation_id[:8]}\n")

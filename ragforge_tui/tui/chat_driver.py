@@ -22,6 +22,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from ragforge_tui.tui.early_prompt import ALTERNATE_SCREEN, EarlyPrompt
+from ragforge_tui.tui.hang_up import hang_up
 
 WAIT_SECONDS = 0.1
 READ_BYTES = 4096
@@ -90,8 +91,15 @@ class ChatDriver(LinuxDriver):
                 if self.exit_event.is_set():
                     return
                 read = b""
-                if selector.select(WAIT_SECONDS) and not (read := os.read(self.fileno, READ_BYTES)):
-                    return  # The terminal is gone.
+                if selector.select(WAIT_SECONDS) and not (read := self._read()):
+                    hang_up()
+
+    def _read(self) -> bytes:
+        """Return bytes from the terminal; none once it is gone."""
+        try:
+            return os.read(self.fileno, READ_BYTES)
+        except OSError:
+            return b""
 
 
 def driver_after(early: EarlyPrompt | None) -> type[ChatDriver] | None:

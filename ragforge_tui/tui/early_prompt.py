@@ -29,6 +29,8 @@ NO_SCREEN = frozenset({"", "dumb", "linux", "unknown"})
 ENVIRONMENT = ("TERM", "COLORTERM", "COLORFGBG", "NO_COLOR", "FORCE_COLOR", "TERM_PROGRAM", "TEXTUAL_THEME", "LANG")
 """Variables that change how a frame looks."""
 END_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+WRITE_SECONDS = 1.0
+"""Longest wait for a terminal that takes nothing, such as one that is stopped; SIGTERM must end the chat there too."""
 INTERRUPTED = 130
 """Exit status after ctrl+c."""
 ALTERNATE_SCREEN = "\x1b[?1049h"
@@ -212,6 +214,8 @@ class EarlyPrompt:
         data = text.encode()
         try:
             while data:
+                if not select.select([], [2], [], WRITE_SECONDS)[1]:
+                    raise BlockingIOError
                 data = data[os.write(2, data) :]
         except OSError:
             self._frame = None

@@ -2,130 +2,22 @@
 
 from __future__ import annotations
 
-import fcntl
-import json
 import os
-import pty
 import re
-import select
 import signal
-import struct
-import sys
-import termios
 import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from ragforge_tui.tui import early_prompt
 from ragforge_tui.tui.early_prompt import ALTERNATE_SCREEN, EarlyPrompt, clipped, is_usable, visible_text
+from tests.support.pty_chat import LEAVE, TEXTUAL, Start, close
 
-PATIENCE = 60.0
-LEAVE = b"\x1b[?1049l"
-TEXTUAL = b"\x1b[?1004h"
-"""Sent by Textual when it takes the terminal over."""
 PLACEHOLDER = b"sk, type / for commands"
 """Without its first letter, which is under the cursor."""
 AGAIN = b"again quits"
-SIZE = (30, 100)
-
-
-class Start:
-    """`ragforge-chat` as a shell starts it: in the foreground of its terminal."""
-
-    def __init__(self, home: Path, *arguments: str, term: str = "xterm-256color") -> None:
-        self.home = home
-        go, released = os.pipe()
-        self.pid, self.terminal = pty.fork()
-        if self.pid == 0:
-            os.read(go, 1)  # Until the size is set.
-            graph = {"RAGFORGE_MODEL": "offline", "NEO4J_URI": "bolt://127.0.0.1:9"}
-            environment = {
-                **os.environ,
-                **graph,
-                "COLUMNS": "",
-                "LINES": "",
-                "RAGFORGE_HOME": str(home),
-                "TERM": term,
-                "COLORTERM": "truecolor",
-            }
-            os.execve(sys.executable, [sys.executable, "-m", "ragforge_tui", *arguments], environment)
-        self.resize(*SIZE)
-        self.attributes = termios.tcgetattr(self.terminal)
-        os.write(released, b"\n")
-        os.close(go)
-        os.close(released)
-        self.written = b""
-
-    def resize(self, rows: int, columns: int) -> None:
-        fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-
-    @property
-    def raw(self) -> bool:
-        lflag: int = termios.tcgetattr(self.terminal)[3]
-        return not lflag & termios.ICANON
-
-    def type(self, keys: str) -> None:
-        os.write(self.terminal, keys.encode())
-
-    def wait_until(self, ready: Callable[[], Any]) -> None:
-        """Read what is written until `ready`."""
-        until = time.monotonic() + PATIENCE
-        while not ready():
-            assert time.monotonic() < until, self.written[-2000:]
-            self.read(0.005)
-
-    def read(self, seconds: float) -> bool:
-        """Read what is written now; return False when the program has ended."""
-        if not select.select([self.terminal], [], [], seconds)[0]:
-            return True
-        try:
-            read = os.read(self.terminal, 65536)
-        except OSError:
-            return False
-        self.written += read
-        return bool(read)
-
-    def wait_for(self, text: bytes) -> None:
-        self.wait_until(lambda: text in self.written)
-
-    def sent(self) -> list[str]:
-        """The messages that were sent, from the history of the prompt."""
-        return [
-            json.loads(line)["text"]
-            for file in self.home.glob("state/history/*.jsonl")
-            for line in file.read_text("utf-8").splitlines()
-        ]
-
-    def end(self) -> int:
-        """Wait for the end; return the status of the process."""
-        status = self.ended_before()
-        assert status is not None
-        return status
-
-    def ended_before(self, text: bytes | None = None) -> int | None:
-        """Return the status of the process when it ends, or None when it has written the text first."""
-        until = time.monotonic() + PATIENCE
-        while self.read(0.1):
-            assert time.monotonic() < until, self.written[-2000:]
-            if text is not None and text in self.written:
-                return None
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                while self.read(0.0) and select.select([self.terminal], [], [], 0.0)[0]:
-                    pass
-                return status
-        return os.waitpid(self.pid, 0)[1]
-
-    def assert_restored(self) -> None:
-        assert termios.tcgetattr(self.terminal) == self.attributes
-        assert self.written.count(ALTERNATE_SCREEN.encode()) == self.written.count(LEAVE)
-        if LEAVE in self.written:
-            assert self.written.rfind(b"\x1b[?25h") >= self.written.rfind(b"\x1b[?25l")
-            assert self.written.rfind(b"\x1b[?2004l") >= self.written.rfind(b"\x1b[?2004h")
 
 
 @pytest.fixture(scope="module")
@@ -160,14 +52,6 @@ def later_chat(later_home: Path) -> Iterator[Start]:
     started = Start(later_home)
     yield started
     close(started)
-
-
-def close(started: Start) -> None:
-    """Kill what still runs and let go of the terminal."""
-    with suppress(ProcessLookupError, ChildProcessError):
-        os.kill(started.pid, signal.SIGKILL)
-        os.waitpid(started.pid, 0)
-    os.close(started.terminal)
 
 
 def test_keys_of_the_whole_start_arrive_once_and_in_order(chat: Start) -> None:
@@ -261,19 +145,6 @@ def test_an_error_in_the_settings_is_printed_on_the_screen_of_the_shell(later_ho
         assert b"config.yaml" in started.written[started.written.rindex(LEAVE) :]
     finally:
         close(started)
-
-
-@pytest.mark.parametrize("seconds", [0.0, 0.2])
-def test_a_start_ends_with_its_terminal(later_home: Path, seconds: float) -> None:
-    started = Start(later_home)
-    started.wait_until(lambda: started.raw)
-    started.type("gone")
-    wait(started, seconds)
-    os.close(started.terminal)
-    until = time.monotonic() + PATIENCE
-    while not os.waitpid(started.pid, os.WNOHANG)[0]:
-        assert time.monotonic() < until
-        time.sleep(0.01)
 
 
 def test_a_chat_that_is_left_restores_the_terminal(later_chat: Start) -> None:
