@@ -14,6 +14,7 @@ from ragforge_tui.cli.output import print_json, print_text
 from ragforge_tui.cli.start import complain
 from ragforge_tui.export import ExportFormat, export_bytes, from_json, write_export
 from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.files import MAX_EXPORT_BYTES, read_regular
 from ragforge_tui.shared.requests.sessions import ExportConversation, ImportConversation
 
 
@@ -51,9 +52,9 @@ def import_(
 ) -> None:
     """Import an exported conversation; ids stay the same, and repeating it changes nothing."""
     try:
-        data = sys.stdin.buffer.read() if file == "-" else Path(file).expanduser().read_bytes()
+        data = sys.stdin.buffer.read() if file == "-" else read_regular(Path(file).expanduser(), MAX_EXPORT_BYTES)
     except OSError as error:
-        raise RagforgeError(f"{file} cannot be read: {error.strerror}.") from error
+        raise RagforgeError(f"{file} cannot be read: {error.strerror}.", todo="'-' reads a pipe.") from error
     exported = from_json(data)
     imported = with_memory(ctx, lambda engine: engine.request(ImportConversation(data=exported, merge=merge)))
     conversation = imported.conversation

@@ -9,6 +9,7 @@ from ragforge_tui.code.parser import parse_file
 from ragforge_tui.shared.code_records import Scope
 from ragforge_tui.shared.code_views import ScopeCode
 from ragforge_tui.shared.encoding import decode, lines_of
+from ragforge_tui.shared.files import read_regular
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.sanitize import storable
 
@@ -58,9 +59,9 @@ def scopes_now(workspace: Path, path: str) -> list[Scope]:
 def _content(workspace: Path, path: str) -> bytes:
     root = workspace.resolve()
     place = (root / path).resolve()
-    if not place.is_relative_to(root) or place.stat().st_size > MOST_BYTES:
+    if not place.is_relative_to(root):
         raise PermissionError(path)
-    return place.read_bytes()
+    return read_regular(place, MOST_BYTES)
 
 
 def _as_indexed(scope: Scope, why: str) -> ScopeCode:

@@ -14,6 +14,7 @@ from pathlib import Path
 from ragforge_tui.conversation.turn.commits import CLOCK_SECONDS, GIT_SECONDS
 from ragforge_tui.graph import Store
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
+from ragforge_tui.shared.files import open_regular
 from ragforge_tui.shared.git import commit_of_line, commits_of_file, git_is_installed, in_repository
 from ragforge_tui.shared.records import Commit
 from ragforge_tui.shared.redaction import mask_secrets
@@ -58,7 +59,7 @@ def _relative(workspace: Path, path: str) -> str:
 
 def _reject_line(workspace: Path, path: str, line: int) -> None:
     """Return for a file that git does not know; raise if the file has no such line."""
-    with (workspace / path).open("rb") as file:
+    with open_regular(workspace / path) as file:
         count = sum(1 for _ in file)
     if line > count:
         lines = "one line" if count == 1 else f"{count} lines"

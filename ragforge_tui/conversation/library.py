@@ -21,6 +21,7 @@ from ragforge_tui.graph import Store
 from ragforge_tui.shared import records
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.shared.export_records import ConversationExport, Imported
+from ragforge_tui.shared.files import MAX_EXPORT_BYTES, read_regular
 from ragforge_tui.shared.records import ConversationFilter, ConversationStatus, SearchHit, SimilarConversation, now
 
 
@@ -347,4 +348,4 @@ async def _has_title_of_parent(store: Store, record: records.Conversation) -> bo
 
 
 def _read(path: Path) -> bytes:
-    return path.expanduser().read_bytes()
+    return read_regular(path.expanduser(), MAX_EXPORT_BYTES)

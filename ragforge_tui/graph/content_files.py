@@ -10,12 +10,14 @@ be read becomes a `LostText`, never an empty string.
 from __future__ import annotations
 
 import asyncio
+import errno
 import hashlib
 import logging
 import os
 import platform
 import re
 import shutil
+import stat
 import time
 import uuid
 from collections import OrderedDict
@@ -26,7 +28,7 @@ from typing import IO, Any, Literal
 
 import msgspec
 
-from ragforge_tui.shared.files import FileLock, atomic_write, locked, replacing
+from ragforge_tui.shared.files import STATE_BYTES, FileLock, atomic_write, locked, open_regular, read_regular, replacing
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +37,7 @@ _FOLDER_FILE = "folder.json"
 _IN_USE = "in-use"
 _NAME = re.compile(r"[0-9A-Za-z-]{1,64}")
 _BATCH_BYTES = 32 * 1024 * 1024
+_MAX_LINE_BYTES = 128 * 1024 * 1024
 _KNOWN_FILES = 64
 _KNOWN_TEXTS = 2_000
 """Texts remembered per file, so that a write that is repeated refers to the record it has."""
@@ -154,7 +157,9 @@ class ContentFiles:
         """Return the id of the folder on this machine; empty if there is none yet."""
         if not self._folder:
             with suppress(OSError, msgspec.MsgspecError):
-                self._folder = str(msgspec.json.decode((self.root / _FOLDER_FILE).read_bytes(), type=dict)["id"])
+                self._folder = str(
+                    msgspec.json.decode(read_regular(self.root / _FOLDER_FILE, STATE_BYTES), type=dict)["id"]
+                )
         return self._folder
 
     @property
@@ -247,7 +252,7 @@ class ContentFiles:
         def search() -> set[str]:
             path = self._path(conversation_id)
             try:
-                with path.open("rb") as file:
+                with open_regular(path) as file:
                     records = (record for _, _, record in _records(file))
                     return {record.sha256 for record in records if any(part in record.data.lower() for part in wanted)}
             except OSError:
@@ -271,7 +276,7 @@ class ContentFiles:
     def _rewrite(self, conversation_id: str, needed: frozenset[str]) -> dict[str, Reference]:
         path = self._path(conversation_id)
         kept: dict[str, tuple[int, int]] = {}
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             for offset, length, record in _records(file):
                 if record.sha256 in needed:
                     kept.setdefault(record.sha256, (offset, length))
@@ -349,10 +354,10 @@ class ContentFiles:
             time.sleep(_POLL_SECONDS)
         self._in_use = lock
 
-    def _known_texts(self, path: Path, stat: os.stat_result) -> _KnownTexts:
+    def _known_texts(self, path: Path, status: os.stat_result) -> _KnownTexts:
         known = self._known.pop(path, None)
-        if known is None or known.file != (stat.st_dev, stat.st_ino):
-            known = _KnownTexts((stat.st_dev, stat.st_ino))
+        if known is None or known.file != (status.st_dev, status.st_ino):
+            known = _KnownTexts((status.st_dev, status.st_ino))
         self._known[path] = known
         while len(self._known) > _KNOWN_FILES:
             self._known.popitem(last=False)
@@ -373,7 +378,7 @@ class ContentFiles:
 
     def _read_file(self, path: Path, wanted: Sequence[tuple[str, Reference]], found: dict[str, str | LostText]) -> None:
         try:
-            with path.open("rb") as file:
+            with open_regular(path) as file:
                 others: dict[str, str] | None = None
                 for encoded, reference in wanted:
                     text = _text_at(file, reference)
@@ -427,7 +432,12 @@ def _appending(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _opened(path: Path) -> IO[bytes]:
-    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600), "r+b", buffering=0)
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC
+    file = os.fdopen(os.open(path, flags, 0o600), "r+b", buffering=0)
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return file
 
 
 def _end_last_line(file: IO[bytes]) -> int:
@@ -482,15 +492,17 @@ def _batches(references: Iterable[str]) -> Iterator[list[str]]:
 
 def _text_at(file: IO[bytes], reference: Reference) -> str | None:
     """Return the text at the position of the reference, None if it is not there or was changed."""
+    if not 0 < reference.length <= _MAX_LINE_BYTES:
+        return None
     record = _record(os.pread(file.fileno(), reference.length - 1, reference.offset))
     return record.data if record is not None and record.sha256 == reference.sha256 else None
 
 
 def _records(file: IO[bytes]) -> Iterator[tuple[int, int, _Record]]:
-    """Yield offset, length and content of the records that are whole and unchanged."""
+    """Yield offset, length and content of the records that are whole and unchanged, up to a line beyond the limit."""
     file.seek(0)
     offset = 0
-    for line in file:
+    while 0 < len(line := file.readline(_MAX_LINE_BYTES + 1)) <= _MAX_LINE_BYTES:
         record = _record(line)
         if record is not None:
             yield offset, len(line), record

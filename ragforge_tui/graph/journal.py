@@ -35,7 +35,7 @@ from ragforge_tui.graph.journal_files import (
     named_in,
 )
 from ragforge_tui.shared.errors import GraphError, GraphUnavailableError, NotFoundError, RagforgeError
-from ragforge_tui.shared.files import atomic_write, try_lock
+from ragforge_tui.shared.files import atomic_write, open_regular, try_lock
 from ragforge_tui.shared.records import Conversation, now
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ class Journal:
         written = 0
         for path in by_age([self._folders.root, *self._own_folders()], "*.jsonl"):
             try:
-                with path.open("rb+") as file:
+                with open_regular(path, "rb+") as file:
                     if path != locked and not lock(path, file):
                         continue
                     if path.parent == self._folders.root and not await _belongs(store, file):
@@ -202,7 +202,7 @@ class Journal:
         folders = [self._folders.root, *self._own_folders()]
         for path in (*by_age(folders, "*.jsonl"), *by_age(folders, "*.rejected")):
             try:
-                with path.open("rb+") as file:
+                with open_regular(path, "rb+") as file:
                     if lock(path, file):
                         dropped += _forget_in(path, file, conversation_id)
             except FileNotFoundError:
@@ -262,7 +262,7 @@ async def move_journal(root: Path, key: str, store: Store, *, workspace: str) ->
     written = refused = busy = made = 0
     for path in JournalFolders(root).files(key):
         try:
-            with path.open("rb+") as file:
+            with open_regular(path, "rb+") as file:
                 if not lock(path, file):
                     busy += 1
                     continue

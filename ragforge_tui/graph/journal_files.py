@@ -17,6 +17,7 @@ records of that turn move with it.
 from __future__ import annotations
 
 import hashlib
+import stat
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,7 +25,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
-from ragforge_tui.shared.files import atomic_write
+from ragforge_tui.shared.files import STATE_BYTES, atomic_write, open_regular, read_regular
 from ragforge_tui.shared.records import Conversation, Message, ToolCall, now
 from ragforge_tui.shared.sanitize import storable_value
 
@@ -144,7 +145,7 @@ class JournalFolders:
             key = UNKNOWN if folder == self.root else note.identity or folder.name
             info = found.setdefault(key, JournalInfo(key=key, identity=note.identity))
             info.address = note.address or info.address
-            for path in (*folder.glob("*.jsonl"), *folder.glob("*.rejected")):
+            for path in (*by_age([folder], "*.jsonl"), *by_age([folder], "*.rejected")):
                 _count(info, path)
         kept = [info for info in found.values() if info.records or info.refused]
         return sorted(kept, key=lambda info: (info.since or datetime.now(UTC), info.key))
@@ -174,9 +175,11 @@ def by_age(folders: list[Path], pattern: str) -> list[Path]:
     for folder in folders:
         for path in folder.glob(pattern):
             try:
-                found.append((path.stat().st_mtime_ns, path))
+                status = path.stat()
             except FileNotFoundError:
                 continue
+            if stat.S_ISREG(status.st_mode):
+                found.append((status.st_mtime_ns, path))
     return [path for _, path in sorted(found)]
 
 
@@ -190,7 +193,7 @@ def _digest(address: str) -> str:
 
 def _read(path: Path) -> GraphNote:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=GraphNote)
+        return msgspec.json.decode(read_regular(path, STATE_BYTES), type=GraphNote)
     except (OSError, msgspec.MsgspecError):
         return GraphNote()
 
@@ -201,7 +204,7 @@ def _write_note(path: Path, identity: str, address: str) -> None:
 
 def _count(info: JournalInfo, path: Path) -> None:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             begun = datetime.fromtimestamp(path.stat().st_mtime, UTC)
             lines = 0
             for raw in complete_lines(file):

@@ -22,6 +22,7 @@ from ragforge_tui.personas.reader import read
 from ragforge_tui.shared import git
 from ragforge_tui.shared.encoding import encoding_of
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
+from ragforge_tui.shared.files import read_regular
 from ragforge_tui.shared.persona_records import PersonaFields, PersonaInfo, PersonaOrigin, PersonaRemark
 
 SUFFIX = ".luciform"
@@ -207,8 +208,7 @@ def _files(folder: Path) -> Iterator[Path]:
 def _read(path: Path, origin: PersonaOrigin) -> Persona:
     stem = path.name.removesuffix(SUFFIX)
     try:
-        with path.open("rb") as file:
-            raw = file.read(MAX_BYTES + 1)
+        raw = read_regular(path, MAX_BYTES + 1, cut=True)
     except OSError as error:
         return _unusable(path, origin, f"its file cannot be read ({error.strerror})")
     if len(raw) > MAX_BYTES:

@@ -12,10 +12,10 @@ import time
 from pathlib import Path
 
 from ragforge_tui.personas.fields import clean_name
-from ragforge_tui.personas.library import SUFFIX, Persona, PersonaLibrary, key_of, persona_of, usable
+from ragforge_tui.personas.library import MAX_BYTES, SUFFIX, Persona, PersonaLibrary, key_of, persona_of, usable
 from ragforge_tui.shared.encoding import UTF8, Encoding, encoding_of
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
-from ragforge_tui.shared.files import atomic_write
+from ragforge_tui.shared.files import atomic_write, read_regular
 
 DELETED = "deleted"
 _MAX_FILE_NAME_BYTES = 200
@@ -68,7 +68,7 @@ class UserPersonas:
             RagforgeError: As for `save`, or the file cannot be read.
         """
         try:
-            raw = path.read_bytes()
+            raw = read_regular(path, MAX_BYTES)
         except OSError as error:
             raise RagforgeError(f"{path} cannot be read: {error.strerror}.", kind="not_found") from error
         return self._write(raw, path.name.removesuffix(SUFFIX), None, replace=replace)
@@ -76,8 +76,7 @@ class UserPersonas:
     def _encoding(self, name: str) -> Encoding:
         """Return the encoding of that persona's file, UTF-8 if there is none."""
         try:
-            with Path(self._library.load(name).path).open("rb") as file:
-                return encoding_of(file.read(_MARK_BYTES))
+            return encoding_of(read_regular(Path(self._library.load(name).path), _MARK_BYTES, cut=True))
         except (NotFoundError, OSError):
             return UTF8
 
@@ -134,7 +133,7 @@ class UserPersonas:
         deleted = sorted(aside.glob(f"*{SUFFIX}"), reverse=True) if aside.is_dir() else []
         for path in deleted:
             original = path.name.partition(" ")[2]
-            persona = persona_of(path.read_bytes(), original.removesuffix(SUFFIX), "own", str(path))
+            persona = persona_of(read_regular(path, MAX_BYTES), original.removesuffix(SUFFIX), "own", str(path))
             if name and key_of(name) not in (key_of(persona.name), key_of(original.removesuffix(SUFFIX))):
                 continue
             if self._of_name(persona.name) is not None:
@@ -142,7 +141,7 @@ class UserPersonas:
             target = self._folder / original
             target = self._free_path(persona.name) if target.exists() else target
             path.replace(target)
-            return self._library.load(_read(target.read_bytes(), target).name, ("own",))
+            return self._library.load(_read(read_regular(target, MAX_BYTES), target).name, ("own",))
         raise NotFoundError("No deleted persona is left to restore.")
 
     def _of_name(self, name: str) -> Persona | None:

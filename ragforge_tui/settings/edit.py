@@ -26,7 +26,7 @@ from ragforge_tui.settings.check import checked
 from ragforge_tui.settings.keys import flow_yaml
 from ragforge_tui.settings.parse import parse_yaml
 from ragforge_tui.shared.errors import ConfigError
-from ragforge_tui.shared.files import atomic_write, locked
+from ragforge_tui.shared.files import STATE_BYTES, atomic_write, locked, read_regular
 
 
 def set_value(path: Path, key: str, value: object) -> None:
@@ -90,7 +90,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_bytes().decode("utf-8")
+        return read_regular(path, STATE_BYTES).decode("utf-8")
     except FileNotFoundError:
         return ""
     except UnicodeDecodeError as error:

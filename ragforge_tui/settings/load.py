@@ -21,6 +21,7 @@ from ragforge_tui.settings.keys import example_yaml, sections
 from ragforge_tui.settings.schema import Loaded, Settings
 from ragforge_tui.settings.specification import understood, value_of
 from ragforge_tui.shared.errors import ConfigError
+from ragforge_tui.shared.files import read_regular
 
 ENVIRONMENT = {
     "RAGFORGE_MODEL": "model.name",
@@ -161,8 +162,7 @@ def _read_yaml(file: Path, *, required: bool) -> Any:
     try:
         if not file.is_file() and not required and not file.exists():
             return None
-        with file.open("rb") as stream:
-            raw = stream.read(_MAX_BYTES + 1)
+        raw = read_regular(file, _MAX_BYTES + 1, cut=True)
         if len(raw) > _MAX_BYTES:
             raise ConfigError(f"{file}: larger than 1 MiB, the limit for a settings file.")
         text = raw.decode("utf-8-sig")

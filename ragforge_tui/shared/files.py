@@ -1,4 +1,4 @@
-"""Atomic replacement of files, and locks between processes.
+"""Reading of files that somebody else may have put there, atomic replacement, and locks between processes.
 
 Used for everything the program keeps on disk, except files of the workspace: `tools/workspace.py` writes those through
 folder descriptors, so that a link cannot lead out of it. The locks are flocks, because they end with the process,
@@ -7,12 +7,67 @@ however it ends, and because data files and folders can be locked themselves, wi
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedRandom, BufferedReader, FileIO
 from pathlib import Path
-from typing import IO
+from typing import IO, Literal, overload
+
+STATE_BYTES = 16 * 1024 * 1024
+"""Limit of a small file of the program's state."""
+MAX_EXPORT_BYTES = 1024 * 1024 * 1024
+"""Limit of a file to import."""
+
+
+@overload
+def open_regular(path: Path, mode: Literal["rb"] = "rb", *, follow: bool = True) -> BufferedReader: ...
+@overload
+def open_regular(path: Path, mode: Literal["rb+"], *, follow: bool = True) -> BufferedRandom: ...
+def open_regular(
+    path: Path, mode: Literal["rb", "rb+"] = "rb", *, follow: bool = True
+) -> BufferedReader | BufferedRandom:
+    """Open a regular file; unlike `open`, this never waits, as it would for the writer of a named pipe.
+
+    Args:
+        follow: Follow a link at the end of the path.
+
+    Raises:
+        OSError: It cannot be opened, or is no regular file.
+    """
+    flags = os.O_RDONLY if mode == "rb" else os.O_RDWR
+    flags |= os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
+    descriptor = os.open(path, flags)
+    try:
+        kind = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(kind):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(kind):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        return BufferedReader(FileIO(descriptor, "rb")) if mode == "rb" else BufferedRandom(FileIO(descriptor, "rb+"))
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def read_regular(path: Path, most: int, *, cut: bool = False, follow: bool = True) -> bytes:
+    """Return the content of a regular file; see `open_regular`.
+
+    Args:
+        most: Limit of its size in bytes.
+        cut: Return the beginning of a larger file instead of failing.
+
+    Raises:
+        OSError: It cannot be read, is no regular file, or is larger.
+    """
+    with open_regular(path, follow=follow) as file:
+        content = file.read(most + 1)
+    if len(content) > most and not cut:
+        raise OSError(errno.EFBIG, f"larger than {most} bytes", str(path))
+    return content[:most]
 
 
 @contextmanager

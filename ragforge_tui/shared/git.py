@@ -17,6 +17,7 @@ from pathlib import Path
 
 import msgspec
 
+from ragforge_tui.shared.files import read_regular
 from ragforge_tui.shared.records import Commit
 
 _INHERITED = (
@@ -54,7 +55,7 @@ _OPTIONS = (
     "safe.bareRepository=explicit",
 )
 _COMMITS = 4
-_POINTER_CHARS = 4_096
+_POINTER_BYTES = 4_096
 """Most characters read of a file that names a branch or a folder."""
 TRAILER = "Ragforge-Conversation"
 """Trailer of a commit message that names the conversation and turn of the commit: ``<id> t<turn>``."""
@@ -166,13 +167,16 @@ def current_branch(folder: Path) -> str:
         root = next(path for path in (folder, *folder.parents) if (path / ".git").exists())
         git = root / ".git"
         if git.is_file():
-            git = root / git.read_text("utf-8", "replace")[:_POINTER_CHARS].removeprefix("gitdir:").strip()
-        with (git / "HEAD").open(encoding="utf-8", errors="replace") as file:
-            head = file.read(_POINTER_CHARS).strip()
+            git = root / _pointer(git).removeprefix("gitdir:").strip()
+        head = _pointer(git / "HEAD")
     except (OSError, ValueError, StopIteration):
         return ""
     name = head.removeprefix("ref:").strip().removeprefix("refs/heads/")
     return name if head.startswith("ref:") else name[:8]
+
+
+def _pointer(file: Path) -> str:
+    return read_regular(file, _POINTER_BYTES, cut=True).decode("utf-8", "replace").strip()
 
 
 def branch_tips(folder: Path, *, timeout: float) -> frozenset[str] | None:

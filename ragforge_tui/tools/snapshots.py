@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 from ragforge_tui.shared.errors import ToolError
-from ragforge_tui.shared.files import atomic_write
+from ragforge_tui.shared.files import atomic_write, read_regular
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.tools.workspace import Workspace, read_bytes, remove_file, write_bytes
 
@@ -74,7 +74,7 @@ class UndoStore:
             raise ToolError(f"{digest!r} is not a digest of a stored content.", kind="not_kept")
         path = next((path for secret in (False, True) if (path := self._path(digest, secret=secret)).exists()), None)
         try:
-            content = path.read_bytes() if path is not None else None
+            content = read_regular(path, KEPT_BYTES) if path is not None else None
         except FileNotFoundError:  # another process prunes too
             content = None
         if content is None:

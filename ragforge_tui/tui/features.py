@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from ragforge_tui.shared.files import atomic_write
+from ragforge_tui.shared.files import STATE_BYTES, atomic_write, read_regular
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ class Features:
 
     def _load(self) -> _Record:
         try:
-            return msgspec.json.decode(self._path.read_bytes(), type=_Record)
+            return msgspec.json.decode(read_regular(self._path, STATE_BYTES), type=_Record)
         except FileNotFoundError:
             return _Record()
         except (OSError, msgspec.MsgspecError) as error:

@@ -1,14 +1,15 @@
-"""Atomic replacement of files, and locks between processes."""
+"""Reading of files that need not be files, atomic replacement, and locks between processes."""
 
 from __future__ import annotations
 
+import os
 import stat
 import threading
 from pathlib import Path
 
 import pytest
 
-from ragforge_tui.shared.files import FileLock, atomic_write, locked, replacing
+from ragforge_tui.shared.files import FileLock, atomic_write, locked, open_regular, read_regular, replacing
 
 
 def mode(path: Path) -> int:
@@ -71,3 +72,42 @@ def test_a_lock_is_shared_or_exclusive(tmp_path: Path) -> None:
     one.release()
     assert two.try_acquire()
     two.release()
+
+
+def test_only_regular_files_are_read(tmp_path: Path) -> None:
+    """Each of these would wait for ever, or have no end."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    endless = tmp_path / "endless"
+    endless.symlink_to("/dev/zero")
+    to_pipe = tmp_path / "to pipe"
+    to_pipe.symlink_to(pipe)
+    for path in (pipe, endless, to_pipe):
+        with pytest.raises(OSError, match="not a regular file"):
+            read_regular(path, 10)
+        with pytest.raises(OSError, match="not a regular file"):
+            open_regular(path, "rb+")
+    with pytest.raises(IsADirectoryError):
+        read_regular(tmp_path, 10)
+    with pytest.raises(FileNotFoundError):
+        read_regular(tmp_path / "missing", 10)
+
+
+def test_a_file_is_read_up_to_a_limit(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(OSError, match="larger than 5 bytes"):
+        read_regular(path, 5)
+    assert read_regular(path, 5, cut=True) == bytes(5)
+    path.write_bytes(b"12345")
+    assert read_regular(path, 5) == b"12345"
+
+
+def test_a_link_is_followed_unless_it_must_not_be(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"one")
+    link = tmp_path / "link"
+    link.symlink_to("file")
+    assert read_regular(link, 10) == b"one"
+    with pytest.raises(OSError, match="symbolic"):
+        read_regular(link, 10, follow=False)

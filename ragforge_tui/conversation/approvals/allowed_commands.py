@@ -24,6 +24,7 @@ from pathlib import Path
 
 from ragforge_tui.shared.errors import ConfigError
 from ragforge_tui.shared.events import Notice
+from ragforge_tui.shared.files import STATE_BYTES, read_regular
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.tools.workspace import is_secret
 
@@ -356,7 +357,7 @@ def _save(file: Path, patterns: Sequence[str]) -> None:
     from ragforge_tui.settings.parse import parse_yaml
 
     try:
-        values = parse_yaml(file, file.read_text(encoding="utf-8"))
+        values = parse_yaml(file, read_regular(file, STATE_BYTES).decode())
     except FileNotFoundError:
         values = None
     except (OSError, UnicodeDecodeError) as error:

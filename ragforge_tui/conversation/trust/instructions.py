@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from ragforge_tui.shared.events import Event, Notice, TrustRequested
-from ragforge_tui.shared.files import atomic_write
+from ragforge_tui.shared.files import STATE_BYTES, atomic_write, read_regular
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.sanitize import storable
 
@@ -45,7 +45,7 @@ def find_instructions(workspace: Path) -> WorkspaceInstructions | None:
     for folder in folders:
         file = next((folder / name for name in NAMES if (folder / name).is_file()), None)
         if file is not None and file.resolve().is_relative_to(root):
-            text = mask_secrets(storable(file.read_bytes()[:MAX_BYTES].decode("utf-8", "replace")))
+            text = mask_secrets(storable(read_regular(file, MAX_BYTES, cut=True).decode("utf-8", "replace")))
             files.append((file.relative_to(root).as_posix(), text))
     if not files:
         return None
@@ -87,7 +87,7 @@ class TrustBook:
 
     def _load(self) -> dict[str, tuple[str, bool]]:
         try:
-            return msgspec.json.decode(self._path.read_bytes(), type=dict[str, tuple[str, bool]])
+            return msgspec.json.decode(read_regular(self._path, STATE_BYTES), type=dict[str, tuple[str, bool]])
         except (OSError, msgspec.MsgspecError):
             return {}
 

@@ -27,7 +27,7 @@ from ragforge_tui.engine.warm.messages import (
     same_user,
 )
 from ragforge_tui.settings.schema import Loaded
-from ragforge_tui.shared.files import FileLock
+from ragforge_tui.shared.files import STATE_BYTES, FileLock, read_regular
 
 log = logging.getLogger(__name__)
 
@@ -141,7 +141,7 @@ def host_pid(loaded: Loaded) -> int | None:
         if lock.try_acquire(shared=True):
             lock.release()
             return None
-        return int(HostFiles.of(loaded.paths).lock.read_text("ascii"))
+        return int(read_regular(HostFiles.of(loaded.paths).lock, STATE_BYTES))
     except (OSError, ValueError):
         return None
 

@@ -59,6 +59,6 @@ def open_log(files: HostFiles) -> int:
     """Return a descriptor for stray output: a log file, or the null device if it cannot be opened."""
     try:
         files.log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return os.open(files.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        return os.open(files.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
     except OSError:
         return os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)

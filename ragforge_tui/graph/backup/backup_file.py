@@ -22,6 +22,7 @@ import msgspec
 
 from ragforge_tui.graph.backup.labels import ALL
 from ragforge_tui.shared.errors import GraphError
+from ragforge_tui.shared.files import open_regular
 
 MAGIC = b"ragforge-chat backup\n"
 FORMAT = 1
@@ -176,7 +177,7 @@ def new_backup(path: Path, header: Header) -> Iterator[BackupWriter]:
 def is_backup(path: Path) -> bool:
     """Return whether a file begins as backups do."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return file.read(len(MAGIC)) == MAGIC
     except OSError:
         return False
@@ -189,7 +190,7 @@ def check(path: Path) -> tuple[Header, End]:
         GraphError: It is no backup, was made by a newer release, or is cut off or changed.
     """
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             if file.read(len(MAGIC)) != MAGIC:
                 raise _refused(f"{path} is not a backup of ragforge-chat.", "Choose a file that `graph backup` wrote.")
             _verify(file, path)
@@ -234,7 +235,7 @@ def records(path: Path) -> Iterator[Record]:
 
 def _frames(path: Path) -> Iterator[bytes]:
     """Yield the decompressed frames of a file whose checksum is right, the header first."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         end = os.fstat(file.fileno()).st_size - _DIGEST_BYTES
         file.seek(len(MAGIC))
         while file.tell() < end:

@@ -16,7 +16,7 @@ import psutil
 
 from ragforge_tui.settings.schema import Paths
 from ragforge_tui.shared.errors import ErrorInfo
-from ragforge_tui.shared.files import FileLock, atomic_write
+from ragforge_tui.shared.files import STATE_BYTES, FileLock, atomic_write, read_regular
 
 DATABASE = "ragforge"
 
@@ -78,7 +78,7 @@ class ServerFiles:
     def read_address(self) -> ServerAddress | None:
         """Return the content of the address file, None if it is missing or invalid."""
         try:
-            return msgspec.json.decode(self.address.read_bytes(), type=ServerAddress)
+            return msgspec.json.decode(read_regular(self.address, STATE_BYTES), type=ServerAddress)
         except (OSError, msgspec.MsgspecError):
             return None
 
@@ -108,14 +108,15 @@ class ServerFiles:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text("utf-8").strip()
+        return read_regular(path, STATE_BYTES).decode().strip()
     except FileNotFoundError:
         return ""
 
 
 def open_private_log(path: Path) -> IO[bytes]:
     """Open a log for appending, readable by its owner alone."""
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600), "ab")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC
+    return os.fdopen(os.open(path, flags, 0o600), "ab")
 
 
 def process_alive(pid: int, started: float) -> bool:

@@ -33,7 +33,7 @@ from ragforge_tui.graph.embedded.files import (
 )
 from ragforge_tui.graph.embedded.ports import ServerPorts
 from ragforge_tui.shared.errors import GraphUnavailableError
-from ragforge_tui.shared.files import atomic_write
+from ragforge_tui.shared.files import STATE_BYTES, atomic_write, read_regular
 
 log = logging.getLogger(__name__)
 
@@ -339,7 +339,7 @@ def _environment() -> dict[str, str]:
 
 def _stored_version(files: ServerFiles) -> str:
     try:
-        return msgspec.json.decode(files.version.read_bytes(), type=DataVersion).arcadedb
+        return msgspec.json.decode(read_regular(files.version, STATE_BYTES), type=DataVersion).arcadedb
     except FileNotFoundError:
         return ""
     except msgspec.MsgspecError:

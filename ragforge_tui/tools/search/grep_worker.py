@@ -7,15 +7,14 @@ interpreter while it runs. Its input is one JSON object: root, paths, pattern, i
 from __future__ import annotations
 
 import json
-import os
 import re
-import stat
 import sys
 import warnings
 from pathlib import Path
 from typing import Any
 
 from ragforge_tui.shared.encoding import decode, lines_of
+from ragforge_tui.shared.files import read_regular
 
 
 def main() -> None:
@@ -36,12 +35,7 @@ def main() -> None:
 def _lines(path: Path, most_bytes: int) -> list[str]:
     """Return the lines of a text file; empty if it is binary, too large or not a regular file."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        decoded = decode(read_regular(path, most_bytes, follow=False))
     except OSError:
         return []
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            return []
-        content = file.read(most_bytes + 1)
-    decoded = decode(content) if len(content) <= most_bytes else None
     return lines_of(decoded[0]) if decoded else []

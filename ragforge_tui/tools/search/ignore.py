@@ -7,12 +7,12 @@ repository that contains the workspace, and the user's own patterns, which take 
 from __future__ import annotations
 
 import os
-import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from ragforge_tui.shared.files import read_regular
 from ragforge_tui.tools.search.gitignore import Patterns
 
 WALK_SECONDS = 60.0
@@ -157,11 +157,7 @@ def _entry(folder: str, item: os.DirEntry[str]) -> Entry:
 
 def _read_spec(path: Path) -> Patterns | None:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        text = read_regular(path, _MAX_IGNORE_FILE, cut=True).decode("utf-8", "surrogateescape")
     except OSError:
         return None
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            return None
-        text = file.read(_MAX_IGNORE_FILE).decode("utf-8", "surrogateescape")
     return Patterns(text.removeprefix("\ufeff").split("\n")) or None

@@ -13,6 +13,7 @@ from typing import Literal
 
 import msgspec
 
+from ragforge_tui.shared.files import read_regular
 from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.json_text import json_object
 from ragforge_tui.shared.records import ToolCall, call_end
@@ -160,8 +161,7 @@ def _content(workspace: Path, path: str) -> Section:
             return sentence("It is outside the workspace and is not shown.")
         if not place.is_file():
             return sentence("The file no longer exists." if not place.exists() else "It is not a file.")
-        with place.open("rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
+        data = read_regular(place, MAX_FILE_BYTES + 1, cut=True)
         size = place.stat().st_size
     except OSError as error:
         return sentence(f"It could not be read: {error.strerror}.")

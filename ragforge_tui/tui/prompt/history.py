@@ -14,13 +14,14 @@ from pathlib import Path
 
 import msgspec
 
-from ragforge_tui.shared.files import atomic_write, locked
+from ragforge_tui.shared.files import STATE_BYTES, atomic_write, locked, read_regular
 from ragforge_tui.shared.redaction import mask_secrets
 
 log = logging.getLogger(__name__)
 
 MAX_ENTRIES = 500
 MAX_ENTRY_CHARS = 256_000
+MAX_FILE_BYTES = 256 * 1024 * 1024
 """A longer message is not kept in the history: its turn is in the graph anyway."""
 
 
@@ -87,14 +88,15 @@ class History:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             with locked(self._path.with_suffix(".lock")):
-                with self._path.open("ab") as file:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC
+                with os.fdopen(os.open(self._path, flags, 0o600), "ab") as file:
                     file.write(msgspec.json.encode(entry) + b"\n")
                 self._trim()
         except OSError as error:
             log.warning("prompt history not written: %s", error)
 
     def _trim(self) -> None:
-        lines = self._path.read_bytes().splitlines(keepends=True)
+        lines = read_regular(self._path, MAX_FILE_BYTES).splitlines(keepends=True)
         if len(lines) > MAX_ENTRIES * 2:
             atomic_write(self._path, b"".join(lines[-MAX_ENTRIES:]), sync=False)
 
@@ -103,7 +105,7 @@ class History:
             stat = self._path.stat()
             if (stat.st_size, stat.st_mtime_ns) == self._stamp:
                 return
-            lines = self._path.read_bytes().splitlines()
+            lines = read_regular(self._path, MAX_FILE_BYTES).splitlines()
             self._stamp = (stat.st_size, stat.st_mtime_ns)
         except FileNotFoundError:
             return
@@ -150,7 +152,7 @@ class Draft:
             if path == self._path or (pid.isdecimal() and _alive(int(pid))):
                 continue
             try:
-                data = path.read_bytes()
+                data = read_regular(path, STATE_BYTES)
                 path.unlink()
                 return msgspec.json.decode(data, type=Entry)
             except (OSError, msgspec.MsgspecError) as error:

@@ -20,6 +20,7 @@ from ragforge_tui.settings.keys import SECRET_KEYS, Key, expected, flow_yaml, ke
 from ragforge_tui.settings.parse import parse_yaml
 from ragforge_tui.settings.schema import Settings, live_part
 from ragforge_tui.shared.errors import ConfigError, RagforgeError
+from ragforge_tui.shared.files import STATE_BYTES, read_regular
 from ragforge_tui.tui import fuzzy
 
 MOST_SHOWN = 36
@@ -157,7 +158,7 @@ def _setting(key: Key, settings: Settings, origin: str, own: Mapping[str, Any], 
 
 def _read(file: Path) -> Any:
     try:
-        text = file.read_bytes().decode("utf-8-sig")
+        text = read_regular(file, STATE_BYTES).decode("utf-8-sig")
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:

@@ -36,7 +36,7 @@ from ragforge_tui.shared.events import (
     TextDelta,
     ToolCallStarted,
 )
-from ragforge_tui.shared.files import atomic_write
+from ragforge_tui.shared.files import STATE_BYTES, atomic_write, read_regular
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.sidebar.pane import PANES, Pane, PaneTitle
 
@@ -111,7 +111,7 @@ class Layout(msgspec.Struct, kw_only=True):
 def load_layout(state_dir: Path) -> Layout:
     """Load the stored layout, or the default one."""
     try:
-        return msgspec.json.decode((state_dir / FILE_NAME).read_bytes(), type=Layout)
+        return msgspec.json.decode(read_regular(state_dir / FILE_NAME, STATE_BYTES), type=Layout)
     except FileNotFoundError:
         return Layout()
     except (OSError, msgspec.DecodeError) as error:
