@@ -23,6 +23,7 @@ from textual.widget import Widget
 
 from ragforge_tui.tui.early_prompt import ALTERNATE_SCREEN, EarlyPrompt
 from ragforge_tui.tui.hang_up import hang_up
+from ragforge_tui.tui.terminal_answers import split_unfinished, without_answers
 
 WAIT_SECONDS = 0.1
 READ_BYTES = 4096
@@ -82,8 +83,11 @@ class ChatDriver(LinuxDriver):
         read, self._typed = self._typed, b""
         with selectors.DefaultSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
+            unfinished = b""
             while True:
-                if text := decode(read):
+                typed = without_answers(unfinished + read)
+                typed, unfinished = split_unfinished(typed) if read else (typed, b"")
+                if text := decode(typed):
                     for event in parser.feed(text):
                         self.process_message(event)
                 for event in parser.tick():

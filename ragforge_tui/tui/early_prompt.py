@@ -13,6 +13,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import re
 import select
 import signal
 import termios
@@ -24,6 +25,12 @@ from typing import Any, TypedDict
 
 MAX_FRAMES = 8
 """Number of terminals, by size and kind, whose frames are kept."""
+MAX_BYTES = 64 * 1024
+"""Limit of the file of the frames."""
+MAX_CELLS = 1_000
+"""Limit of a frame's positions."""
+MAX_SHOWN_BYTES = 4_096
+"""Typed bytes that are shown; each key draws all of them again."""
 NO_SCREEN = frozenset({"", "dumb", "linux", "unknown"})
 """Values of TERM without an alternate screen: the frame would stay on the screen after an error."""
 ENVIRONMENT = ("TERM", "COLORTERM", "COLORFGBG", "NO_COLOR", "FORCE_COLOR", "TERM_PROGRAM", "TEXTUAL_THEME", "LANG")
@@ -34,6 +41,7 @@ WRITE_SECONDS = 1.0
 INTERRUPTED = 130
 """Exit status after ctrl+c."""
 ALTERNATE_SCREEN = "\x1b[?1049h"
+_DRAWN = re.compile(r"(?:\x1b\[[0-9;:]*[mH]|[^\x00-\x1f\x7f-\x9f])*")
 _ENTER = f"{ALTERNATE_SCREEN}\x1b[?25l\x1b[?2004h"
 _LEAVE = "\x1b[?2004l\x1b[0m\x1b[?1049l\x1b[?25h"
 _LEAVE_TEXTUAL = "\x1b[<u\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?1016l\x1b[?1004l\x1b[?2048l\x1b[?7h"
@@ -165,9 +173,11 @@ class EarlyPrompt:
             return
         from ragforge_tui.shared.files import atomic_write
 
-        others = [other for other in kept if other["key"] != frame["key"]]
+        frames = [frame, *(other for other in kept if other["key"] != frame["key"])][:MAX_FRAMES]
+        while len(encoded := json.dumps(frames).encode()) > MAX_BYTES:
+            frames.pop()
         try:
-            atomic_write(self._file, json.dumps([frame, *others][:MAX_FRAMES]).encode(), sync=False)
+            atomic_write(self._file, encoded, sync=False)
         except OSError:
             return
 
@@ -197,7 +207,7 @@ class EarlyPrompt:
 
     def _draw(self) -> None:
         frame = self._frame
-        if frame is None:
+        if frame is None or len(self._typed) > MAX_SHOWN_BYTES:
             return
         if _size() != frame["key"][0]:
             return  # The terminal was resized, so the positions are wrong; Textual will draw everything again.
@@ -258,9 +268,9 @@ def visible_text(typed: bytes) -> str:
     An approximation that Textual's parser and the prompt correct in a moment: it understands letters, pastes, backspace
     and Enter, and ignores all other keys.
     """
-    import re
+    from ragforge_tui.tui.terminal_answers import without_answers
 
-    text = typed.decode("utf-8", "ignore")
+    text = without_answers(typed).decode("utf-8", "ignore")
     text = re.sub(
         r"\x1b\[200~(.*?)(?:\x1b\[201~|\Z)", lambda paste: re.sub(r"[\r\n]+", " ", paste[1]), text, flags=re.S
     )
@@ -320,9 +330,19 @@ def _modified(file: Path) -> str:
 
 
 def _load(file: Path) -> list[Frame]:
-    """Return the frames in a file, without those that are damaged or of another version."""
+    """Return the frames in a file, without those that are damaged, of another version, or do more than draw."""
+    from ragforge_tui.shared.files import read_regular
+
     try:
-        frames = json.loads(file.read_bytes())
-        return [frame for frame in frames if frame.keys() == Frame.__annotations__.keys()]
-    except (OSError, ValueError, TypeError, AttributeError):
+        return [frame for frame in json.loads(read_regular(file, MAX_BYTES)) if _is_frame(frame)]
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return []
+
+
+def _is_frame(frame: Any) -> bool:
+    """Return whether a frame is complete and only draws: colours, positions and text."""
+    return (
+        frame.keys() == Frame.__annotations__.keys()
+        and all(_DRAWN.fullmatch(text) for text in (frame["header"], *frame["lines"], frame["text"], frame["cursor"]))
+        and all(type(frame[name]) is int and 0 < frame[name] < MAX_CELLS for name in ("row", "column", "room"))
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -80,6 +81,15 @@ def test_messages_are_sent_while_the_chat_starts(chat: Start) -> None:
     chat.type("third\x1b[D\x1b[D-\r")
     chat.wait_until(lambda: len(chat.sent()) >= 3)
     assert chat.sent() == ["first message", "two\nlines, pasted", "thi-rd"]
+
+
+def test_late_answers_of_the_terminal_are_no_keys(chat: Start) -> None:
+    chat.wait_until(lambda: chat.raw)
+    chat.type("one \x1b]11;rgb:1e1e/1e1e/1e1e\x07\x1b[?62;22c\x1bP>|xte")
+    wait(chat, 0.05)
+    chat.type("rm(370)\x1b\\two \x1b_sent\r\x1b\\three\r")
+    chat.wait_until(chat.sent)
+    assert chat.sent() == ["one two three"]
 
 
 def test_the_prompt_is_drawn_before_textual_and_stays(later_chat: Start) -> None:
@@ -176,12 +186,25 @@ def test_without_an_alternate_screen_nothing_is_drawn_early(later_home: Path, te
         ("\x1b[200~two\r\nlines\x1b[201~!", "two lines!"),
         ("\x1b[200~half of a past", "half of a past"),
         ("a\x1b[A\x1bOP\x1b[1;5C\x1bxb\x1b", "ab"),
-        ("\x1b[200~\x1b]0;title\x07\x9b31m\x1b[201~", "0;title31m"),
+        ("\x1b[200~\x1b]0;title\x07\x9b31m\x1b[201~", "31m"),
         ("né\u200b", "né"),
     ],
 )
 def test_the_text_shown_early_is_the_text_of_the_prompt(typed: str, text: str) -> None:
     assert visible_text(typed.encode()) == text
+
+
+def test_many_letters_are_not_drawn_again_and_again(frames: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    (frame,) = json.loads(frames)
+    monkeypatch.setattr(early_prompt, "_size", lambda: frame["key"][0])
+    early = EarlyPrompt(Path("frames"), settings_files=[], look=[], header_key=[])
+    early._frame = frame
+    drawn: list[str] = []
+    monkeypatch.setattr(early, "_write", drawn.append)
+    for _ in range(1_000):
+        early._typed += b"x" * 1_000
+        early._draw()
+    assert 0 < len(drawn) < 10
 
 
 def test_half_a_letter_is_not_shown() -> None:
@@ -195,7 +218,40 @@ def test_a_long_text_is_cut_by_its_cells(text: str, room: int, expected: str) ->
     assert clipped(text, room) == expected
 
 
-@pytest.mark.parametrize("content", ["", "[", "{}", "[3]", '[{"key": []}]', "3"])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"header": "\x1b]52;c;aGVsbG8=\x07"},
+        {"lines": ["fine", "\x1b[6n"]},
+        {"lines": ["\x9b6n"]},
+        {"text": "\x1b[?1049l"},
+        {"cursor": "\r\n"},
+        {"row": "1;1H\x1b]0;x\x07\x1b[1"},
+        {"room": 10**12},
+        {"column": -1},
+    ],
+)
+def test_a_frame_can_only_draw(changes: dict[str, object], tmp_path: Path, frames: bytes) -> None:
+    (frame,) = json.loads(frames)
+    file = tmp_path / "frames"
+    file.write_text(json.dumps([frame, frame]))
+    assert early_prompt._load(file) == [frame, frame]
+    file.write_text(json.dumps([frame, frame | changes]))
+    assert early_prompt._load(file) == [frame]
+
+
+def test_a_file_of_frames_that_is_none_delays_nothing(home: Path) -> None:
+    kept = home / "state" / "first_screens.json"
+    kept.parent.mkdir(parents=True)
+    os.mkfifo(kept)
+    started = Start(home)
+    try:
+        started.wait_for(TEXTUAL)
+    finally:
+        close(started)
+
+
+@pytest.mark.parametrize("content", ["", "[", "{}", "[3]", '[{"key": []}]', "3", "[" * 60_000, " " * 100_000 + "[]"])
 def test_damaged_frames_are_ignored(content: str, tmp_path: Path) -> None:
     file = tmp_path / "frames"
     file.write_text(content)
