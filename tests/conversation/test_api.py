@@ -11,6 +11,7 @@ import pytest
 
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.conversation.conversation import Conversation
+from ragforge_tui.conversation.turn.tool_runner import CALLS_AT_ONCE
 from ragforge_tui.llm.functions import FunctionModel
 from ragforge_tui.memory.context import BuiltContext
 from ragforge_tui.settings.load import load
@@ -79,6 +80,32 @@ async def test_an_answer_carries_reasoning_calls_usage_and_context(loaded: Loade
     assert answer.context_used is not None
     assert (answer.context_used.turn_index, answer.context_used.sections[0].name) == (1, "system")
     assert [message.model for message in stored.messages[1:]] == ["calling", "calling"]
+
+
+async def test_a_reply_with_many_calls_runs_some_at_a_time(loaded: Loaded) -> None:
+    running = most = 0
+
+    async def look(number: int) -> str:
+        """Look at something."""
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.01)
+        running -= 1
+        return f"seen {number}"
+
+    count = 3 * CALLS_AT_ONCE
+
+    def reply(messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None) -> dict[str, Any] | str:
+        results = [message for message in messages if message["role"] == "tool"]
+        if results or not tools:
+            return f"{len(results)} results"
+        return {"tool_calls": [{"function": {"name": "look", "arguments": {"number": n}}} for n in range(count)]}
+
+    async with ConversationAgent(loaded, model=FunctionModel(reply), tools=[look]) as agent:
+        answer = await (await agent.create_conversation()).send_message("Look everywhere.")
+    assert answer.text == f"{count} results"
+    assert 1 < most <= CALLS_AT_ONCE
 
 
 async def test_another_model_may_be_chosen_and_the_own_one_again(loaded: Loaded) -> None:

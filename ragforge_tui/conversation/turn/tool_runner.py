@@ -46,6 +46,8 @@ log = logging.getLogger(__name__)
 
 IDENTICAL_CALLS = 2
 """Number of times the same call may return the same result before it is refused (design section 4)."""
+CALLS_AT_ONCE = 16
+"""Reading calls that run at the same time; each stores its beginning and end over a connection to the graph."""
 
 _ID_SPACE = uuid.UUID("6f2c4a0e-8d5b-4f43-9b0a-3a9d1c7e5f10")
 
@@ -113,7 +115,7 @@ class ToolRunner:
 
     def _reads_from(self, calls: list[ToolCall], start: int) -> list[ToolCall]:
         end = start
-        while end < len(calls) and self._toolbox.access(calls[end].tool_name) == "read":
+        while end < min(len(calls), start + CALLS_AT_ONCE) and self._toolbox.access(calls[end].tool_name) == "read":
             end += 1
         return calls[start:end]
 
