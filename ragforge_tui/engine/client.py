@@ -220,11 +220,16 @@ class ChildEngine:
         if self._gone:
             raise _gone()
         id = next(self._ids)
+        encoded = self._encoder.encode(RequestLine(id=id, request=request)) + b"\n"
+        if len(encoded) > MAX_LINE_BYTES:
+            limit = MAX_LINE_BYTES // 1024 // 1024
+            raise RagforgeError(
+                f"This is larger than {limit} MiB.", kept="Nothing was sent.", todo="Send less at once."
+            )
         future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         self._waiting[id] = (future, response_type(request))
-        line = RequestLine(id=id, request=request)
         try:
-            self._stdin.write(self._encoder.encode(line) + b"\n")
+            self._stdin.write(encoded)
             await self._stdin.drain()
             return await future
         except (BrokenPipeError, ConnectionResetError):

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import signal
+import stat
 from collections import deque
 from typing import Any
 
@@ -106,8 +107,17 @@ TURN_SECONDS, COMMAND_SECONDS = 600.0, 120.0
 
 async def serve(read_fd: int, write_fd: int) -> int:
     """Serve requests until Shutdown or end of file; return the exit status."""
+    kind = os.fstat(read_fd).st_mode
+    if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)):
+        log.error("the standard input is no pipe, so nothing would end this engine")
+        return 2
     reader = await _reader(read_fd)
-    if not (line := await reader.readline()):
+    try:
+        line = await reader.readline()
+    except ValueError:
+        log.error("the first line is longer than %d bytes", MAX_LINE_BYTES)
+        return 2
+    if not line:
         return 0  # The user left before the engine had started.
     start = msgspec.json.decode(line, type=EngineStart)
     loaded, options = start.loaded, start.options
@@ -142,7 +152,8 @@ class PipeServer:
         self._orderly = False
 
     def stop(self) -> None:
-        """Request an orderly shutdown."""
+        """Request an orderly shutdown; another SIGTERM ends the process at once."""
+        asyncio.get_running_loop().remove_signal_handler(signal.SIGTERM)
         self._orderly = True
         self._stop.set()
 
@@ -166,6 +177,14 @@ class PipeServer:
         return 0
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
+        try:
+            await self._read_requests(reader)
+        except ValueError:
+            log.error("a request is longer than %d bytes, so that no other can be read", MAX_LINE_BYTES)
+        finally:
+            self._stop.set()
+
+    async def _read_requests(self, reader: asyncio.StreamReader) -> None:
         decoder = request_decoder()
         while line := await reader.readline():
             try:
@@ -175,11 +194,10 @@ class PipeServer:
                 continue
             if isinstance(request.request, Shutdown):
                 self._orderly = True
-                break
+                return
             task = asyncio.create_task(self._answer(request.id, request.request))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        self._stop.set()
 
     async def _answer(self, id: int, request: Request[Any]) -> None:
         try:

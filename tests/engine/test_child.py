@@ -28,7 +28,7 @@ from ragforge_tui.shared.requests.turns import (
     SendMessage,
 )
 from ragforge_tui.shared.requests.work import AnswerApproval
-from ragforge_tui.shared.wire import PROTOCOL_VERSION, Hello
+from ragforge_tui.shared.wire import MAX_LINE_BYTES, PROTOCOL_VERSION, Hello
 from tests.support.openai_server import OpenAIServer
 from tests.support.warm_engine import warm_engines
 
@@ -241,3 +241,39 @@ async def test_a_chat_that_left_before_the_start_ends_its_engine() -> None:
         assert await serve(requests, replies) == 0
     finally:
         os.close(replies)
+
+
+async def test_an_engine_whose_input_never_ends_does_not_start() -> None:
+    endless = os.open(os.devnull, os.O_RDWR)
+    try:
+        assert await serve(endless, endless) == 2
+    finally:
+        os.close(endless)
+
+
+async def test_a_first_line_beyond_the_limit_ends_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ragforge_tui.engine.server.MAX_LINE_BYTES", 10_000)
+    requests, chat = os.pipe()
+    replies = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.write(chat, b"x" * 30_000)
+        assert await serve(requests, replies) == 2
+    finally:
+        os.close(chat)
+        os.close(replies)
+
+
+async def test_a_request_beyond_the_limit_is_refused_before_it_is_sent(
+    child: ChildEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ragforge_tui.engine.client.MAX_LINE_BYTES", 10_000)
+    with pytest.raises(RagforgeError, match="larger than"):
+        await child.request(OpenConversation(ref="x" * 10_000))
+    assert await child.request(Hello())
+
+
+async def test_a_line_beyond_the_limit_ends_the_engine(child: ChildEngine) -> None:
+    await child.request(Hello())
+    child._stdin.write(b"x" * (MAX_LINE_BYTES + 10_000))
+    async with asyncio.timeout(PATIENCE):
+        assert await child._process.wait() == 0

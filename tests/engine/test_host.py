@@ -9,7 +9,7 @@ import signal
 import socket
 import uuid
 from collections.abc import AsyncIterator, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import psutil
@@ -319,6 +319,30 @@ async def test_what_is_no_request_is_refused(hosted: Loaded, engines: list[Child
             stranger.settimeout(PATIENCE)
             with suppress(ConnectionResetError):
                 assert await asyncio.to_thread(stranger.recv, 100) == b""
+    assert is_warm(await started(hosted, engines))
+
+
+async def test_silent_connections_delay_no_chat(hosted: Loaded, engines: list[ChildEngine]) -> None:
+    await started(hosted, engines)
+    with ExitStack() as stack:
+        silent = [stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(30)]
+        for number, connection in enumerate(silent):
+            connection.connect(str(HostFiles.of(hosted.paths).socket))
+            if number % 2:
+                connection.sendall(b"\x00\x00\x01")
+        assert is_warm(await started(hosted, engines)), "the host would not wait for a chat as long as for these"
+        for connection in silent:
+            connection.settimeout(PATIENCE)
+            with suppress(ConnectionResetError):
+                assert await asyncio.to_thread(connection.recv, 1) == b""
+
+
+async def test_an_environment_of_any_size_arrives(
+    hosted: Loaded, engines: list[ChildEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await started(hosted, engines)
+    for number in range(8):
+        monkeypatch.setenv(f"LARGE_{number}", "x" * 100_000)
     assert is_warm(await started(hosted, engines))
 
 

@@ -43,10 +43,50 @@ from ragforge_tui.engine.warm.messages import (
 
 log = logging.getLogger(__name__)
 
-REQUEST_SECONDS = 5.0
-"""Longest wait for the rest of a request, during which other chats wait too."""
+REQUEST_SECONDS = 1.0
+"""Longest wait for a whole request."""
+MAX_ARRIVING = 8
+"""Requests that are awaited at the same time; then the oldest is dropped."""
 QUIET_SECONDS = 3.0
 """Time after the last start of a chat before the host imports anything for later chats."""
+
+
+class ArrivingRequest:
+    """A connection whose request has not arrived completely; reading it never waits."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        self.deadline = time.monotonic() + REQUEST_SECONDS
+        self._descriptors: list[int] = []
+        self._length = -1
+        self._body = bytearray()
+        connection.setblocking(False)
+
+    def read(self) -> WaitingChat | None:
+        """Read what is there; return the chat once its request is complete.
+
+        Raises:
+            OSError, ValueError, msgspec.MsgspecError: The request is invalid, or its sender is gone.
+        """
+        with contextlib.suppress(BlockingIOError):
+            if self._length < 0:
+                head, self._descriptors, _, _ = socket.recv_fds(self.connection, HEAD_BYTES, 3)
+                self._length = length_of(head)
+                if len(self._descriptors) != 3:
+                    raise ValueError("without its streams")
+            while (left := self._length - len(self._body)) > 0:
+                self._body += (more := self.connection.recv(left))
+                if not more:
+                    raise ValueError("the connection ended")
+            request = msgspec.msgpack.decode(self._body, type=ForkRequest)
+            self.connection.settimeout(REQUEST_SECONDS)
+            return WaitingChat(self.connection, request, self._descriptors)
+        return None
+
+    def close(self) -> None:
+        self.connection.close()
+        for descriptor in self._descriptors:
+            os.close(descriptor)
 
 
 class WaitingChat(msgspec.Struct):
@@ -95,6 +135,7 @@ class EngineHost:
         self._environment = ImportedEnvironment()
         self._keep_seconds = keep_seconds
         self._engines: set[int] = set()
+        self._arriving: dict[socket.socket, ArrivingRequest] = {}
         self._last_used = time.monotonic()
         self._engine_imported = self._model_imported = False
         # A host that cannot fork waits with its imports, so that they do not slow the chat its predecessor serves.
@@ -117,12 +158,19 @@ class EngineHost:
             selector.register(self._listener, selectors.EVENT_READ)
             selector.register(self._woken, selectors.EVENT_READ)
             while not self._stopping:
-                ready = {key.fileobj for key, _ in selector.select(self._seconds_to_next_task())}
+                ready: set[object] = {key.fileobj for key, _ in selector.select(self._seconds_to_next_task())}
                 self._reap()
-                if self._listener in ready:
-                    chat = self._accept()
+                self._drop_late(ready, selector)
+                for request in [request for connection, request in self._arriving.items() if connection in ready]:
+                    if self._stopping:
+                        break
+                    chat = self._read(request, selector)
                     if chat is not None and self._serve(chat):
                         return chat
+                if self._listener in ready:
+                    self._accept(selector)
+                elif self._arriving:
+                    continue
                 elif (self._encoder_due() or self._imports_due) and self._quiet_seconds() >= QUIET_SECONDS:
                     self._import_ahead()
                 elif not self._engines and self._quiet_seconds() >= self._keep_seconds:
@@ -136,7 +184,9 @@ class EngineHost:
         return self._environment.changes()
 
     def _seconds_to_next_task(self) -> float | None:
-        """Return the seconds until the host imports ahead or ends; None while it only waits for chats and engines."""
+        """Return the seconds until the host imports ahead, ends or drops a request; None if there is nothing to do."""
+        if self._arriving:
+            return max(0.0, min(request.deadline for request in self._arriving.values()) - time.monotonic())
         if self._encoder_due() or self._imports_due:
             return max(0.0, QUIET_SECONDS - self._quiet_seconds())
         return None if self._engines else max(0.0, self._keep_seconds - self._quiet_seconds())
@@ -174,27 +224,45 @@ class EngineHost:
                     self._engines.discard(pid)
                     self._last_used = time.monotonic()
 
-    def _accept(self) -> WaitingChat | None:
+    def _accept(self, selector: selectors.BaseSelector) -> None:
+        if self._stopping:
+            return  # and the listener is closed
         try:
             connection, _ = self._listener.accept()
         except OSError:  # the chat has gone
-            return None
-        connection.settimeout(REQUEST_SECONDS)
-        descriptors: list[int] = []
-        try:
-            if not same_user(connection, os.getuid()):
-                raise ValueError("another user")
-            head, descriptors, _, _ = socket.recv_fds(connection, HEAD_BYTES, 3)
-            encoded = connection.recv(length_of(head), socket.MSG_WAITALL)
-            if len(descriptors) != 3:
-                raise ValueError("without its streams")
-            return WaitingChat(connection, msgspec.msgpack.decode(encoded, type=ForkRequest), descriptors)
-        except (OSError, ValueError, msgspec.MsgspecError) as error:
-            log.warning("invalid request: %s", error)
+            return
+        if not same_user(connection, os.getuid()):
+            log.warning("invalid request: another user")
             connection.close()
-            for descriptor in descriptors:
-                os.close(descriptor)
+            return
+        if len(self._arriving) >= MAX_ARRIVING:
+            self._drop(next(iter(self._arriving.values())), selector, "too many others")
+        self._arriving[connection] = ArrivingRequest(connection)
+        selector.register(connection, selectors.EVENT_READ)
+
+    def _read(self, request: ArrivingRequest, selector: selectors.BaseSelector) -> WaitingChat | None:
+        try:
+            chat = request.read()
+        except (OSError, ValueError, msgspec.MsgspecError) as error:
+            self._drop(request, selector, str(error))
             return None
+        if chat is not None:
+            selector.unregister(request.connection)
+            del self._arriving[request.connection]
+        return chat
+
+    def _drop_late(self, ready: set[object], selector: selectors.BaseSelector) -> None:
+        """Drop requests that did not arrive in time; what arrived during the host's own work is in time."""
+        now = time.monotonic()
+        for request in list(self._arriving.values()):
+            if request.deadline <= now and request.connection not in ready:
+                self._drop(request, selector, f"incomplete after {REQUEST_SECONDS:.0f} s")
+
+    def _drop(self, request: ArrivingRequest, selector: selectors.BaseSelector, why: str) -> None:
+        log.warning("invalid request: %s", why)
+        selector.unregister(request.connection)
+        del self._arriving[request.connection]
+        request.close()
 
     def _serve(self, chat: WaitingChat) -> bool:
         """Fork the engine, or refuse a chat that this host cannot serve; return whether this process is the engine."""
@@ -254,6 +322,9 @@ class EngineHost:
             self._release()
 
     def _release(self) -> None:
+        for request in self._arriving.values():
+            request.close()  # Their chats ask again.
+        self._arriving.clear()
         self._listener.close()
         os.close(self._lock)
         self._lock = -1
