@@ -22,6 +22,7 @@ from ragforge_tui.cli.common import (
 from ragforge_tui.cli.output import print_json, print_text, size
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import ConfigError
+from ragforge_tui.shared.files import make_private
 
 if TYPE_CHECKING:
     from ragforge_tui.graph import Graph, GraphTarget
@@ -92,7 +93,7 @@ def copy(
         print_text("Nothing was changed.")
         return
     folder = _backups(loaded)
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private(folder)
     with tempfile.TemporaryDirectory(dir=folder, prefix="copy-") as temporary:
         path = Path(temporary, "copy.backup")
         run_async(use_graph(loaded, source, lambda graph: back_up(graph, path, progress_of("conversations"))))

@@ -25,7 +25,7 @@ from ragforge_tui.settings.schema import CodeSettings
 from ragforge_tui.shared.code_records import CodeTotals
 from ragforge_tui.shared.errors import GraphError, RagforgeError
 from ragforge_tui.shared.events import CodeIndexChanged, CodePhase
-from ragforge_tui.shared.files import FileLock
+from ragforge_tui.shared.files import FileLock, make_private
 from ragforge_tui.shared.pace import Pace
 
 log = logging.getLogger(__name__)
@@ -260,7 +260,7 @@ class CodeKnowledge:
         return found[0] if found else None
 
     def _lock(self) -> FileLock:
-        self._locks.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(self._locks)
         return FileLock(self._locks / f"{hashlib.sha256(self.workspace.encode()).hexdigest()[:24]}.lock")
 
     # --- the state -------------------------------------------------------------------------------------------------

@@ -21,6 +21,9 @@ def _private_stdout() -> int:
 def main() -> int:
     """Serve until shutdown or end of file; return the exit status of the process."""
     pipe = _private_stdout()
+    from ragforge_tui.shared.search_path import drop_relative_entries
+
+    drop_relative_entries()
     import asyncio
 
     from ragforge_tui.engine.process import close_to_others

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 from ragforge_tui.settings.schema import Paths
+from ragforge_tui.shared.files import make_private
 from ragforge_tui.shared.redaction import mask_secrets
 
 log = logging.getLogger(__name__)
@@ -39,7 +40,7 @@ def log_to_file(paths: Paths) -> Path:
     root.setLevel(logging.INFO)
     logging.raiseExceptions = False
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(path.parent)
         handler: logging.Handler = logging.handlers.RotatingFileHandler(
             path, maxBytes=MAX_LOG_BYTES, backupCount=KEPT_LOGS, encoding="utf-8", errors="replace"
         )

@@ -31,7 +31,7 @@ def write_export(exported: ConversationExport, format: ExportFormat, path: Path)
         if target.exists() and not target.is_file():
             target.write_bytes(data)  # a device or a pipe
         else:
-            atomic_write(target, data, mode=0o666)
+            atomic_write(target, data, keep_mode=True)
     except OSError as error:
         raise RagforgeError(f"{target} cannot be written: {error.strerror}.") from error
     return target

@@ -28,7 +28,16 @@ from typing import IO, Any, Literal
 
 import msgspec
 
-from ragforge_tui.shared.files import STATE_BYTES, FileLock, atomic_write, locked, open_regular, read_regular, replacing
+from ragforge_tui.shared.files import (
+    STATE_BYTES,
+    FileLock,
+    atomic_write,
+    locked,
+    make_private,
+    open_regular,
+    read_regular,
+    replacing,
+)
 
 log = logging.getLogger(__name__)
 
@@ -176,7 +185,7 @@ class ContentFiles:
         return await asyncio.to_thread(self._prepare)
 
     def _prepare(self) -> str:
-        self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(self.root)
         if not self.folder_id:
             with locked(self.root):
                 if not self.folder_id:

@@ -25,7 +25,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
-from ragforge_tui.shared.files import STATE_BYTES, atomic_write, open_regular, read_regular
+from ragforge_tui.shared.files import STATE_BYTES, atomic_write, make_private, open_regular, read_regular
 from ragforge_tui.shared.records import Conversation, Message, ToolCall, now
 from ragforge_tui.shared.sanitize import storable_value
 
@@ -119,7 +119,7 @@ class JournalFolders:
             OSError: It cannot be made.
         """
         folder = self.root / _folder_name(identity, address)
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(folder)
         if not (folder / _NOTE).exists():
             # Another process may have reached the graph since this one started.
             atomic_write(

@@ -15,7 +15,7 @@ from ragforge_tui.personas.fields import clean_name
 from ragforge_tui.personas.library import MAX_BYTES, SUFFIX, Persona, PersonaLibrary, key_of, persona_of, usable
 from ragforge_tui.shared.encoding import UTF8, Encoding, encoding_of
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
-from ragforge_tui.shared.files import atomic_write, read_regular
+from ragforge_tui.shared.files import atomic_write, make_private, read_regular
 
 DELETED = "deleted"
 _MAX_FILE_NAME_BYTES = 200
@@ -118,7 +118,7 @@ class UserPersonas:
             raise RagforgeError(f"{persona.name} {whose}; only your own personas can be deleted.", kind="not_own")
         source = Path(persona.path)
         aside = self._folder / DELETED
-        aside.mkdir(parents=True, exist_ok=True)
+        make_private(aside)
         source.replace(aside / f"{time.time_ns():020d} {source.name}")
         return persona
 

@@ -26,7 +26,7 @@ from ragforge_tui.settings.check import checked
 from ragforge_tui.settings.keys import flow_yaml
 from ragforge_tui.settings.parse import parse_yaml
 from ragforge_tui.shared.errors import ConfigError
-from ragforge_tui.shared.files import STATE_BYTES, atomic_write, locked, read_regular
+from ragforge_tui.shared.files import STATE_BYTES, atomic_write, locked, make_private, read_regular
 
 
 def set_value(path: Path, key: str, value: object) -> None:
@@ -81,7 +81,7 @@ def _locked(path: Path) -> Iterator[None]:
     """Hold a lock on the file's folder, so that two chats change the file one after the other."""
     folder = Path(os.path.realpath(path)).parent
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(folder)
         with locked(folder):
             yield
     except OSError as error:

@@ -10,6 +10,8 @@ import re
 import sys
 from pathlib import Path
 
+from ragforge_tui.shared.search_path import absolute_entries
+
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "VIRTUAL_ENV")
 
 
@@ -31,5 +33,4 @@ def daemon_environment(further: re.Pattern[str] | None = None) -> dict[str, str]
         if name in _KEPT or (further is not None and further.fullmatch(name))
     }
     package_root = str(Path(__file__).resolve().parents[2])
-    paths = [str(Path(part).resolve()) for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
-    return kept | {"PYTHONPATH": os.pathsep.join([package_root, *paths])}
+    return kept | {"PYTHONPATH": os.pathsep.join([package_root, *absolute_entries()])}

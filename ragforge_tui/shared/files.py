@@ -70,6 +70,17 @@ def read_regular(path: Path, most: int, *, cut: bool = False, follow: bool = Tru
     return content[:most]
 
 
+def make_private(folder: Path) -> None:
+    """Create a folder and its missing parents, all readable by their owner alone, whatever the umask.
+
+    Raises:
+        OSError: It cannot be created, or is no folder.
+    """
+    for parent in reversed([parent for parent in folder.parents if not parent.exists()]):
+        parent.mkdir(mode=0o700, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
+
+
 @contextmanager
 def replacing(path: Path, *, mode: int = 0o600, keep_mode: bool = False, sync: bool = True) -> Iterator[IO[bytes]]:
     """Open a new file that replaces `path` when the block ends without an error.
@@ -84,7 +95,7 @@ def replacing(path: Path, *, mode: int = 0o600, keep_mode: bool = False, sync: b
     Raises:
         OSError: The file cannot be written; the old one stays.
     """
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private(path.parent)
     partial = path.with_name(f".{path.name}.{os.urandom(4).hex()}.partial")
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from ragforge_tui.cli.start import ChatFlags, Shared, chat_flags
+from ragforge_tui.shared.daemon import daemon_environment
 
 
 @pytest.mark.parametrize(
@@ -55,3 +59,39 @@ def test_the_way_to_the_chat_loads_no_more_than_it_needs() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("python_path", [":", ".", ":/nowhere"])
+def test_modules_of_the_current_folder_are_not_run(
+    python_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Leading and trailing colons are common slips in PYTHONPATH."""
+    for name in ("msgspec", "yaml", "typer", "click", "textual"):
+        (tmp_path / f"{name}.py").write_text("open('was_run', 'w').close()\nraise SystemExit(3)\n")
+    monkeypatch.setenv("PYTHONPATH", python_path)
+    program = Path(sys.executable).with_name("ragforge-chat")
+    done = subprocess.run([program, "config", "path"], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not (tmp_path / "was_run").exists()
+    assert daemon_environment()["PYTHONPATH"].split(os.pathsep)[1:] == [
+        part for part in python_path.split(":") if part.startswith("/")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("closed", "arguments", "status", "shown"),
+    [
+        ("<&-", "", 2, "needs a terminal"),
+        (">&-", "", 1, "output is closed"),
+        (">&- <&- 2>&-", "", 1, ""),
+        (">&-", "config path", 1, "output is closed"),
+        ("<&-", "config path", 0, ""),
+        ("2>&-", "config path", 0, ""),
+    ],
+)
+def test_closed_streams_end_in_a_sentence(closed: str, arguments: str, status: int, shown: str) -> None:
+    command = f"exec {shlex.quote(sys.executable)} -m ragforge_tui {arguments} {closed}"
+    done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True)
+    assert done.returncode == status
+    assert shown in done.stderr
+    assert done.stderr.count("\n") <= 1, "a sentence, no traceback"

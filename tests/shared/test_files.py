@@ -9,7 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from ragforge_tui.shared.files import FileLock, atomic_write, locked, open_regular, read_regular, replacing
+from ragforge_tui.shared.files import (
+    FileLock,
+    atomic_write,
+    locked,
+    make_private,
+    open_regular,
+    read_regular,
+    replacing,
+)
 
 
 def mode(path: Path) -> int:
@@ -111,3 +119,19 @@ def test_a_link_is_followed_unless_it_must_not_be(tmp_path: Path) -> None:
     assert read_regular(link, 10) == b"one"
     with pytest.raises(OSError, match="symbolic"):
         read_regular(link, 10, follow=False)
+
+
+def test_private_folders_do_not_depend_on_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        make_private(tmp_path / "state" / "journal")
+        make_private(tmp_path / "state" / "journal")
+        atomic_write(tmp_path / "exports" / "one" / "file", b"")
+    finally:
+        os.umask(before)
+    for made in ("state", "state/journal", "exports", "exports/one"):
+        assert mode(tmp_path / made) == 0o700
+    assert mode(tmp_path / "exports/one/file") == 0o600
+    (tmp_path / "file").touch()
+    with pytest.raises(FileExistsError):
+        make_private(tmp_path / "file")

@@ -9,6 +9,7 @@ import subprocess
 
 from ragforge_tui.engine.warm.messages import HostFiles
 from ragforge_tui.shared.daemon import daemon_command, daemon_environment
+from ragforge_tui.shared.files import make_private
 
 HOST = ["-m", "ragforge_tui.engine.warm.host"]
 _READ_BY_IMPORTS = re.compile(
@@ -58,7 +59,7 @@ def start_host(files: HostFiles, listener: socket.socket, lock: int, *, keep_sec
 def open_log(files: HostFiles) -> int:
     """Return a descriptor for stray output: a log file, or the null device if it cannot be opened."""
     try:
-        files.log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(files.log.parent)
         return os.open(files.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
     except OSError:
         return os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)

@@ -16,6 +16,7 @@ from typing import Literal
 import msgspec
 
 from ragforge_tui.settings.schema import Paths
+from ragforge_tui.shared.files import make_private
 
 MAX_SOCKET_PATH = 100
 """Longest path of a socket in bytes: 108 on Linux, 104 on macOS."""
@@ -91,7 +92,7 @@ class HostFiles:
 
     def create_folder(self) -> None:
         """Create the folder, readable by its owner alone."""
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(self.folder)
         self.folder.chmod(0o700)
 
 

@@ -22,7 +22,7 @@ import msgspec
 
 from ragforge_tui.graph.backup.labels import ALL
 from ragforge_tui.shared.errors import GraphError
-from ragforge_tui.shared.files import open_regular
+from ragforge_tui.shared.files import make_private, open_regular
 
 MAGIC = b"ragforge-chat backup\n"
 FORMAT = 1
@@ -153,7 +153,7 @@ def new_backup(path: Path, header: Header) -> Iterator[BackupWriter]:
         )
     partial = path.with_name(f"{path.name}.part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(path.parent)
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
         with os.fdopen(os.open(partial, flags, 0o600), "wb") as file:
             os.fchmod(file.fileno(), 0o600)

@@ -16,7 +16,7 @@ import psutil
 
 from ragforge_tui.settings.schema import Paths
 from ragforge_tui.shared.errors import ErrorInfo
-from ragforge_tui.shared.files import STATE_BYTES, FileLock, atomic_write, read_regular
+from ragforge_tui.shared.files import STATE_BYTES, FileLock, atomic_write, make_private, read_regular
 
 DATABASE = "ragforge"
 
@@ -73,7 +73,7 @@ class ServerFiles:
     def create_folders(self) -> None:
         """Make the folders, readable by their owner alone."""
         for folder in (self.home, self.logs):
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private(folder)
 
     def read_address(self) -> ServerAddress | None:
         """Return the content of the address file, None if it is missing or invalid."""

@@ -33,7 +33,7 @@ from ragforge_tui.graph.embedded.files import (
 )
 from ragforge_tui.graph.embedded.ports import ServerPorts
 from ragforge_tui.shared.errors import GraphUnavailableError
-from ragforge_tui.shared.files import STATE_BYTES, atomic_write, read_regular
+from ragforge_tui.shared.files import STATE_BYTES, atomic_write, make_private, read_regular
 
 log = logging.getLogger(__name__)
 
@@ -108,7 +108,7 @@ def prepare(files: ServerFiles, version: str) -> None:
     Raises:
         GraphUnavailableError: The data is of a newer version, or could not be backed up.
     """
-    files.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private(files.root)
     for leftover in [*files.home.glob("*.partial"), *files.backups.glob("*.partial")]:
         shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink(missing_ok=True)
     stored = _stored_version(files)

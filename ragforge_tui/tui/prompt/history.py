@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from ragforge_tui.shared.files import STATE_BYTES, atomic_write, locked, read_regular
+from ragforge_tui.shared.files import STATE_BYTES, atomic_write, locked, make_private, read_regular
 from ragforge_tui.shared.redaction import mask_secrets
 
 log = logging.getLogger(__name__)
@@ -86,7 +86,7 @@ class History:
             return
         self._entries.append(entry)
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private(self._path.parent)
             with locked(self._path.with_suffix(".lock")):
                 flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC
                 with os.fdopen(os.open(self._path, flags, 0o600), "ab") as file:

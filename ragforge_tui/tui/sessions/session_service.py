@@ -6,6 +6,7 @@ They keep the chat up to date if the conversation is the open one.
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -16,6 +17,7 @@ import msgspec
 
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.shared.export_records import ConversationExport
+from ragforge_tui.shared.files import make_private
 from ragforge_tui.shared.records import (
     Conversation,
     ConversationChanges,
@@ -219,8 +221,9 @@ def _write(path: Path, data: ConversationExport, *, replace: bool) -> None:
     markdown = path.suffix.lower() == ".md"
     content = to_markdown(data).encode("utf-8", "replace") if markdown else to_json(data)
     if replace:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with path.open("wb" if replace else "xb") as file:
+        make_private(path.parent)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | (os.O_TRUNC if replace else os.O_EXCL)
+    with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
         file.write(content)
 
 
