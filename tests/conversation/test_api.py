@@ -104,7 +104,7 @@ async def test_a_reply_with_many_calls_runs_some_at_a_time(loaded: Loaded) -> No
 
     async with ConversationAgent(loaded, model=FunctionModel(reply), tools=[look]) as agent:
         answer = await (await agent.create_conversation()).send_message("Look everywhere.")
-    assert answer.text == f"{count} results"
+    assert answer.content == f"{count} results"
     assert 1 < most <= CALLS_AT_ONCE
 
 

@@ -187,6 +187,7 @@ async def test_an_engine_answers_with_a_model_and_does_not_leave_its_key_in_the_
 ) -> None:
     server.script([{"text": "from a fork"}])
     monkeypatch.setenv("OPENAI_API_KEY", "a-key-of-this-shell")
+    monkeypatch.setattr(client, "HOST_SECONDS", PATIENCE)  # LiteLLM is imported, on a machine that may be busy
     hosted = with_host(loaded)
     try:
         with light_hosts():
