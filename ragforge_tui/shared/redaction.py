@@ -10,9 +10,11 @@ run of that length exists. Every pattern is bounded, so time grows linearly with
 
 from __future__ import annotations
 
+import base64
 import bisect
 import functools
 import re
+from array import array
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -22,7 +24,7 @@ MASK = "…[masked]"
 _SHOWN = 6
 _JUDGED = 64
 """Number of leading characters by which a value is judged to be random or not."""
-_RUN = 20
+_RUN = 22
 _BEFORE_RUN = 24
 """Largest distance from the start of a literal to the run of word characters after it (`xapp-1-A0123456789-`)."""
 
@@ -35,7 +37,7 @@ class Rule(NamedTuple):
         pattern: Matched at a literal; its first group, or the whole match without one, is masked.
         example: Template of a text in this format: ``<36>`` means 36 random letters and digits, ``<36d>`` digits,
             ``<36h>`` hexadecimal digits, ``<36U>`` and ``<36l>`` digits with capital or small letters, ``<36b>``
-            base64.
+            base64, ``<36B>`` base58.
         lead: Number of characters before the literal that belong to the match.
         folded: Whether the literals, in lower case, match in any case.
         short: Whether the format may lack a run of `_RUN` word characters.
@@ -82,15 +84,49 @@ def _is_strong(value: str) -> bool:
     return _is_given(value) and all(re.search(kind, value) for kind in ("[a-z]", "[A-Z]", "[^A-Za-z0-9_.]"))
 
 
+def _generated(match: re.Match[str]) -> bool:
+    """Tell a key whose prefix is also the beginning of ordinary names (`as-`, `re_`) from such a name."""
+    value = match[match.re.groups and 1]
+    return not (_PLACEHOLDER.search(value) or _WORD.search(value)) and len(_STEP.findall(value)) * 6 >= len(value)
+
+
+def _is_key_body(match: re.Match[str]) -> bool:
+    """Return whether most of a PEM block is base64: its first and last line may also frame code."""
+    body = match[0].partition("KEY")[2].rpartition("-----END ")[0] or match[0].partition("KEY")[2]
+    return 2 * sum(map(len, re.findall("[A-Za-z0-9+/=]{16,}", body))) >= len(body)
+
+
+_NOT_SECRET = re.compile(
+    r"(?i)(?:next|prev(?:ious)?|page|paging|pagination|continuation|start(?:ing)?|client_?request|idempotency|sync)_?-?"
+    r"(?:token|key)[^A-Za-z]*$"
+)
+"""Names of marks in a listing or a request, which are no secrets."""
+_WIREGUARD = re.compile(r"(?i)(?:private|preshared)_?key\s{0,4}[=:]\s{0,4}[\"']?$")
+_MEMBER = re.compile(r"[A-Za-z_]\w{0,20}(?:\.[A-Za-z_]\w{0,20})+")
+
+
 def _assigned(match: re.Match[str]) -> bool:
     value = match[1][:_JUDGED]
-    if _is_random(value) or (match[0][:1] in "pP" and _is_strong(value)):
+    name = match.string[max(0, match.start() - 20) : match.start(1)]
+    if _NOT_SECRET.search(name):
+        return False
+    if _WIREGUARD.search(name) and len(match[1]) == len(value) == 44:
         return True
+    if _is_random(value) and (name[-1:] in "\"'" or not _MEMBER.fullmatch(value)):
+        return True
+    if match[0][:1] in "pP" and _is_strong(value):
+        return True
+    if _JSON_MEMBER.search(match.string, max(0, match.start() - 64), match.start(1)):
+        return match.string[match.end(1) : match.end(1) + 1] in "\"'\\" and _is_given(value)
     # As in a .env file or the output of `env`: an upper-case name at the start of a word, without spaces.
     line = _ENV_LINE.search(match.string, max(0, match.start() - 64), match.start(1))
     return line is not None and _is_given(value)
 
 
+_JSON_MEMBER = re.compile(
+    r"(?i)[\"'][\w.-]{0,60}(?:(?:api|access|admin|auth|bearer|bot|client|master|private|refresh|secret|service|signing)"
+    r"[_.-]?(?:key|token|secret)|passw(?:or)?d|passphrase)\\?[\"']\s{0,8}:\s{0,8}\\?[\"']$"
+)
 _ENV_LINE = re.compile(r"(?:^|[\s\x00\"';,]|\\n|\\u0000)(?:export )?[A-Z][A-Z0-9_]{0,60}=[\"']?$")
 
 
@@ -122,6 +158,9 @@ def _authorizes(match: re.Match[str]) -> bool:
 _W = "[A-Za-z0-9_-]"
 _A = "[A-Za-z0-9]"
 _END = "(?![A-Za-z0-9])"
+_UUID = "[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"
+_ID_BEFORE = re.compile(rf"(?<![0-9])(?:[12]/\d{{12,20}}(?:/\d{{12,20}})?|{_UUID})$")
+_BASE58 = "[1-9A-HJ-NP-Za-km-z]"
 
 
 def _prefixed(name: str, example: str, pattern: str, *literals: str, lead: int = 0) -> Rule:
@@ -149,6 +188,20 @@ RULES = (
     _prefixed("Replicate", "r8_<37>", f"{_A}{{30,}}", "r8_"),
     _prefixed("Perplexity", "pplx-<48>", f"{_A}{{30,}}", "pplx-"),
     _prefixed("NVIDIA", "nvapi-<64>", f"{_W}{{40,}}", "nvapi-"),
+    _prefixed("Cerebras", "csk-<48l>", f"[a-z0-9]{{40,}}{_END}", "csk-"),
+    _prefixed("Fireworks", "fw_<24>", f"{_A}{{22,32}}{_END}", "fw_")._replace(check=_generated),
+    _prefixed("Together", "tgp_v1_<43>", f"{_W}{{40,}}", "tgp_v1_"),
+    _prefixed("Tavily", "tvly-dev-<32>", f"(?:dev-|prod-)?{_A}{{20,}}", "tvly-"),
+    _prefixed("Firecrawl", "fc-<32h>", f"[0-9a-f]{{32}}{_END}", "fc-"),
+    _prefixed("Jina", "jina_<60>", f"{_W}{{40,}}", "jina_"),
+    _prefixed("Voyage", "pa-<43>", f"{_W}{{40,48}}(?!{_W})", "pa-")._replace(check=_generated),
+    _prefixed("Pinecone", "pcsk_<6>_<63>", "[A-Za-z0-9_]{40,}", "pcsk_"),
+    _prefixed("LangSmith", "lsv2_pt_<32h>_<10h>", f"(?:pt|sk)_[0-9a-f]{{32}}_[0-9a-f]{{10}}{_END}", "lsv2_"),
+    _prefixed("E2B", "e2b_<40h>", f"[0-9a-f]{{40}}{_END}", "e2b_"),
+    _prefixed("ElevenLabs", "sk_<48h>", f"[0-9a-f]{{40,64}}{_END}", "sk_"),
+    _prefixed("RunPod", "rpa_<40U><6l>", f"{_A}{{36,}}", "rpa_"),
+    _prefixed("Modal", "as-<22>", f"{_A}{{22}}{_END}", "as-", "ak-")._replace(check=_generated),
+    _prefixed("Cursor", "key_<64h>", f"[0-9a-f]{{64}}{_END}", "key_"),
     # Code hosts and registries
     _prefixed("GitHub token", "ghp_<36>", f"{_A}{{30,}}", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
     _prefixed("GitHub fine-grained token", "github_pat_<22>_<59>", "[A-Za-z0-9_]{40,}", "github_pat_"),
@@ -165,9 +218,22 @@ RULES = (
         check=lambda match: bool(re.search("[0-9]", match[0]) and re.search("[A-Z]", match[0]))
     ),
     _prefixed("NuGet", "oy2<43l>", f"[a-z0-9]{{43}}{_END}", "oy2"),
+    _prefixed("Clojars", "CLOJARS_<60h>", f"{_A}{{50,}}", "CLOJARS_"),
+    _prefixed(
+        "JetBrains",
+        "perm:<16b>.<16b>.<30>",
+        r"[A-Za-z0-9+/=_-]{4,128}\.[A-Za-z0-9+/=_-]{2,128}\.[A-Za-z0-9+/=_-]{20,}",
+        "perm:",
+        "perm-",
+    )._replace(short=True),
+    _prefixed("Buildkite", "bkua_<40h>", f"[0-9a-f]{{40}}{_END}", "bkua_"),
+    _prefixed("CircleCI", "CCIPAT_<22>_<40h>", f"(?:PAT|PRJ)_{_A}{{20,24}}_[0-9a-f]{{40}}", "CCI"),
+    _prefixed("SonarQube", "sqp_<40h>", f"[0-9a-f]{{40}}{_END}", "sqp_", "squ_", "sqa_"),
+    _prefixed("Sourcegraph", "sgp_<40h>", f"(?:local_|[0-9a-f]{{16}}_)?[0-9a-f]{{40}}{_END}", "sgp_"),
+    _prefixed("Segment", "sgp_<64>", f"{_A}{{64}}{_END}", "sgp_"),
     _prefixed("Docker", "dckr_pat_<27>", f"{_W}{{20,}}", "dckr_pat_", "dckr_oat_"),
     # Clouds and hosting
-    _prefixed("AWS key id", "AKIA<16U>", "[0-9A-Z]{16}(?![0-9A-Za-z])", "AKIA", "ASIA"),
+    _prefixed("AWS key id", "AKIA<16U>", f"[0-9A-Z]{{16}}{_END}", "AKIA", "ASIA")._replace(short=True),
     Rule(
         "AWS secret key",
         ("secret_access_key", "secretaccesskey", "secret-access-key", "secret access key"),
@@ -176,6 +242,12 @@ RULES = (
         folded=True,
         short=True,
     ),
+    _prefixed("AWS Bedrock key", "ABSK<120b>", "[A-Za-z0-9+/]{60,}={0,2}", "ABSK")._replace(short=True),
+    _prefixed("Alibaba key id", "LTAI5t<18>", f"{_A}{{12,20}}{_END}", "LTAI")._replace(short=True),
+    _prefixed("Tencent key id", "AKID<32>", f"{_A}{{32}}{_END}", "AKID"),
+    _prefixed("Yandex", "AQVN<36>", f"{_W}{{35,38}}(?!{_W})", "AQVN"),
+    _prefixed("Google key, current", "AQ.Ab8<48>", f"{_W}{{40,}}", "AQ."),
+    _prefixed("Google refresh token", "1//0<60>", f"{_W}{{40,}}", "1//0", "1//1")._replace(check=_generated),
     _prefixed("Google OAuth token", "ya29.<100>", f"{_W}{{30,}}", "ya29."),
     _prefixed("Google OAuth client secret", "GOCSPX-<28>", f"{_W}{{28}}", "GOCSPX-"),
     Rule(
@@ -203,18 +275,35 @@ RULES = (
         short=True,
     ),
     _prefixed("DigitalOcean", "dop_v1_<64h>", "[0-9a-f]{64}", "dop_v1_", "doo_v1_", "dor_v1_"),
-    _prefixed("Fly", "fo1_<43>", f"{_W}{{40,}}", "fo1_", "fm1_", "fm1r_", "fm1a_", "fm2_", "fm2r_", "fm2a_"),
+    _prefixed("Fly", "fo1_<43>", f"[ar]?_?{_W}{{40,}}", "fo1_", "fm1", "fm2"),
     _prefixed("Supabase", "sbp_<40h>", f"{_W}{{30,}}", "sbp_", "sb_secret_"),
     _prefixed("Databricks", "dapi<32h>", f"[0-9a-f]{{32}}(?:-\\d)?{_END}", "dapi"),
+    _prefixed("Cloudflare", "cfut_<48>", f"{_W}{{36,}}", "cfut_", "cfat_", "cfk_"),
+    _prefixed("Cloudflare origin key", "v1.0-<24h>-<146h>", "[0-9a-f]{24}-[0-9a-f]{100,}", "v1.0-"),
+    _prefixed("Vercel", "vcp_<56>", f"[aciprk]_{_A}{{24,}}", "vc"),
+    _prefixed("Netlify", "nfp_<40>", f"{_A}{{32,}}", "nfp_", "nfc_", "nfo_", "nfu_", "nfb_"),
+    _prefixed("Render", "rnd_<32>", f"{_A}{{28,40}}{_END}", "rnd_"),
+    _prefixed("Heroku", "HRKU-AA<58>", f"{_W}{{36,}}", "HRKU-"),
+    _prefixed("Tailscale", "tskey-auth-<17>-<32>", f"[a-z]{{3,12}}-{_A}{{8,}}(?:-{_A}{{16,}})?", "tskey-"),
+    _prefixed("Pulumi", "pul-<40h>", f"[0-9a-f]{{40}}{_END}", "pul-"),
+    _prefixed("1Password", "ops_eyJ<200>", f"eyJ{_W}{{60,}}", "ops_"),
+    _prefixed(
+        "Bitwarden", "0.<8h>-<4h>-<4h>-<4h>-<12h>.<30>:<22b>==", rf"{_UUID}\.{_A}{{30}}:[A-Za-z0-9+/]{{22}}==", "0."
+    ),
+    _prefixed("Infisical", "st.<24h>.<32h>.<32h>", r"[0-9a-f]{24}\.[0-9a-f]{32}(?:\.[0-9a-f]{32})?", "st."),
+    _prefixed("PlanetScale", "pscale_tkn_<43>", f"(?:tkn|pw|oauth)_{_W}{{30,}}", "pscale_"),
+    _prefixed("Neon", "napi_<64l>", f"[a-z0-9]{{40,}}{_END}", "napi_"),
+    _prefixed("MongoDB Atlas", "mdb_sa_sk_<40>", f"{_W}{{36,}}", "mdb_sa_sk_"),
+    _prefixed("Elastic", "essu_<80b>", "[A-Za-z0-9+/_-]{40,}={0,2}", "essu_", "essa_")._replace(short=True),
     _prefixed("Terraform Cloud", "<14>.atlasv1.<64>", rf"{_A}{{14}}\.atlasv1\.{_W}{{40,}}", ".atlasv1.", lead=14),
-    _prefixed("HashiCorp Vault", "hvs.<90>", f"{_W}{{20,}}", "hvs.", "hvb.", "hvr."),
-    _prefixed("Doppler", "dp.pt.<43>", rf"[\w-]{{0,40}}\.?{_A}{{40,44}}", "dp.pt.", "dp.st.", "dp.ct.", "dp.sa."),
+    _prefixed("HashiCorp Vault", "hvs.<90>", rf"[sbr]\.{_W}{{20,}}", "hv"),
+    _prefixed("Doppler", "dp.pt.<43>", rf"(?:pt|st|ct|sa)\.[\w-]{{0,40}}\.?{_A}{{40,44}}", "dp."),
     # Messages and mail
     _prefixed(
         "Slack",
         "xoxb-<12d>-<12d>-<24>",
-        "[A-Za-z0-9.-]{10,}",
-        *("xoxa-", "xoxb-", "xoxe-", "xoxe.", "xoxo-", "xoxp-", "xoxr-", "xoxs-", "xoxc-"),
+        "[a-ceopr-s][.-][A-Za-z0-9.-]{10,}",
+        "xox",
     ),
     _prefixed("Slack cookie", "xoxd-<80>", "[A-Za-z0-9%/+=-]{20,}", "xoxd-"),
     _prefixed("Slack app token", "xapp-1-<11U>-<13d>-<64h>", r"\d-[A-Za-z0-9]{5,}-\d+-[A-Za-z0-9]{20,}", "xapp-"),
@@ -240,6 +329,24 @@ RULES = (
         "M<13><12>.<6>.<38>",
         inside=True,
     ),
+    Rule(
+        "Teams webhook",
+        (".webhook.office.com/",),
+        rf"\.webhook\.office\.com/webhookb2/({_UUID}@{_UUID}/IncomingWebhook/[0-9a-f]{{32}}/{_UUID}(?:/{_W}{{1,80}})?)",
+        "https://a.webhook.office.com/webhookb2/<8h>-<4h>-<4h>-<4h>-<12h>@<8h>-<4h>-<4h>-<4h>-<12h>/IncomingWebhook/"
+        "<32h>/<8h>-<4h>-<4h>-<4h>-<12h>",
+        short=True,
+        inside=True,
+    ),
+    Rule(
+        "Zapier webhook",
+        ("hooks.zapier.com/",),
+        r"hooks\.zapier\.com/hooks/catch/(\d{4,12}/[a-z0-9]{6,12})",
+        "https://hooks.zapier.com/hooks/catch/<8d>/<7l>",
+        short=True,
+    ),
+    _prefixed("Resend", "re_<8>_<24>", f"{_A}{{8}}_{_A}{{20,}}", "re_")._replace(check=_generated),
+    _prefixed("Brevo", "xkeysib-<64h>-<16>", f"[0-9a-f]{{64}}-{_A}{{16}}", "xkeysib-", "xsmtpsib-"),
     _prefixed("Telegram bot token", "<10d>:AA<33>", rf"\d{{8}}:AA{_W}{{33}}(?!{_W})", ":AA", lead=8),
     _prefixed("SendGrid", "SG.<22>.<43>", rf"{_W}{{20,24}}\.{_W}{{39,50}}", "SG."),
     _prefixed("Twilio", "SK<32h>", f"[0-9a-f]{{32}}{_END}", "SK"),
@@ -248,19 +355,60 @@ RULES = (
     _prefixed(
         "Stripe", "sk_live_<24>", f"{_A}{{20,}}", "sk_live_", "sk_test_", "rk_live_", "rk_test_", "sk_org_", "whsec_"
     ),
-    _prefixed("Shopify", "shpat_<32h>", "[0-9a-fA-F]{32}", "shpat_", "shpca_", "shppa_", "shpss_"),
-    _prefixed("Square", "sq0atp-<22>", f"{_W}{{22,}}", "sq0atp-", "sq0csp-", "sq0idp-"),
+    _prefixed("Shopify", "shpat_<32h>", "(?:at|ca|pa|ss)_[0-9a-fA-F]{32}", "shp"),
+    _prefixed("Square", "sq0atp-<22>", f"(?:atp|csp|idp)-{_W}{{22,}}", "sq0"),
     _prefixed("Square access token", "EAAA<60>", f"{_W}{{56,64}}(?!{_W})", "EAAA"),
+    _prefixed(
+        "Plaid", "access-production-<8h>-<4h>-<4h>-<4h>-<12h>", f"(?:production|development|sandbox)-{_UUID}", "access-"
+    ),
+    Rule(
+        "PayPal and Braintree",
+        ("access_token$",),
+        r"access_token\$(?:production|sandbox)\$[a-z0-9]{16}\$[0-9a-f]{32}",
+        "access_token$production$<16l>$<32h>",
+        short=True,
+    ),
+    _prefixed("Razorpay", "rzp_live_<14>", f"(?:live|test)_{_A}{{14,}}", "rzp_"),
+    _prefixed("Cal", "cal_live_<32h>", f"[0-9a-f]{{32}}{_END}", "cal_live_"),
+    Rule(
+        "Bitcoin key",
+        ("5H", "5J", "5K", "K", "L"),
+        f"(?:5[HJK]{_BASE58}{{49}}|[KL]{_BASE58}{{51}}){_END}",
+        "5J<49B>",
+        check=lambda match: len(re.findall("[0-9]", match[0])) >= 3,
+    ),
     # Work and watching
+    _prefixed("Airtable", "pat<14>.<64h>", rf"{_A}{{14}}\.[0-9a-f]{{64}}", "pat"),
+    _prefixed("Figma", "figd_<40>", f"{_W}{{36,}}", "figd_", "figo", "figu_"),
+    Rule(
+        "Asana and FAL",
+        (":",),
+        rf":([0-9a-f]{{32}}){_END}",
+        "2/<15d>/<15d>:<32h>",
+        inside=True,
+        check=lambda match: bool(_ID_BEFORE.search(match.string, max(0, match.start() - 44), match.start())),
+    ),
+    _prefixed("ClickUp", "pk_<8d>_<32U>", rf"\d{{6,10}}_[A-Z0-9]{{32}}{_END}", "pk_"),
+    _prefixed("Trello", "ATTA<72h>", f"{_A}{{60,80}}{_END}", "ATTA"),
+    _prefixed("HubSpot", "pat-na1-<8h>-<4h>-<4h>-<4h>-<12h>", rf"(?:na|eu|ap)\d-{_UUID}", "pat-"),
+    _prefixed("Mapbox", "sk.eyJ<60>.<22>", rf"eyJ{_W}{{20,}}\.{_W}{{20,}}", "sk."),
+    _prefixed("Dynatrace", "dt0c01.<24U>.<64U>", r"[a-z]\d\d\.[A-Z0-9]{24}\.[A-Z0-9]{64}", "dt0"),
+    _prefixed("Honeycomb", "hcaik_<58l>", f"[abx][ilm]k_[a-z0-9]{{40,}}{_END}", "hc"),
+    _prefixed("PostHog", "phx_<44>", f"{_A}{{32,}}", "phx_", "phs_"),
+    _prefixed("LaunchDarkly", "sdk-<8h>-<4h>-<4h>-<4h>-<12h>", f"{_UUID}{_END}", "sdk-", "api-"),
+    _prefixed("Contentful", "CFPAT-<43>", f"{_W}{{40,}}", "CFPAT-"),
+    _prefixed("Webflow", "ws-<64h>", f"[0-9a-f]{{64}}{_END}", "ws-"),
+    _prefixed("Zuplo", "zpka_<32h>_<8h>", f"{_A}{{24,}}(?:_{_A}{{6,}})?", "zpka_"),
+    _prefixed("Apify", "apify_api_<36>", f"{_A}{{30,}}", "apify_api_"),
     _prefixed("Linear", "lin_api_<40>", f"{_A}{{32,}}", "lin_api_", "lin_oauth_"),
     _prefixed("Notion", "ntn_<46>", f"{_A}{{40,}}", "ntn_"),
     _prefixed("Notion, earlier", "secret_<43>", f"{_A}{{43}}{_END}", "secret_"),
     _prefixed("Atlassian", "ATATT3<180>", f"{_W}{{20,}}=?", "ATATT3", "ATCTT3", "ATBB"),
     _prefixed("Grafana", "glsa_<32>_<8h>", f"{_W}{{32,}}", "glsa_", "glc_"),
-    _prefixed("New Relic", "NRAK-<27U>", "[A-Z0-9]{20,}", "NRAK-", "NRJS-", "NRII-", "NRRA-"),
+    _prefixed("New Relic", "NRAK-<27U>", "(?:AK|JS|II|RA)-[A-Z0-9]{20,}", "NR"),
     _prefixed("New Relic licence", "<36h>NRAL", "[0-9a-f]{36}NRAL", "NRAL", lead=36),
     _prefixed("Postman", "PMAK-<24h>-<34h>", "[0-9a-f]{24}-[0-9a-f]{34}", "PMAK-"),
-    _prefixed("Sentry", "sntrys_<80>", "[A-Za-z0-9_=+/-]{40,}", "sntrys_", "sntryu_", "sntrya_"),
+    _prefixed("Sentry", "sntrys_<80>", "[sua]_[A-Za-z0-9_=+/-]{40,}", "sntry"),
     # Keys themselves
     Rule(
         "PEM private key and PGP block",
@@ -273,7 +421,14 @@ RULES = (
         r"(?:(?:\\[nrt]|[\s+>|]|\d{1,6}\t){1,24}+[A-Za-z0-9+/]{0,63}={1,2})?)",
         "-----BEGIN RSA PRIVATE KEY-----\n<64b>\n<64b>\n<20b>==\n-----END RSA PRIVATE KEY-----",
         short=True,
+        check=_is_key_body,
     ),
+    _prefixed(
+        "OpenSSH key without its frame",
+        "b3BlbnNzaC1rZXktdjEA<200b>",
+        r"[A-Za-z0-9+/]{40,}+(?:(?:\\[nr]|\s){1,8}+[A-Za-z0-9+/]{32,}+){0,400}+={0,2}",
+        "b3BlbnNzaC1rZXktdjEA",
+    )._replace(short=True),
     _prefixed("age", "AGE-SECRET-KEY-1<58U>", "[A-Z0-9]{50,60}", "AGE-SECRET-KEY-1"),
     _prefixed("JSON web token", "eyJ<30>.eyJ<60>.<43>", rf"{_W}{{10,512}}+\.eyJ{_W}{{10,}}\.{_W}{{10,}}", "eyJ"),
     # By the words around them
@@ -331,17 +486,17 @@ def mask_secrets(text: str) -> str:
 
     In JSON no mask extends past the end of a string, so that the result is still valid JSON.
     """
-    spans = sorted(_spans(text))
+    spans = sorted([*_spans(text), *_carried(text)])
     if not spans:
         return text
     pieces: list[str] = []
     done = 0
-    for start, end in spans:
+    for start, end, shown in spans:
         if start < done:  # two rules match here; the longer match counts
             if end > done:
                 done = end
             continue
-        pieces += [text[done:start], text[start : start + min(_SHOWN, (end - start) // 4)], MASK]
+        pieces += [text[done:start], text[start : start + min(shown, (end - start) // 4)], MASK]
         done = end
     return "".join([*pieces, text[done:]])
 
@@ -362,7 +517,15 @@ def adds_mask(before: str, after: str) -> bool:
     return MASK in after and after.count(MASK) > before.count(MASK)
 
 
-def _spans(text: str) -> Iterator[tuple[int, int]]:
+class _Span(NamedTuple):
+    """Characters to mask; the first `shown` may stay."""
+
+    start: int
+    end: int
+    shown: int = _SHOWN
+
+
+def _spans(text: str, *, decode: bool = True) -> Iterator[_Span]:
     plain = text.encode("ascii", "replace")  # one byte per character, so that offsets are the same
     folded = plain.lower()
     dense = _Dense(plain)
@@ -373,9 +536,83 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
     for rule, needle in _LONG if dense.text else ():
         if needle in dense.text:
             yield from _matches(rule, text, plain, dense.offsets(needle))
+    for word in _BASE64.finditer(dense.text) if decode else ():
+        if _decodes_to_secret(word[0]):
+            start = dense.offset(word.start())
+            yield _Span(start, start + len(word[0]))
 
 
-def _matches(rule: Rule, text: str, plain: bytes, offsets: Iterator[int]) -> Iterator[tuple[int, int]]:
+_BASE64 = re.compile(rb"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{40,}")
+_PRINTABLE = frozenset(b"\t\n\r" + bytes(range(32, 127)))
+
+
+def _decodes_to_secret(word: bytes) -> bool:
+    """Return whether a word is the base64 of a text with a secret, as Kubernetes writes them; decoded only once."""
+    try:
+        text = base64.b64decode(word[: len(word) // 4 * 4], altchars=b"-_")
+    except ValueError:
+        return False
+    return _PRINTABLE.issuperset(text[:_SURE]) and any(
+        True for _ in _spans(text.decode("ascii", "replace"), decode=False)
+    )
+
+
+_SURE = 24
+"""Bytes by which decoded text is told from a random value or an identifier."""
+
+_INVISIBLE = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff"
+_CARRIERS = (
+    (("\x1b[",), r"\x1b\[[0-9;]{0,16}[mK]"),
+    (("\\u",), r"\\u(?:001[bB]\[[0-9;]{0,16}[mK]|00([0-7][0-9A-Fa-f])|200[b-fB-F]|(?:feff|FEFF))"),
+    (("%",), "%([2-7][0-9A-Fa-f])"),
+    (_INVISIBLE, f"[{_INVISIBLE}]"),
+)
+"""What hides a key from a search for its characters: colours, two ways of escaping, invisible characters. Each by what
+a text with one contains, and its pattern."""
+_CARRIER = re.compile("|".join(pattern for _, pattern in _CARRIERS))
+_SPACE = re.compile(r"\s")
+_LONGEST_CARRIED = 4_096
+
+
+def _carried(text: str) -> Iterator[_Span]:
+    """Yield the secrets in words that hold carriers, with what carries them."""
+    offsets = array("q")
+    decoded: list[str] = []
+    for start, end in _carrying(text):
+        at = start
+        for carrier in _CARRIER.finditer(text, start, end):
+            decoded.append(text[at : carrier.start()])
+            offsets.extend(range(at, carrier.start()))
+            if code := carrier[1] or carrier[2]:
+                decoded.append(chr(int(code, 16)))
+                offsets.append(carrier.start())
+            at = carrier.end()
+        decoded += text[at:end], "\n"
+        offsets.extend(range(at, end + 1))
+    for span in _spans("".join(decoded)):
+        yield _Span(offsets[span.start], offsets[span.end], 0)
+
+
+def _length_of_word(text: str) -> int:
+    """Return how many characters come before the first blank."""
+    blank = _SPACE.search(text)
+    return blank.start() if blank else len(text)
+
+
+def _carrying(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the words of a text that hold carriers, in order."""
+    kinds = [pattern for needles, pattern in _CARRIERS if any(needle in text for needle in needles)]
+    done = 0
+    for start in sorted(found.start() for kind in kinds for found in _compiled(kind).finditer(text)):
+        if start < done:
+            continue
+        begin = start - _length_of_word(text[max(done, start - _LONGEST_CARRIED) : start][::-1])
+        done = start + _length_of_word(text[start : start + _LONGEST_CARRIED])
+        if done - begin >= _RUN:
+            yield begin, done
+
+
+def _matches(rule: Rule, text: str, plain: bytes, offsets: Iterator[int]) -> Iterator[_Span]:
     pattern = _compiled(rule.pattern)
     done = 0
     for at in offsets:
@@ -386,7 +623,7 @@ def _matches(rule: Rule, text: str, plain: bytes, offsets: Iterator[int]) -> Ite
             continue
         start, done = match.span(pattern.groups and 1)
         if not text.startswith(MASK, done):  # otherwise the secret is masked already
-            yield start, done
+            yield _Span(start, done)
 
 
 def _offsets(plain: bytes, needle: bytes) -> Iterator[int]:
@@ -396,8 +633,16 @@ def _offsets(plain: bytes, needle: bytes) -> Iterator[int]:
         at = plain.find(needle, at + 1)
 
 
+def _is_name(run: bytes) -> bool:
+    """Return whether a run of word characters is a name in one case without digits, which no key is."""
+    return (run.islower() or run.isupper()) and not _DIGIT.search(run)
+
+
+_DIGIT = re.compile(rb"\d")
+
+
 class _Dense:
-    """Concatenated parts of a text that hold `_RUN` consecutive word characters: a few percent of most texts."""
+    """Concatenated parts of a text that hold `_RUN` consecutive word characters and are not names: a few percent."""
 
     def __init__(self, plain: bytes) -> None:
         words = plain.translate(_WORDS)
@@ -411,19 +656,23 @@ class _Dense:
             end = words.find(b" ", at)
             if end < 0:
                 end = len(words)
-            start = max(done, at - _BEFORE_RUN)
-            pieces.append(plain[start:end])
-            self._starts.append(size)
-            self._shifts.append(start - size)
-            size += end - start + 1
-            done = end
+            if not _is_name(plain[at:end]):
+                start = max(done, at - _BEFORE_RUN)
+                pieces.append(plain[start:end])
+                self._starts.append(size)
+                self._shifts.append(start - size)
+                size += end - start + 1
+                done = end
             at = words.find(needle, end)
         self.text = b"\n".join(pieces)
 
     def offsets(self, needle: bytes) -> Iterator[int]:
-        """Yield the offsets of a literal in the whole text."""
-        for at in _offsets(self.text, needle):
-            yield at + self._shifts[bisect.bisect_right(self._starts, at) - 1]
+        """Return the offsets of a literal in the whole text."""
+        return map(self.offset, _offsets(self.text, needle))
+
+    def offset(self, at: int) -> int:
+        """Return the offset in the whole text of an offset in the dense one."""
+        return at + self._shifts[bisect.bisect_right(self._starts, at) - 1]
 
 
 def _may_start(plain: bytes, at: int) -> bool:

@@ -5,7 +5,10 @@ Shapes are templates (see `Rule.example`), filled in here, so that no file of th
 
 from __future__ import annotations
 
+import base64
+import json
 import re
+from collections.abc import Callable
 
 import msgspec
 import pytest
@@ -20,6 +23,25 @@ SHAPES = {
     "OpenAI, service account": "sk-svcacct-<60>",
     "Anthropic": "sk-ant-api03-<93>",
     "OpenRouter": "sk-or-v1-<64h>",
+    "Tavily, earlier": "tvly-<32>",
+    "LangSmith service": "lsv2_sk_<32h>_<10h>",
+    "Modal id": "ak-<22>",
+    "Tailscale api": "tskey-api-<12>-<32>",
+    "PlanetScale password": "pscale_pw_<43>",
+    "PlanetScale OAuth": "pscale_oauth_<43>",
+    "Heroku, earlier": "HRKU-<8h>-<4h>-<4h>-<4h>-<12h>",
+    "Sourcegraph, current": "sgp_<16h>_<40h>",
+    "SonarQube user": "squ_<40h>",
+    "Vercel, in a .env file": "VERCEL_TOKEN=<24>",
+    "Plaid sandbox": "access-sandbox-<8h>-<4h>-<4h>-<4h>-<12h>",
+    "LaunchDarkly API": "api-<8h>-<4h>-<4h>-<4h>-<12h>",
+    "Razorpay test": "rzp_test_<14>",
+    "FAL": "<8h>-<4h>-<4h>-<4h>-<12h>:<32h>",
+    "Asana, one id": "1/<15d>:<32h>",
+    "Bitcoin, compressed": "L<51B>",
+    "WireGuard": "PrivateKey = <43b>=",
+    "WireGuard, preshared": "PresharedKey = <43b>=",
+    "Honeycomb management": "hcamk_<58l>",
     "Mistral": "MISTRAL_API_KEY=<32>",
     "Cohere": "CO_API_KEY=<40>",
     "GitHub OAuth": "gho_<36>",
@@ -106,6 +128,73 @@ def test_the_start_of_a_key_shows_which_it_was_and_no_more_than_a_quarter() -> N
     assert mask_secrets("postgres://app:hunter22@db/x") == f"postgres://app:hu{MASK}@db/x"
 
 
+NAMED = [
+    *("tvly-dev-<10><2d>", "<20><4d>", "tskey-auth-<9><2d>", "pscale_tkn_<12><2d>", "napi_<20l><2d>", "dt0c01.<8U>"),
+    *("LTAI<10U><2d>", "apify_api_<12><2d>", "zpka_<12><2d>", "rpa_<9U><2d>", "access-dev-<8h>", "Wint<3d>er!"),
+]
+
+
+@pytest.mark.parametrize("value", NAMED)
+@pytest.mark.parametrize(
+    "member",
+    [
+        '{"apiKey": "{}", "a": 1}',
+        '{"client_secret":"{}"}',
+        "{'service': {'access-token': '{}'}}",
+        '{\\"db.password\\": \\"{}\\"}',
+        "SERVICE_API_KEY={}\n",
+    ],
+)
+def test_a_member_of_json_is_judged_like_a_variable(value: str, member: str) -> None:
+    text = filled(value, seed=3)
+    masked = mask_secrets(member.replace("{}", text))
+    assert MASK in masked and text not in masked
+    before, after = member.split("{}") if member.count("{}") == 1 else ("", "")
+    assert masked.startswith(before) and masked.endswith(after)
+
+
+def base64_of(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+CARRIERS: dict[str, Callable[[str], str]] = {
+    "colours": lambda key: f"{key[:9]}\x1b[1;31m{key[9:14]}\x1b[0m{key[14:]}",
+    "erased to the end": lambda key: f"{key[:12]}\x1b[K{key[12:]}",
+    "zero width": lambda key: "\u200b".join([key[:10], key[10:20], key[20:]]),
+    "soft hyphen": lambda key: f"{key[:6]}\u00ad{key[6:]}",
+    "escaped in JSON": lambda key: key.replace("_", "\\u005f"),
+    "every letter escaped": lambda key: "".join(f"\\u{ord(letter):04x}" for letter in key),
+    "coloured in JSON": lambda key: json.dumps(f"{key[:9]}\x1b[1m{key[9:]}"),
+    "zero width in JSON": lambda key: json.dumps(f"{key[:9]}\u200b{key[9:]}"),
+    "in an address": lambda key: key.replace("_", "%5F"),
+    "every letter in an address": lambda key: "".join(f"%{ord(letter):02X}" for letter in key),
+    "base64": base64_of,
+    "base64 of a file": lambda key: base64_of(f"# a comment\nTOKEN={key}\n"),
+    "Kubernetes": lambda key: f"data:\n  token: {base64_of(key)}\ntype: Opaque",
+}
+
+
+@pytest.mark.parametrize("carrier", CARRIERS)
+@pytest.mark.parametrize("around", ["{}", "a {} c", '{"x": "{}"}', "n {} %41 \u200b\nz"])
+def test_a_key_is_masked_with_what_carries_it(carrier: str, around: str) -> None:
+    key = filled("ghp_<36>")
+    carried = CARRIERS[carrier](key)
+    text = around.replace("{}", carried) if around != "{}" else carried
+    masked = mask_secrets(text)
+    assert MASK in masked and carried not in masked
+    assert not any(base64_of(part)[:-2] in masked for part in (key, key[3:], key[6:]))
+    assert key[14:20] not in masked
+    assert mask_secrets(masked) == masked
+
+
+def test_an_escape_is_masked_whole_so_that_json_stays_valid() -> None:
+    key = filled("ghp_<36>")
+    text = msgspec.json.encode({"a": f"\x1b[1m{key[:8]}\x1b[0m{key[8:]}", "b": "\x1b[31mred"}).decode()
+    decoded = msgspec.json.decode(mask_secrets(text))
+    assert key[8:] not in decoded["a"] and MASK in decoded["a"]
+    assert decoded["b"] == "\x1b[31mred"
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -127,9 +216,22 @@ def test_the_start_of_a_key_shows_which_it_was_and_no_more_than_a_quarter() -> N
         "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08  file",
         "commit 3b18e512dba79e4c8300dd08aeb37f8e728b8dad",
         "123e4567-e89b-12d3-a456-426614174000",
+        "RegEnumKey = win32api.RegEnumKey",
+        '_START = b"-----BEGIN OPENSSH PRIVATE KEY-----"\n_BODY = decode(data)\n'
+        '_END = b"-----END OPENSSH PRIVATE KEY-----"',
+        "\x1b[1mbold\x1b[0m and 100%25 and caf\\u00e9_with_a_long_name_in_it_1234567890",
+        "as-a-matter-of-course-and-then re_export_all_of_these_names fw_update_of_the_device_2",
+        "patch.object pattern.match_everything_there_is_in_1_file 0.5 st.write",
     ],
 )
 def test_ordinary_text_is_not_masked(text: str) -> None:
+    assert mask_secrets(text) == text
+
+
+@pytest.mark.parametrize("name", ["NextToken", "next_page_token", "ClientRequestToken", "continuation-token"])
+@pytest.mark.parametrize("form", ['"{}": "{}"', "{}={}", "{} = '{}'"])
+def test_the_mark_of_a_request_is_no_secret(name: str, form: str) -> None:
+    text = form.replace("{}", name, 1).replace("{}", filled("<32>"), 1)
     assert mask_secrets(text) == text
 
 

@@ -12,6 +12,7 @@ _KINDS = {
     "h": "0123456789abcdef",
     "U": string.ascii_uppercase + string.digits,
     "l": string.ascii_lowercase + string.digits,
+    "B": "".join(sorted({*string.ascii_letters, *string.digits} - {*"0OIl"})),
     "b": string.ascii_letters + string.digits + "+/",
 }
 
