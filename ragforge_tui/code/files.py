@@ -16,7 +16,7 @@ import msgspec
 
 from ragforge_tui.shared.sanitize import storable, visible
 from ragforge_tui.tools.search.ignore import IgnoreRules
-from ragforge_tui.tools.workspace import is_secret
+from ragforge_tui.tools.sensitive import is_secret
 
 VENDORED = (
     "node_modules/",

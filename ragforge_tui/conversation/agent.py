@@ -39,6 +39,7 @@ from ragforge_tui.llm import ChatModel
 from ragforge_tui.llm.embeddings import Embedder
 from ragforge_tui.personas import Persona, PersonaLibrary
 from ragforge_tui.settings.check import remarks
+from ragforge_tui.settings.folders import program_files
 from ragforge_tui.settings.schema import LIVE_MODEL_SETTINGS
 from ragforge_tui.shared.errors import GraphError, RagforgeError
 from ragforge_tui.shared.events import Event, GraphChanged, ModelChanged, Notice
@@ -149,10 +150,11 @@ class ConversationAgent(ConversationLibrary):
             memory=memory.source,
             code=lookup,
             added=options.tools,
+            program_files=program_files(loaded.paths, loaded.config_file),
         )
         exports = ExportWriter(memory_settings.export, loaded.paths, graph.store, self.emit, workspace=loaded.workspace)
         self._events.listen(exports.on_event)
-        self._allowed = AllowedCommands(settings.tools.allow_commands, loaded.config_file)
+        self._allowed = AllowedCommands(toolbox.workspace.guard, settings.tools.allow_commands, loaded.config_file)
         self.services = Services(
             settings=settings,
             workspace=workspace,

@@ -17,7 +17,7 @@ class Paths(msgspec.Struct, kw_only=True, frozen=True):
     """Folders of the program: below RAGFORGE_HOME if it is set, else as platformdirs decides.
 
     Attributes:
-        config: The user's config.yaml and keymaps.
+        config: The user's config.yaml.
         data: The embedded graph (``graph/``), texts of hybrid persistence (``contents/``), personas, exports, file
             contents stored for undo (``undo/``).
         state: Logs, journal (``journal/``), locks, prompt history, the user's decisions (approvals, trust).
@@ -38,6 +38,21 @@ def find_paths(env: Mapping[str, str]) -> Paths:
 
     dirs = platformdirs.PlatformDirs(APP, appauthor=False)
     return Paths(config=dirs.user_config_dir, data=dirs.user_data_dir, state=dirs.user_state_dir)
+
+
+def program_files(paths: Paths, config_file: str) -> list[str]:
+    """Return the folders and files that belong to the program, which no permission of the agent covers.
+
+    Args:
+        config_file: The user's settings file, empty if there is none.
+    """
+    import platformdirs
+
+    cache = platformdirs.user_cache_dir(APP, appauthor=False)
+    # RAGFORGE_HOME may also hold what is not the program's, even the workspace.
+    shared = Path(paths.data).parent == Path(paths.config)
+    config = str(Path(paths.config, "config.yaml")) if shared else paths.config
+    return [config, paths.data, paths.state, cache, *filter(None, [config_file])]
 
 
 def user_file(config_file: str | None, paths: Paths, env: Mapping[str, str]) -> tuple[Path, bool]:

@@ -62,17 +62,21 @@ class ApprovalNeed(msgspec.Struct, kw_only=True, frozen=True):
     """Approval that a call needs from the user, with the texts to display.
 
     Attributes:
+        why: What no permission for calls in general covers, as a clause without a full stop; empty for most calls.
         session_scope: Description of what "this session" would allow; empty if it is not offered.
         session_key: Key under which such a grant is stored.
         command: The shell command exactly as it would run; empty for other calls.
+        in_every_mode: No mode and no earlier permission covers the call.
     """
 
     kind: ApprovalKind
     question: str
     detail: str
+    why: str = ""
     session_scope: str = ""
     session_key: str = ""
     command: str = ""
+    in_every_mode: bool = False
 
 
 class ToolArguments(msgspec.Struct, kw_only=True):

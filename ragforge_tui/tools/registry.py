@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -170,9 +170,10 @@ class Toolbox:
         memory: MemorySource | None = None,
         code: CodeSource | None = None,
         added: Sequence[type[Tool]] = (),
+        program_files: Iterable[str] = (),
     ) -> None:
         self.writes_frozen = False
-        self.workspace = Workspace(workspace)
+        self.workspace = Workspace(workspace, program_files)
         self.undo = UndoStore(undo_dir)
         self._settings = settings
         self._state_dir = state_dir

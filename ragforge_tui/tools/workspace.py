@@ -10,30 +10,18 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import re
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.shared.sanitize import storable, visible
+from ragforge_tui.tools.sensitive import Guard, Reason, is_secret
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
 """Largest file that the tools read into memory or store an earlier copy of."""
-
-_SECRET_NAMES = re.compile(
-    r"\.env|\.env\..*|.*\.env|\.envrc"
-    r"|.*\.(?:pem|key|p12|pfx|jks|keystore|kdbx|ppk|asc|secrets?|tfvars|tfstate)"
-    r"|id_(?:rsa|dsa|ecdsa|ed25519).*"
-    r"|[._]netrc|\.npmrc|\.pypirc|\.pgpass|\.my\.cnf|\.htpasswd|\.dockercfg|\.git-credentials|kubeconfig"
-    r"|(?:.*[._-])?credentials(?:\.(?:json|ya?ml|toml|ini|csv|txt|xml|properties))?"
-    r"|client_secret.*\.json|service[-_]account.*\.json"
-    r"|\.?secrets?(?:\.(?:json|ya?ml|toml|ini|txt|properties))?"
-)
-_NOT_SECRET_NAMES = re.compile(r"\.env\.(?:example|sample|template|dist)|.*\.example\.env|.*\.pub")
-_SECRET_FOLDERS = {".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".secrets"}
 
 
 class Place(NamedTuple):
@@ -41,12 +29,17 @@ class Place(NamedTuple):
 
     Attributes:
         relative: Path below the root with forward slashes and without symlinks; "." for the root.
-        secret: Whether reading it needs its own approval.
+        reason: Why no permission for files in general covers it; empty for most files.
     """
 
     root: Path
     relative: str
-    secret: bool
+    reason: Reason = ""
+
+    @property
+    def secret(self) -> bool:
+        """Whether reading it needs its own approval."""
+        return self.reason in ("own", "secret")
 
     @property
     def absolute(self) -> Path:
@@ -63,11 +56,16 @@ class Place(NamedTuple):
 
 
 class Workspace:
-    """Folder that paths are checked against."""
+    """Folder that paths are checked against.
 
-    def __init__(self, root: Path) -> None:
+    Args:
+        own: Folders and files of the program.
+    """
+
+    def __init__(self, root: Path, own: Iterable[str | Path] = ()) -> None:
         self._given = Path(root).absolute()
         self.root = Path(os.path.realpath(root))
+        self.guard = Guard(self.root, own)
 
     def locate(self, given: str) -> Place:
         """Resolve a path written by a model.
@@ -92,7 +90,10 @@ class Workspace:
                 kind="outside_workspace",
             ) from error
         as_written = os.path.normpath(expanded).replace(os.sep, "/")
-        return Place(self.root, relative, is_secret(relative) or is_secret(self._below_given(as_written)))
+        reason = self.guard.of_file(str(resolved))
+        if reason != "own" and is_secret(self._below_given(as_written)):
+            reason = "secret"
+        return Place(self.root, relative, reason)
 
     def locate_again(self, place: Place, given: str) -> Place:
         """Resolve a path again right before it is used.
@@ -115,17 +116,6 @@ class Workspace:
             with contextlib.suppress(ValueError):
                 return PurePosixPath(path).relative_to(root.as_posix()).as_posix()
         return path
-
-
-def is_secret(relative: str) -> bool:
-    """Return whether a path is named like a file or folder with keys or passwords."""
-    parts = [part.lower() for part in PurePosixPath(relative).parts]
-    if not parts:
-        return False
-    if _SECRET_FOLDERS.intersection(parts[:-1]):
-        return True
-    name = parts[-1]
-    return bool(_SECRET_NAMES.fullmatch(name)) and not _NOT_SECRET_NAMES.fullmatch(name)
 
 
 def read_bytes(place: Place) -> bytes | None:

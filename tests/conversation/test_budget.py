@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
 
 from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.conversation.approvals.allowed_commands import AllowedCommands
 from ragforge_tui.conversation.approvals.pending import Approvals
 from ragforge_tui.conversation.budget import CostDeclined, CostStopped, Limit, SessionBudget, TurnBudget
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.events import ApprovalDecision, CostLimitReached, Event, Notice, TurnCancelled, TurnFailed
 from ragforge_tui.shared.records import Usage
+from ragforge_tui.tools.sensitive import Guard
 from tests.conftest import ONE_BACKEND
 from tests.support.agents import with_model
 from tests.support.openai_server import OpenAIServer
 
+ALLOWED = AllowedCommands(Guard(Path.cwd()))
 READ = {"name": "read_file", "arguments": {"path": "greeting.py"}}
 
 
@@ -38,7 +43,7 @@ class Person:
 
     def __init__(self, *decisions: ApprovalDecision) -> None:
         self.decisions = list(decisions)
-        self.approvals = Approvals()
+        self.approvals = Approvals(allowed=ALLOWED)
         self.events: list[Event] = []
 
     def emit(self, event: Event) -> None:
@@ -78,7 +83,9 @@ async def test_the_session_goes_over_all_turns() -> None:
     first.note(paid(0.6), "m")
     with pytest.raises(CostDeclined):
         await person.turn(budget).before_request()
-    nobody = TurnBudget(budget, Approvals(interactive=False), person.events.append, conversation_id="x", turn_index=1)
+    nobody = TurnBudget(
+        budget, Approvals(allowed=ALLOWED, interactive=False), person.events.append, conversation_id="x", turn_index=1
+    )
     with pytest.raises(CostStopped, match=r"model\.max_session_cost"):
         await nobody.before_request()
 

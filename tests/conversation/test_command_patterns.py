@@ -4,12 +4,27 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragforge_tui.conversation.approvals.allowed_commands import covers, offer, problem_of, simple_commands
+from ragforge_tui.conversation.approvals.allowed_commands import judge, problem_of, simple_commands
+from ragforge_tui.conversation.approvals.allowed_commands import offer as offer_in
+from ragforge_tui.tools.sensitive import Guard
+
+GUARD = Guard(Path("/workspace"), home=Path("/nobody"))
+
+
+def covers(patterns: Iterable[str], command: str) -> bool:
+    return judge(patterns, command, GUARD).covered
+
+
+def offer(command: str) -> list[str]:
+    return offer_in(command, GUARD)
+
 
 PATTERNS = ["git status", "pytest *", "make test", "echo 'a b' *"]
 
@@ -158,7 +173,8 @@ def test_what_is_offered(command: str, pattern: str) -> None:
         ("cat install.sh | sh", []),
         ("find . | xargs rm", []),
         ("echo y | make install", []),
-        ("ls && cat /proc/1/environ", ["ls", "cat /proc/1/environ"]),
+        ("ls && cat /proc/1/environ", []),
+        ("cat src/a.py > b", []),
         ("a; b; c; d; e", ["a", "b", "c", "d", "e"]),
         ("a; b; c; d; e; f", []),
     ],
@@ -211,14 +227,9 @@ def test_a_chain_is_offered_with_a_pattern_for_each_of_its_commands_or_not_at_al
         ("pytest *", "pytest -p evil"),
         ("pytest *", "pytest --junitxml=x"),
         ("cargo test *", "cargo test --config x"),
-        ("cat *", "cat .env"),
-        ("cat *", "cat a /proc/1234/environ"),
-        ("cat *", "cat ../../proc/1/environ"),
-        ("grep *", "grep --file=.env x"),
-        ("head *", "head ssh/id_rsa"),
     ],
 )
-def test_a_star_covers_no_option_that_runs_or_writes_and_no_secret(pattern: str, command: str) -> None:
+def test_a_star_covers_no_option_that_runs_or_writes(pattern: str, command: str) -> None:
     assert not problem_of(pattern)
     assert not covers([pattern], command)
     assert covers([command], command)

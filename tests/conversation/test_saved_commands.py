@@ -17,6 +17,7 @@ from ragforge_tui.shared.errors import ConfigError
 from ragforge_tui.shared.events import ApprovalDecision, ApprovalRequested, Event, Notice
 from ragforge_tui.shared.records import ToolCall, now
 from ragforge_tui.tools.base import ApprovalNeed
+from ragforge_tui.tools.sensitive import Guard
 from tests.conftest import EMBEDDED
 
 
@@ -26,6 +27,7 @@ def graph_target(embedded_paths: Paths) -> GraphTarget:
     return EMBEDDED
 
 
+GUARD = Guard(Path("/workspace"), home=Path("/nobody"))
 CALL = ToolCall(uuid="c", message_id="m", tool_name="run_command", arguments="{}", timestamp=now())
 
 
@@ -45,7 +47,9 @@ class Asked:
 
     async def __call__(self, command: str) -> bool:
         asked = asyncio.create_task(self.approvals.ask(need(command), CALL, "x", 1, self.events.append, mode="ask"))
-        await asyncio.sleep(0)
+        seen = len(self.events)
+        while not asked.done() and len(self.events) == seen:
+            await asyncio.sleep(0.001)
         if isinstance(event := self.events[-1] if self.events else None, ApprovalRequested):
             self.approvals.answer(event.approval_id, self.decision)
         return (await asked)[0]
@@ -57,7 +61,7 @@ class Asked:
 async def test_always_is_written_and_holds_at_once(tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     file.write_text("# mine\ntools:\n  ignore: [dist]  # built\n", encoding="utf-8")
-    asked = Asked(AllowedCommands((), str(file)), "always")
+    asked = Asked(AllowedCommands(GUARD, (), str(file)), "always")
     assert await asked("pytest -q tests")
     assert await asked("pytest -x")
     assert await asked("git status && pytest | wc -l"), "asked about: only a part of it is allowed"
@@ -76,7 +80,7 @@ async def test_always_is_written_and_holds_at_once(tmp_path: Path) -> None:
 async def test_a_file_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     file.write_text("tools: [", encoding="utf-8")
-    asked = Asked(AllowedCommands((), str(file)), "always")
+    asked = Asked(AllowedCommands(GUARD, (), str(file)), "always")
     assert await asked("make")
     assert await asked("make")
     assert len(asked.requests()) == 1
@@ -85,7 +89,7 @@ async def test_a_file_that_cannot_be_written_is_reported(tmp_path: Path) -> None
 
 
 async def test_what_was_saved_earlier_runs_unasked_and_bad_patterns_are_named() -> None:
-    allowed = AllowedCommands(["git status", "*"])
+    allowed = AllowedCommands(GUARD, ["git status", "*"])
     asked = Asked(allowed, "no")
     assert await asked("git status")
     assert not await asked("git push")

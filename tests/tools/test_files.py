@@ -259,10 +259,10 @@ async def test_nothing_is_written_when_the_earlier_content_cannot_be_kept(folder
 
 async def test_secrets_and_git_are_never_covered_by_a_session_grant(folder: Path, box: Toolbox, call: Call) -> None:
     (folder / ".env").write_text("A=old-secret\n")
-    for path in (".env", ".git/hooks/pre-commit"):
+    for path, scope in ((".env", ""), (".git/hooks/pre-commit", "writing .git/hooks/pre-commit")):
         prepared = await box.prepare("write_file", json.dumps({"path": path, "content": "x"}))
         assert prepared.approval is not None
-        assert prepared.approval.session_scope == ""
+        assert prepared.approval.session_scope == scope
     outcome = await call("write_file", path=".env", content="A=new")
     assert "old-secret" not in outcome.text + str(outcome.data)
 

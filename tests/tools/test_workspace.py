@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from ragforge_tui.conversation.approvals.pending import ApprovalPolicy
+from ragforge_tui.settings.schema import ToolSettings
 from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.tools.registry import Toolbox
-from ragforge_tui.tools.workspace import Workspace, is_secret, read_bytes, write_bytes
+from ragforge_tui.tools.sensitive import is_secret
+from ragforge_tui.tools.workspace import Workspace, read_bytes, write_bytes
 from tests.tools.conftest import Call
 
 
@@ -144,3 +147,63 @@ async def test_reading_a_secret_file_asks_also_through_a_link(folder: Path, box:
         assert prepared.approval is not None
         assert prepared.approval.kind == "secret"
         assert prepared.approval.detail == ".env"
+
+
+RUN_BY_THEMSELVES = (
+    ".bashrc .profile .zshenv .gitconfig .config/git/config .config/autostart/a.desktop .config/systemd/user/a.service "
+    ".local/bin/git .tmux.conf .vimrc usercustomize.py .ragforge/config.yaml AGENTS.md CLAUDE.md .husky/pre-commit "
+    ".vscode/tasks.json .cursor/mcp.json .mcp.json .claude/settings.json .github/workflows/ci.yml .gitattributes "
+    ".cargo/config.toml build.rs conftest.py tests/conftest.py mypy.ini pytest.ini noxfile.py package.json Makefile "
+    "GNUmakefile bare/HEAD bare/config bare/hooks/post-checkout .git/config sub/.git/hooks/pre-commit .GIT/config "
+    "pyproject.toml setup.py tox.ini .pre-commit-config.yaml vite.config.ts site-packages/x.pth .zshrc sitecustomize.py"
+)
+ORDINARY = "src/a.py README.md tests/test_a.py docs/make.md src/head.py notes/config src/package.json.md bin/tool"
+
+
+def bare_repository(folder: Path) -> None:
+    for name in ("bare/objects", "bare/refs", "notes/refs"):
+        (folder / name).mkdir(parents=True)
+    (folder / "bare/HEAD").write_text("ref: refs/heads/main\n")
+
+
+@pytest.mark.parametrize("path", RUN_BY_THEMSELVES.split(" "))
+async def test_a_file_that_runs_by_itself_is_asked_about_once(folder: Path, box: Toolbox, path: str) -> None:
+    bare_repository(folder)
+    need = (await box.prepare("write_file", json.dumps({"path": path, "content": "x"}))).approval
+    assert need is not None
+    assert ApprovalPolicy.decide(need, set(), "edits") == "ask"
+    assert ApprovalPolicy.decide(need, {f"write_file:{folder}"}, "ask") == "ask"
+    assert ApprovalPolicy.decide(need, {need.session_key}, "edits") == "run"
+    assert "is run or obeyed by other programs" in need.why
+
+
+@pytest.mark.parametrize("path", ORDINARY.split(" "))
+async def test_accepted_edits_cover_an_ordinary_file(folder: Path, box: Toolbox, path: str) -> None:
+    bare_repository(folder)
+    need = (await box.prepare("write_file", json.dumps({"path": path, "content": "x"}))).approval
+    assert need is not None and not need.why
+    assert ApprovalPolicy.decide(need, set(), "edits") == "run"
+
+
+async def test_the_file_that_completes_a_git_folder_is_asked_about(folder: Path, box: Toolbox) -> None:
+    (folder / "x/refs").mkdir(parents=True)
+    (folder / "x/HEAD").write_text("ref: refs/heads/main\n")
+    need = (await box.prepare("write_file", json.dumps({"path": "x/objects/a", "content": "x"}))).approval
+    assert need is not None and ApprovalPolicy.decide(need, set(), "edits") == "ask"
+
+
+@pytest.mark.parametrize("path", ["config/config.yaml", "state/trust.json", "data/graph/password", "link/trust.json"])
+async def test_no_mode_and_no_permission_covers_a_file_of_the_program(folder: Path, tmp_path: Path, path: str) -> None:
+    (folder / "state").mkdir()
+    (folder / "state/trust.json").write_text("secret word")
+    (folder / "link").symlink_to("state")
+    own = [str(folder / name) for name in ("config", "data", "state")]
+    box = Toolbox(folder, ToolSettings(), undo_dir=tmp_path, state_dir=tmp_path, program_files=own)
+    for name, arguments in (("write_file", {"path": path, "content": "x"}), ("read_file", {"path": path})):
+        need = (await box.prepare(name, json.dumps(arguments))).approval
+        assert need is not None and need.session_scope == ""
+        for mode in ("ask", "edits", "yes"):
+            assert ApprovalPolicy.decide(need, {f"{name}:{folder}", ""}, mode) == "ask"
+    found = await (await box.prepare("grep_files", json.dumps({"pattern": "secret"}))).run()
+    assert "secret word" not in found.text and "left out" in found.text
+    await box.close()

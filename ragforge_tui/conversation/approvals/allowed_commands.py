@@ -8,8 +8,9 @@ A command is allowed only if nothing in it can have more effect than its words. 
 `&&`, `||`, `|`) must match by itself. A command needs approval if it contains, quoted or not, `$`, a backtick, a line
 end, another control character, a redirection, a group, `&` or a character that a shell expands to file names (`*`,
 `?`, `[`, `{`, `~`). It also needs approval wherever our parsing and the shell's could differ. The words that a `*`
-matches must not name an option that runs a program or writes a file (`WRITING_OPTIONS`), nor a file that may hold
-secrets.
+matches must not name an option that runs a program or writes a file (`WRITING_OPTIONS`). No word may name a file with
+secrets, a file of this program or a file with options (`@file`), and none of a `*` or of a program that reads files may
+lead out of the workspace (`Guard`); then the exact command can still be allowed for the session.
 
 A project's settings can never add a pattern: the loader of the settings rejects the key there.
 """
@@ -17,16 +18,18 @@ A project's settings can never add a pattern: the loader of the settings rejects
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from ragforge_tui.shared.errors import ConfigError
 from ragforge_tui.shared.events import Notice
 from ragforge_tui.shared.files import STATE_BYTES, read_regular
 from ragforge_tui.shared.redaction import mask_secrets
-from ragforge_tui.tools.workspace import is_secret
+from ragforge_tui.tools.sensitive import BECAUSE, Guard
 
 SETTING = "tools.allow_commands"
 
@@ -39,6 +42,8 @@ MOST_OFFERED = 5
 """Patterns that are offered at once: more are not read before they are saved."""
 _LONGEST = 10_000
 """Longest command that is parsed, in characters; splitting takes time quadratic in a word's length."""
+_NAMED = 80
+"""Characters of a word that a question names; the whole command is shown below it."""
 
 _GIT_DIFF = ("--output", "--ext-diff", "--textconv")
 _GO = (
@@ -218,40 +223,92 @@ def problem_of(pattern: str) -> str:
     return ""
 
 
-def covers(patterns: Iterable[str], command: str) -> bool:
-    """Return whether a command may run without approval."""
-    commands = simple_commands(command)
-    if commands is None:
-        return False
+class Judgement(NamedTuple):
+    """Answer to whether a command may run without approval.
+
+    Attributes:
+        why: What no pattern covers, if one is meant for the command; else empty.
+    """
+
+    covered: bool
+    why: str = ""
+
+
+class _Placed(NamedTuple):
+    """Simple command of a chain, with the operator before it and the folders it may run in."""
+
+    operator: str
+    words: list[str]
+    folders: frozenset[str]
+
+
+def judge(patterns: Iterable[str], command: str, guard: Guard) -> Judgement:
+    """Return whether a command may run without approval; blocks, as it looks at the files that the command names."""
+    commands = _placed(command, guard)
+    if not commands:
+        return Judgement(covered=False)
     valid = [words for pattern in patterns if not problem_of(pattern) and (words := _words(pattern))]
-    return all(any(_matches(pattern, words) for pattern in valid) for words in commands)
+    why = ""
+    for placed in commands:
+        meant = [pattern for pattern in valid if _matches(pattern, placed.words)]
+        refusals = [_refusal(pattern, placed, guard) for pattern in meant]
+        if not meant:
+            return Judgement(covered=False)
+        if all(refusals):
+            why = why or f"`{_shown(meant[0])}` does not cover {refusals[0]}"
+    return Judgement(covered=not why, why=why)
 
 
-def offer(command: str) -> list[str]:
+def covers(patterns: Iterable[str], command: str, guard: Guard) -> bool:
+    """Return whether a command may run without approval."""
+    return judge(patterns, command, guard).covered
+
+
+def offer(command: str, guard: Guard) -> list[str]:
     """Return the patterns to offer for permanent permission after this command, which together allow it.
 
     A chain gets one for each of its commands; it gets none if one of them has none.
     """
     patterns: list[str] = []
-    for operator, words in _linked_commands(command) or []:
+    for placed in _placed(command, guard):
         # What a pipe feeds may take orders from it, as `sh` and `xargs` do: only known programs are offered there.
-        pattern = "" if operator == "|" and not _option_entry(words) else _pattern_for(words)
+        fed = placed.operator == "|" and not _option_entry(placed.words)
+        pattern = "" if fed else _pattern_for(placed, guard)
         if not pattern:
             return []
         patterns.append(pattern)
     patterns = list(dict.fromkeys(patterns))
-    return patterns if len(patterns) <= MOST_OFFERED and covers(patterns, command) else []
+    return patterns if len(patterns) <= MOST_OFFERED and covers(patterns, command, guard) else []
 
 
-def _pattern_for(words: list[str]) -> str:
+def _placed(command: str, guard: Guard) -> list[_Placed]:
+    """Return the simple commands of a chain; none for any other command."""
+    placed = []
+    possible = current = frozenset({guard.root})
+    for operator, words in _linked_commands(command) or []:
+        if operator != "&&":
+            current = possible  # A `cd` before it may have failed.
+        placed.append(_Placed(operator, words, current))
+        if words[0] in ("cd", "pushd"):
+            target = words[-1] if len(words) > 1 else guard.home
+            current = frozenset(os.path.realpath(os.path.join(folder, target)) for folder in current)  # noqa: PTH118
+            possible |= current
+    return placed
+
+
+def _pattern_for(placed: _Placed, guard: Guard) -> str:
     """Return the pattern to offer for one simple command; empty if none is suitable."""
+    words = placed.words
     if not _NAME.fullmatch(words[0]) or _passes_code(words):
         return ""
     entry = _option_entry(words)
     fixed = words[: len(entry.split())] if entry else words
     exact = shlex.join(words)
     for pattern in (shlex.join(fixed) + (" *" if len(words) > len(fixed) else ""), exact):
-        if mask_secrets(pattern) == pattern and not problem_of(pattern) and covers([pattern], exact):
+        if mask_secrets(pattern) != pattern or problem_of(pattern):
+            continue
+        parsed = _words(pattern)
+        if parsed and _matches(parsed, words) and not _refusal(parsed, placed, guard):
             return pattern
     return ""
 
@@ -281,21 +338,38 @@ def _words(pattern: str) -> list[str] | None:
 
 
 def _matches(pattern: list[str], words: list[str]) -> bool:
-    if pattern[-1] != "*":
-        return words == pattern
-    fixed = pattern[:-1]
-    return words[: len(fixed)] == fixed and not _needs_approval(words, len(fixed))
+    """Return whether a pattern is meant for a simple command."""
+    return words == pattern if pattern[-1] != "*" else words[: len(pattern) - 1] == pattern[:-1]
 
 
-def _needs_approval(words: list[str], fixed: int) -> bool:
-    """Return whether the words that a `*` matches may run a program, write a file or show a secret."""
+def _shown(pattern: list[str]) -> str:
+    return " ".join([shlex.join(pattern[:-1]), "*"] if pattern[-1] == "*" else [shlex.join(pattern)])
+
+
+def _refusal(pattern: list[str], placed: _Placed, guard: Guard) -> str:
+    """Return what in a command its pattern does not cover, and why; empty if it covers all."""
+    words = placed.words
     program = words[0].rpartition("/")[2]
-    further = words[fixed:]
-    if program in _WITH_SUBCOMMANDS and fixed == 1 and further and further[0].startswith("-"):
-        return True  # an option before the subcommand, such as git's -c
-    by_program = {**NOT_OFFERED, **WRITING_OPTIONS}
-    options = by_program.get(" ".join([program, *words[1:2]])) or by_program.get(program, ())
-    return any(_is_one_of(word, options) or _shows_secret(word) for word in further)
+    open_ended = pattern[-1] == "*"
+    if open_ended:
+        fixed = len(pattern) - 1
+        if program in _WITH_SUBCOMMANDS and fixed == 1 and len(words) > 1 and words[1].startswith("-"):
+            return f"{words[1][:_NAMED]}, an option before the subcommand"  # such as git's -c
+        by_program = {**NOT_OFFERED, **WRITING_OPTIONS}
+        options = by_program.get(" ".join([program, *words[1:2]])) or by_program.get(program, ())
+        for word in words[fixed:]:
+            if _is_one_of(word, options):
+                return f"{word[:_NAMED]}, which may run a program or write a file"
+    confined = open_ended or bool(_option_entry(words))
+    for word in words[1:]:
+        reason = guard.of_word(word, program, placed.folders)
+        if reason and (confined or reason != "outside"):
+            return f"{word[:_NAMED]}, which {BECAUSE[reason]}"
+    if confined:
+        for folder in placed.folders:
+            if reason := guard.of_folder(program, folder):
+                return f"the folder {folder}, which {BECAUSE[reason]}"
+    return ""
 
 
 def _is_one_of(word: str, options: tuple[str, ...]) -> bool:
@@ -312,21 +386,18 @@ def _is_one_of(word: str, options: tuple[str, ...]) -> bool:
     return any(option[1] in name for option in options if len(option) == 2)
 
 
-def _shows_secret(word: str) -> bool:
-    value = word.rpartition("=")[2]
-    return "/proc/" in word or is_secret(value)
-
-
 class AllowedCommands:
     """Patterns of commands that run without asking.
 
     Args:
+        guard: Judges the words of commands.
         patterns: The patterns in the settings.
         config_file: The user's settings file. If empty, new patterns are not saved and end with the engine.
     """
 
-    def __init__(self, patterns: Iterable[str] = (), config_file: str = "") -> None:
+    def __init__(self, guard: Guard, patterns: Iterable[str] = (), config_file: str = "") -> None:
         self.patterns = list(patterns)
+        self._guard = guard
         self._file = config_file
 
     def problems(self) -> list[str]:
@@ -336,7 +407,11 @@ class AllowedCommands:
 
     def offer(self, command: str) -> list[str]:
         """Return the patterns to offer for this command that are not allowed yet; none if it cannot be allowed."""
-        return [pattern for pattern in offer(command) if pattern not in self.patterns] if command else []
+        return [pattern for pattern in offer(command, self._guard) if pattern not in self.patterns]
+
+    def judge(self, command: str) -> Judgement:
+        """Return whether a command may run without approval."""
+        return judge(self.patterns, command, self._guard)
 
     async def add(self, patterns: Sequence[str]) -> Notice:
         """Allow patterns from now on; return a notice that names the file, or why they were not saved."""

@@ -9,14 +9,15 @@ import asyncio
 import inspect
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from collections.abc import Set as AbstractSet
 from typing import Literal
 
-from ragforge_tui.conversation.approvals.allowed_commands import AllowedCommands, covers
+from ragforge_tui.conversation.approvals.allowed_commands import AllowedCommands, Judgement
 from ragforge_tui.shared.events import ApprovalDecision, ApprovalRequested, ApprovalResolved, CostLimitReached, Event
 from ragforge_tui.shared.records import ToolCall
 from ragforge_tui.shared.requests.work import Mode
+from ragforge_tui.shared.sanitize import visible
 from ragforge_tui.tools.base import ApprovalNeed
 
 log = logging.getLogger(__name__)
@@ -39,28 +40,31 @@ class ApprovalPolicy:
 
     | need                              | mode  | granted    | verdict |
     |-----------------------------------|-------|------------|---------|
+    | a file of the program's           | any   | any        | ask     |
     | a command the user always allows  | any   | any        | run     |
     | none                              | any   | any        | run     |
     | any                               | yes   | any        | run     |
-    | a write, offered for the session  | edits | any        | run     |
+    | a write, without a reason to ask  | edits | any        | run     |
     | offered for the session           | other | its key    | run     |
     | offered for the session           | other | other keys | ask     |
     | not offered for the session       | other | any        | ask     |
 
-    A write is not offered for the session if it goes to a file with secrets, or to one that git runs by itself.
+    A write has a reason to ask if its file may hold secrets or runs by itself (`Guard`).
     """
 
     @staticmethod
     def decide(
-        need: ApprovalNeed | None, granted: AbstractSet[str], mode: ApprovalMode, always: Sequence[str] = ()
+        need: ApprovalNeed | None, granted: AbstractSet[str], mode: ApprovalMode, *, covered: bool = False
     ) -> Verdict:
-        """Decide on one call; `always` holds the user's patterns of commands."""
-        if need is None or mode == "yes":
+        """Decide on one call; `covered` commands match one of the user's patterns."""
+        if need is None:
             return "run"
-        if need.kind == "command" and need.command and covers(always, need.command):
+        if need.in_every_mode:
+            return "ask"
+        if mode == "yes" or covered:
             return "run"
         offered = bool(need.session_scope and need.session_key)
-        if offered and need.kind == "write" and mode == "edits":
+        if offered and not need.why and need.kind == "write" and mode == "edits":
             return "run"
         return "run" if offered and need.session_key in granted else "ask"
 
@@ -80,7 +84,7 @@ class Approvals:
         *,
         approve_all: bool = False,
         interactive: bool = True,
-        allowed: AllowedCommands | None = None,
+        allowed: AllowedCommands,
         approve: Approve | None = None,
     ) -> None:
         self._approve = approve
@@ -88,7 +92,7 @@ class Approvals:
         self._interactive = interactive
         self._approve_all = approve_all
         self._granted: set[str] = set()
-        self._allowed = allowed or AllowedCommands()
+        self._allowed = allowed
         self._pending: dict[str, asyncio.Future[tuple[ApprovalDecision, str]]] = {}
         self._needs: dict[str, tuple[str, ApprovalNeed]] = {}
         self._closed = False
@@ -106,18 +110,20 @@ class Approvals:
         Args:
             mode: What the agent may currently do in that conversation without asking.
         """
-        if self._decide(need, mode) == "run":
+        judged = await self._judged(need)
+        if self._decide(need, mode, judged) == "run":
             return True, ""
         if self._closed:
             return False, TERMINAL_CLOSED
-        always = self._allowed.offer(need.command)
+        always = await asyncio.to_thread(self._allowed.offer, need.command) if need.command else []
+        why = judged.why or need.why
         question = ApprovalRequested(
             conversation_id=conversation_id,
             turn_index=turn_index,
             approval_id=uuid.uuid4().hex,
             call=call,
             kind=need.kind,
-            question=need.question,
+            question=f"{need.question} {visible(why)}." if why else need.question,
             detail=need.detail,
             session_scope=need.session_scope,
             always=always,
@@ -133,12 +139,18 @@ class Approvals:
             emit(await self._allowed.add(always))
         return decision != "no", feedback
 
+    async def _judged(self, need: ApprovalNeed) -> Judgement:
+        if not need.command:
+            return Judgement(covered=False)
+        return await asyncio.to_thread(self._allowed.judge, need.command)
+
     def mode_changed(self, conversation_id: str, mode: Mode) -> None:
         """Approve, once, pending calls of a conversation that need no approval in its new mode."""
         if mode == "plan":
             return  # even granted calls are not allowed while planning
         for approval_id, (pending_in, need) in list(self._needs.items()):
-            if pending_in == conversation_id and self._decide(need, mode) == "run":
+            # What a pattern covers is not asked about: only the mode can have changed.
+            if pending_in == conversation_id and self._decide(need, mode, Judgement(covered=False)) == "run":
                 self.answer(approval_id, "once")
 
     async def ask_cost(self, question: Callable[[str], CostLimitReached], emit: Emit) -> ApprovalDecision:
@@ -190,8 +202,8 @@ class Approvals:
             return "no", verdict
         return ("once" if verdict and not self._closed else "no"), ""
 
-    def _decide(self, need: ApprovalNeed, mode: Mode) -> Verdict:
-        return self._policy.decide(need, self._granted, self._effective(mode), self._allowed.patterns)
+    def _decide(self, need: ApprovalNeed, mode: Mode, judged: Judgement) -> Verdict:
+        return self._policy.decide(need, self._granted, self._effective(mode), covered=judged.covered)
 
     def _effective(self, mode: Mode) -> ApprovalMode:
         if self._approve_all:

@@ -13,6 +13,7 @@ from ragforge_tui.shared.records import FileAccess
 from ragforge_tui.shared.sanitize import visible
 from ragforge_tui.shared.tool_calls import ShownArgument, ToolInfo
 from ragforge_tui.tools.base import ApprovalNeed, Plan, Tool, ToolArguments, ToolOutcome
+from ragforge_tui.tools.sensitive import BECAUSE
 from ragforge_tui.tools.snapshots import digest_of
 from ragforge_tui.tools.workspace import Place, Workspace, read_bytes
 
@@ -90,10 +91,11 @@ def secret_need(workspace: Workspace, place: Place) -> ApprovalNeed:
     """Return the approval needed to read a file that may contain keys or passwords."""
     return ApprovalNeed(
         kind="secret",
-        question=f"Show {place.shown}, which may hold keys or passwords, to the model?",
+        question=f"Show {place.shown}, which {BECAUSE[place.reason]}, to the model?",
         detail=place.shown,
-        session_scope=f"reading {place.shown}",
-        session_key=f"secret:{workspace.root}:{place.relative}",
+        session_scope="" if place.reason == "own" else f"reading {place.shown}",
+        session_key="" if place.reason == "own" else f"secret:{workspace.root}:{place.relative}",
+        in_every_mode=place.reason == "own",
     )
 
 

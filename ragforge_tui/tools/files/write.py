@@ -7,7 +7,6 @@ before. A file that changed since it was read, or since its diff was shown, is l
 from __future__ import annotations
 
 import asyncio
-from pathlib import PurePosixPath
 from typing import Annotated, Any
 
 import msgspec
@@ -29,6 +28,7 @@ from ragforge_tui.tools.base import (
 )
 from ragforge_tui.tools.diff import STORED_DIFF, counts, unified_diff
 from ragforge_tui.tools.files.read import FilePath, existing
+from ragforge_tui.tools.sensitive import BECAUSE
 from ragforge_tui.tools.snapshots import digest_of
 from ragforge_tui.tools.workspace import Place, Workspace, read_bytes, write_bytes
 
@@ -320,20 +320,19 @@ def _write_need(workspace: Workspace, change: _Change, name: str) -> ApprovalNee
     detail = change.diff or f"{place.shown}: no change."
     if change.note:
         detail = f"{change.note}\n{detail}"
-    if place.secret or _runs_by_itself(place):
-        # A file with keys, or one that git runs by itself, is never covered by a grant for files in general.
-        return ApprovalNeed(kind="write", question=f"{verb} {place.shown}?", detail=detail)
+    scope, key = f"{_SCOPES[name]} in this workspace", f"{name}:{workspace.root}"
+    if place.reason == "runs":
+        # Asked about once: such a file is often edited several times in a row.
+        scope, key = f"writing {place.shown}", f"write:{workspace.root}:{place.relative}"
     return ApprovalNeed(
         kind="write",
         question=f"{verb} {place.shown}?",
         detail=detail,
-        session_scope=f"{_SCOPES[name]} in this workspace",
-        session_key=f"{name}:{workspace.root}",
+        why=f"Accepted edits do not cover it: it {BECAUSE[place.reason]}" if place.reason else "",
+        session_scope="" if place.secret else scope,
+        session_key="" if place.secret else key,
+        in_every_mode=place.reason == "own",
     )
-
-
-def _runs_by_itself(place: Place) -> bool:
-    return ".git" in PurePosixPath(place.relative.lower()).parts
 
 
 def _as_before(old: str, content: str) -> str:

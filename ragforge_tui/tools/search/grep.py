@@ -29,7 +29,8 @@ from ragforge_tui.shared.tool_calls import ShownArgument, ToolInfo
 from ragforge_tui.tools.base import Plan, ToolArguments, ToolOutcome
 from ragforge_tui.tools.search.ignore import WALK_SECONDS, IgnoreRules
 from ragforge_tui.tools.search.listing import IN_FOLDER, FolderTool, accesses, glob_matcher, shown
-from ragforge_tui.tools.workspace import Place, is_secret
+from ragforge_tui.tools.sensitive import Guard
+from ragforge_tui.tools.workspace import Place
 
 MAX_SEARCHED_BYTES = 20 * 1024 * 1024
 """Largest file that is searched."""
@@ -70,12 +71,12 @@ class Findings(msgspec.Struct):
     """Result of a search.
 
     Attributes:
-        secrets: Paths left out because they may hold keys or passwords.
+        left_out: Whether files were left out because they may hold keys or passwords.
         stopped: The reason the search ended early; empty if it did not.
     """
 
     lines: list[Found] = []
-    secrets: set[str] = msgspec.field(default_factory=set)
+    left_out: bool = False
     stopped: str = ""
 
 
@@ -124,7 +125,7 @@ class GrepFiles(FolderTool):
             ignore_case=arguments.ignore_case,
             is_file=await asyncio.to_thread(place.absolute.is_file),
         )
-        search = _Search(query, self.rules(), arguments.include)
+        search = _Search(query, self.rules(), arguments.include, self.context.workspace.guard)
         try:
             findings = await asyncio.to_thread(search.run)
         finally:
@@ -135,8 +136,9 @@ class GrepFiles(FolderTool):
 class _Search:
     """Search in another process; `stop` may be called from another thread."""
 
-    def __init__(self, query: Query, rules: IgnoreRules, include: str) -> None:
+    def __init__(self, query: Query, rules: IgnoreRules, include: str, guard: Guard) -> None:
         self._query = query
+        self._guard = guard
         self._rules = rules
         self._matcher = glob_matcher(include) if include else None
         self._process: subprocess.Popen[bytes] | None = None
@@ -164,11 +166,11 @@ class _Search:
         return self._process.wait() if self._process is not None else None
 
     def _collect(self, found: Generator[Found, None, None]) -> Findings:
-        findings = Findings()
+        findings = Findings(left_out=bool(self._query.start) and self._guard.hides(self._query.start))
         with contextlib.closing(found) as lines:
             for line in lines:
-                if is_secret(line.path):
-                    findings.secrets.add(line.path)
+                if self._guard.hides(line.path):
+                    findings.left_out = True
                 elif self._is_included(line.path):
                     findings.lines.append(line)
                 if len(findings.lines) >= _MOST_COLLECTED:
@@ -305,7 +307,7 @@ def _outcome(findings: Findings, query: Query) -> ToolOutcome:
         notes.append("The pattern is not a valid regular expression and was searched for as plain text.")
     if len(findings.lines) > _MOST_SHOWN:
         notes.append(f"{len(findings.lines)} matches in {len(paths)} files; the first {_MOST_SHOWN} are shown.")
-    if findings.secrets or is_secret(query.start):
+    if findings.left_out:
         notes.append("Files that may contain keys or passwords were left out.")
     if findings.stopped:
         notes.append(findings.stopped)
