@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import unicodedata
 from collections.abc import Callable
 from typing import Any
 
@@ -85,6 +86,45 @@ def _symbol(match: re.Match[str]) -> str:
     if code < 0x20:
         return chr(0x2400 + code)
     return "\u2421" if code == 0x7F else f"<U+{code:04X}>"
+
+
+_HIDDEN = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0"
+    "\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+_JOINS = "\u200c\u200d\ufe0e\ufe0f"
+"""Hidden characters that emoji and some scripts are written with."""
+_LETTERS = re.compile(r"[^\W\d_]+")
+_LIKE_LATIN = re.compile(
+    "[авекмнорстухьАВЕКМНОРСТУХЬЅІЈѕіјһҮүԁԌԛԜԝӏοαεικνρυχγΑΒΕΖΗΙΚΜΝΟΡΤΥΧϲϹϳօոսհցքզյԼՕՍաＡ-Ｚａ-ｚ\U0001d400-\U0001d7ff]"
+)
+"""Letters of other scripts that look like Latin ones in most fonts."""
+
+
+def revealed(text: str) -> str:
+    """Show what a user who approves a text would not see: characters without a glyph, and letters like Latin ones.
+
+    A letter is marked where it stands in a word with Latin letters.
+    """
+    if text.isascii():
+        return text
+    marked = _LETTERS.sub(lambda word: _LIKE_LATIN.sub(_marked, word[0]) if _mixed(word[0]) else word[0], text)
+    return _HIDDEN.sub(_named, marked)
+
+
+def _mixed(word: str) -> bool:
+    return not word.isascii() and any(letter.isascii() for letter in word)
+
+
+def _marked(match: re.Match[str]) -> str:
+    return f"{match[0]}<U+{ord(match[0]):04X}>"
+
+
+def _named(match: re.Match[str]) -> str:
+    before = match.string[match.start() - 1 : match.start()] if match.start() else ""
+    if match[0] in _JOINS and before and unicodedata.category(before) in ("So", "Sk", "Lo", "Mn", "Mc"):
+        return match[0]
+    return f"<U+{ord(match[0]):04X}>"
 
 
 def fenced(name: str, text: str) -> str:

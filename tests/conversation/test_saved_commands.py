@@ -77,6 +77,17 @@ async def test_always_is_written_and_holds_at_once(tmp_path: Path) -> None:
     assert loaded.config_file == str(file)
 
 
+async def test_a_question_says_why_no_pattern_covers_it_and_hides_nothing(tmp_path: Path) -> None:
+    asked = Asked(AllowedCommands(GUARD, ["cat *"]), "no")
+    assert not await asked("cat .env")
+    assert not await asked("\u0441url x\u200b")
+    first, second = asked.requests()
+    assert first.question == "? `cat *` does not cover .env, which may hold keys or passwords."
+    assert first.always == []
+    assert second.detail == "\u0441<U+0441>url x<U+200B>"
+    assert second.always == []
+
+
 async def test_a_file_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     file.write_text("tools: [", encoding="utf-8")

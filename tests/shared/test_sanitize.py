@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragforge_tui.shared.sanitize import plain_text, plain_value, storable, storable_value
+from ragforge_tui.shared.sanitize import plain_text, plain_value, revealed, storable, storable_value
 from ragforge_tui.shared.truncation import cut_middle
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
@@ -72,3 +72,42 @@ def test_cut_middle_keeps_both_ends() -> None:
 def test_plain_values_are_plain_all_through() -> None:
     value = {"a\x1b[31m": ["x\x1b]0;t\x07y", {"b": "\u202e"}, 7, None, True]}
     assert plain_value(value) == {"a": ["xy", {"b": ""}, 7, None, True]}
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("rm\u200b -rf", "rm<U+200B> -rf"),
+        ("a\u00adb", "a<U+00AD>b"),
+        ("tag\U000e0041\U000e007f", "tag<U+E0041><U+E007F>"),
+        ("x\u3164y", "x<U+3164>y"),
+        ("x\ufe0fy\ufe00", "x<U+FE0F>y<U+FE00>"),
+        ("x\U000e0100", "x<U+E0100>"),
+        ("a\u200db", "a<U+200D>b"),
+        ("\ufeffls", "<U+FEFF>ls"),
+        ("\u0441url", "\u0441<U+0441>url"),
+        ("g\u0456t push", "g\u0456<U+0456>t push"),
+        ("\uff52m -rf", "\uff52<U+FF52>m -rf"),
+        ("pyth\u03bfn", "pyth\u03bf<U+03BF>n"),
+    ],
+)
+def test_what_a_user_would_not_see_is_revealed(text: str, shown: str) -> None:
+    assert revealed(text) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "plain words",
+        "caf\u00e9 na\u00efve",
+        "\u043f\u0440\u0438\u0432\u0435\u0442 world",
+        "test_\u043f\u0440\u0438\u0432\u0435\u0442",
+        "\u2764\ufe0f and \U0001f469\u200d\U0001f4bb",
+        "\u06a9\u062a\u0627\u0628\u200c\u0647\u0627",
+        "Python\u8a9e",
+        "\u0394t in \u03bcs",
+        "10\u202f% \u2026",
+    ],
+)
+def test_ordinary_text_of_any_script_stays_as_it_is(text: str) -> None:
+    assert revealed(text) == text

@@ -29,6 +29,7 @@ from ragforge_tui.shared.errors import ConfigError
 from ragforge_tui.shared.events import Notice
 from ragforge_tui.shared.files import STATE_BYTES, read_regular
 from ragforge_tui.shared.redaction import mask_secrets
+from ragforge_tui.shared.sanitize import revealed
 from ragforge_tui.tools.sensitive import BECAUSE, Guard
 
 SETTING = "tools.allow_commands"
@@ -270,6 +271,8 @@ def offer(command: str, guard: Guard) -> list[str]:
     A chain gets one for each of its commands; it gets none if one of them has none.
     """
     patterns: list[str] = []
+    if revealed(command) != command:
+        return []  # What is saved must be what one reads.
     for placed in _placed(command, guard):
         # What a pipe feeds may take orders from it, as `sh` and `xargs` do: only known programs are offered there.
         fed = placed.operator == "|" and not _option_entry(placed.words)

@@ -17,7 +17,7 @@ from ragforge_tui.conversation.approvals.allowed_commands import AllowedCommands
 from ragforge_tui.shared.events import ApprovalDecision, ApprovalRequested, ApprovalResolved, CostLimitReached, Event
 from ragforge_tui.shared.records import ToolCall
 from ragforge_tui.shared.requests.work import Mode
-from ragforge_tui.shared.sanitize import visible
+from ragforge_tui.shared.sanitize import revealed, visible
 from ragforge_tui.tools.base import ApprovalNeed
 
 log = logging.getLogger(__name__)
@@ -123,8 +123,8 @@ class Approvals:
             approval_id=uuid.uuid4().hex,
             call=call,
             kind=need.kind,
-            question=f"{need.question} {visible(why)}." if why else need.question,
-            detail=need.detail,
+            question=revealed(f"{need.question} {visible(why)}." if why else need.question),
+            detail=revealed(need.detail),
             session_scope=need.session_scope,
             always=always,
         )
