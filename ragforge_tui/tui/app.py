@@ -251,6 +251,16 @@ class ChatApp(TypeAheadApp):
         event.stop()
         self.prompt.focus()
 
+    def on_question_panel_dropped(self, event: QuestionPanel.Dropped) -> None:
+        """Show that letters answered nothing."""
+        event.stop()
+        self.view.hint(f"{event.letters[:1]} came too early: press it again")
+
+    def on_question_panel_returned(self, event: QuestionPanel.Returned) -> None:
+        """Type letters that no question came for."""
+        event.stop()
+        self.prompt.insert(event.letters, (0, 0))
+
     def on_question_panel_command_view_requested(self, event: QuestionPanel.CommandViewRequested) -> None:
         """Show the whole command with numbered lines."""
         from ragforge_tui.tui.dialogs.detail import Section
@@ -340,7 +350,7 @@ class ChatApp(TypeAheadApp):
         elif self.letters_move:
             event.stop()
             self.prompt.focus()
-            self.prompt.insert(event.character)
+            self.prompt.insert(self.questions.take_held() + event.character)
 
     @property
     def letters_move(self) -> bool:

@@ -106,6 +106,7 @@ class ChatView:
         self.questions = QuestionPanel()
         self.menu = SlashMenu()
         self.prompt = Prompt(History(options.state_dir, options.workspace), self.registry, self.menu)
+        self.prompt.first_letter = self.questions.early
         self.prompt.completing.source = partial(suggest, self)
         self.features = Features(options.state_dir)
         self.welcome = Welcome()
@@ -471,11 +472,14 @@ class ChatView:
             self.questions.withdraw(PLAN_KEY)
 
     def offer_question(self) -> None:
-        """Move the focus to the waiting question, once no key has been pressed for a moment and the prompt is empty."""
+        """Move the focus to the waiting question, once no key has been pressed for a moment and the prompt is empty.
+
+        The answer to the question before it is no such key.
+        """
         if not self.questions.waiting or self.questions.has_focus or self.prompt.text.strip():
             return
         quiet = monotonic() - self.app.last_key
-        if quiet < QUIET_SECONDS:
+        if quiet < QUIET_SECONDS and self.app.last_key > self.questions.last_answer:
             self.app.set_timer(QUIET_SECONDS - quiet, self.offer_question)
         else:
             self.questions.focus()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Sequence
 
 import msgspec
@@ -16,6 +17,7 @@ from ragforge_tui.shared.events import ApprovalRequested, ApprovalResolved, Trus
 from ragforge_tui.shared.records import ToolCall
 from ragforge_tui.shared.requests.work import AnswerApproval, AnswerTrust
 from ragforge_tui.tools.diff import unified_diff
+from ragforge_tui.tui import chat_view
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
 from ragforge_tui.tui.questions import question_panel
 from ragforge_tui.tui.transcript.block_view import BlockView
@@ -258,29 +260,189 @@ async def test_a_message_typed_into_a_question_answers_nothing(run_chat: ChatRun
         assert not chat.engine.asked(AnswerApproval)
 
 
-async def test_no_key_answers_before_the_question_can_have_been_read(
+class Hours:
+    """A clock of the panel that is set by hand."""
+
+    def __init__(self, chat: Chat, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(question_panel, "READ_SECONDS", 0.7)
+        monkeypatch.setattr(chat_view, "HINT_SECONDS", 60.0)
+        self.now = 100.0
+        chat.app.questions.clock = lambda: self.now
+
+
+async def test_a_letter_before_the_question_can_have_been_read_answers_once_it_can(
     run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(question_panel, "READ_SECONDS", 0.7)
     async with run_chat() as chat:
-        now = 100.0
-        chat.app.questions.clock = lambda: now
+        hours = Hours(chat, monkeypatch)
         await asked(chat, "a1", "a2")
-        now += 0.6
+        hours.now += 0.6
         await chat.press("enter", "escape")
         await chat.pilot.pause()
         assert chat.app.questions.has_focus and not chat.engine.asked(AnswerApproval)
         await chat.press("y")
-        await chat.until(lambda: chat.app.prompt.text == "y")
-        await chat.press("tab")
-        await chat.until(lambda: chat.app.questions.has_focus)
-        now += 0.8
+        await chat.pilot.pause(0.1)
+        assert chat.app.prompt.blank and chat.app.questions.has_focus and not chat.engine.asked(AnswerApproval)
+        hours.now += 0.2
+        assert await answers(chat) == [("a1", "once", "")]
+        # The next call of the same reply: a short guard, in which the letter is held as well.
+        hours.now += 0.1
+        await chat.press("n")
+        await chat.pilot.pause(0.1)
+        assert len(chat.engine.asked(AnswerApproval)) == 1
+        hours.now += 0.2
+        assert (await answers(chat, 2))[1] == ("a2", "no", "")
+        assert chat.app.prompt.blank
+
+
+@pytest.mark.parametrize("message", ["no wait", "yes but", "say why"])
+async def test_a_message_that_begins_in_the_guard_goes_to_the_prompt_whole(
+    run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch, message: str
+) -> None:
+    async with run_chat() as chat:
+        hours = Hours(chat, monkeypatch)
+        await asked(chat, "a1")
+        for key in message:
+            hours.now += 0.1
+            name = "space" if key == " " else key
+            chat.app.post_message(events.Key(name, key))
+        await chat.until(lambda: chat.app.prompt.text == message)
+        assert chat.app.prompt.has_focus
+        hours.now += 1
+        await chat.pilot.pause(0.1)
+        assert not chat.engine.asked(AnswerApproval) and chat.app.questions.waiting
+
+
+async def test_letters_that_differ_are_no_answer(run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with run_chat() as chat:
+        hours = Hours(chat, monkeypatch)
+        await asked(chat, "a1")
+        for key in "ny":
+            hours.now += 0.1
+            await chat.press(key)
+        hours.now += 1
+        await chat.until(lambda: "came too early" in chat.app.session.state.hint)
+        for key in "yyn":
+            chat.app.questions.let_read()
+            hours.now += 0.1
+            await chat.press(key)
+        await chat.press("o")
+        await chat.until(lambda: chat.app.prompt.text == "yyno")
+        assert not chat.engine.asked(AnswerApproval)
+
+
+async def test_a_key_that_is_held_down_answers_nothing(run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with run_chat() as chat:
+        hours = Hours(chat, monkeypatch)
+        await asked(chat, "a1")
+        for _ in range(8):
+            hours.now += 0.03
+            await chat.press("y")
+        await chat.until(lambda: "came too early" in chat.app.session.state.hint)
+        hours.now += 1
+        await chat.pilot.pause(0.1)
+        assert not chat.engine.asked(AnswerApproval) and chat.app.prompt.blank
         await chat.press("y")
         assert await answers(chat) == [("a1", "once", "")]
-        # The key that answered the first one is still down when the next is shown.
+
+
+async def test_a_letter_in_the_empty_prompt_is_for_the_question_that_just_came(
+    run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with run_chat() as chat:
+        hours = Hours(chat, monkeypatch)
+        await chat.ready()
+        chat.app.last_key = time.monotonic() + 1000  # the question waits for its focus
+        chat.engine.emit(approval("a1"))
+        await chat.until(lambda: chat.app.questions.waiting)
+        assert chat.app.prompt.has_focus
         await chat.press("y")
-        await chat.until(lambda: chat.app.prompt.text == "yy")
-        assert [question.key for question in chat.app.questions.waiting] == ["a2"]
+        await chat.until(lambda: chat.app.questions.has_focus)
+        assert chat.app.prompt.blank and not chat.engine.asked(AnswerApproval)
+        await chat.pilot.pause()
+        hours.now += 0.8
+        assert await answers(chat) == [("a1", "once", "")]
+
+
+async def test_a_message_into_the_empty_prompt_while_a_question_comes_is_not_torn(
+    run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with run_chat() as chat:
+        Hours(chat, monkeypatch)
+        await chat.ready()
+        chat.app.last_key = time.monotonic() + 1000
+        chat.engine.emit(approval("a1"))
+        await chat.until(lambda: chat.app.questions.waiting)
+        for key in "yes":
+            chat.app.post_message(events.Key(key, key))
+        await chat.until(lambda: chat.app.prompt.text == "yes")
+        await chat.pilot.pause()
+        assert chat.app.prompt.has_focus and not chat.engine.asked(AnswerApproval)
+
+
+async def test_a_prompt_with_text_keeps_its_letters(run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with run_chat() as chat:
+        Hours(chat, monkeypatch)
+        await chat.ready()
+        await chat.press("b")
+        chat.engine.emit(approval("a1"))
+        await chat.until(lambda: chat.app.questions.waiting)
+        await chat.press("y")
+        await chat.until(lambda: chat.app.prompt.text == "by")
+        assert chat.app.prompt.has_focus and not chat.engine.asked(AnswerApproval)
+
+
+async def test_a_letter_between_two_questions_is_dropped_with_a_sign(
+    run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine needs a moment from the answer to the next question of the reply."""
+    async with run_chat() as chat:
+        hours = Hours(chat, monkeypatch)
+        await asked(chat, "a1")
+        hours.now += 1
+        await chat.press("y")
+        assert await answers(chat) == [("a1", "once", "")]
+        await chat.until(lambda: chat.app.prompt.has_focus)
+        await chat.press("y")
+        await chat.pilot.pause()
+        assert chat.app.prompt.blank
+        chat.engine.emit(approval("a2"))
+        await chat.until(lambda: "came too early" in chat.app.session.state.hint)
+        await chat.until(lambda: chat.app.questions.has_focus)
+        assert len(chat.engine.asked(AnswerApproval)) == 1
+        hours.now += 0.3
+        await chat.press("y")
+        assert [one[:2] for one in await answers(chat, 2)] == [("a1", "once"), ("a2", "once")]
+
+
+async def test_a_letter_after_the_last_answer_is_typed_when_no_question_comes(
+    run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(question_panel, "GAP_SECONDS", 0.2)
+    async with run_chat() as chat:
+        hours = Hours(chat, monkeypatch)
+        await asked(chat, "a1")
+        hours.now += 1
+        await chat.press("y")
+        await answers(chat)
+        await chat.until(lambda: chat.app.prompt.has_focus)
+        await chat.press("s")
+        await chat.until(lambda: chat.app.prompt.text == "s")
+        await chat.press("o")
+        await chat.until(lambda: chat.app.prompt.text == "so")
+
+
+async def test_a_letter_typed_into_the_prompt_on_purpose_stays_there(
+    run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with run_chat() as chat:
+        Hours(chat, monkeypatch)
+        await asked(chat, "a1")
+        await chat.press("tab")
+        await chat.until(lambda: chat.app.prompt.has_focus)
+        await chat.press("y")
+        await chat.until(lambda: chat.app.prompt.text == "y")
+        assert not chat.engine.asked(AnswerApproval)
 
 
 async def test_the_end_of_a_long_command_is_in_view_and_all_of_it_can_be_opened(run_chat: ChatRunner) -> None:

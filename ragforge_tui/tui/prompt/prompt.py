@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -179,6 +179,8 @@ class Prompt(TextArea):
         self._rests = False
         self.take_back_first = False
         """Whether Up in an empty prompt takes a queued message back instead of showing the history."""
+        self.first_letter: Callable[[str], str] = str
+        """Returns what the first letter adds to an empty prompt: nothing if it may answer a question."""
 
     def on_mount(self) -> None:
         """Start the time until the cursor rests."""
@@ -253,6 +255,15 @@ class Prompt(TextArea):
             event.stop()
             event.prevent_default()
             self._enter()
+        elif event.is_printable and event.character and self.blank:
+            text = self.first_letter(event.character)
+            if text == event.character:
+                return
+            event.stop()
+            event.prevent_default()
+            if text:
+                self.insert(text)
+                self.screen.set_focus(self)
 
     async def _on_paste(self, event: events.Paste) -> None:
         event.stop()

@@ -1,12 +1,14 @@
 """Panel above the prompt for questions of the engine, such as the approval of a tool call.
 
-It takes the focus, one key answers, and it disappears. A letter that is no answer goes to the prompt, and so does every
-letter typed before the user can have read the question. Its widgets are made for the first question, because the start
-of the chat would have to wait for them.
+It takes the focus, one key answers, and it disappears. A letter that is no answer goes to the prompt. One that is,
+typed before the user can have read the question, is held back: it answers a moment later, unless what follows shows
+that it began a message. Its widgets are made for the first question, because the start of the chat would have to wait
+for them.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import monotonic
@@ -39,6 +41,15 @@ MAX_PATTERN_CHARS = 48
 MIN_DETAIL_LINES = MIN_ROWS
 READ_SECONDS = 0.7
 """No key counts as an answer for this long after a question was shown or got the focus: it was typed before."""
+NEXT_SECONDS = 0.25
+"""The same for a question about the next call of a reply: the user is answering already."""
+BATCH_SECONDS = 3.0
+"""Time after an answer in which a question about the next call counts as such."""
+GAP_SECONDS = 0.7
+"""Time after an answer in which a letter like it is not taken for a message: the next question may be on its way."""
+MIN_WAIT = 0.02
+REPEAT_SECONDS = 0.08
+"""Keys closer together than this are those of a key that is held down, or of a paste."""
 OWN_CELLS = 2 + 2 + 2
 """Margin, border and padding at the sides."""
 OWN_LINES = 2 + 2 + 1
@@ -61,6 +72,7 @@ class Question(msgspec.Struct):
         feedback: The answer that may have a reason, empty for none.
         saves: The patterns that ``always`` saves, after a second Enter.
         why: The reason that the model gave for its call.
+        batch: Identifies the reply whose calls are asked about, one after another; empty for other questions.
     """
 
     key: str
@@ -72,6 +84,7 @@ class Question(msgspec.Struct):
     feedback: str = ""
     saves: tuple[str, ...] = ()
     why: str = ""
+    batch: str = ""
 
 
 def approval_question(event: ApprovalRequested, answer: Callable[[str, str], None]) -> Question:
@@ -92,6 +105,7 @@ def approval_question(event: ApprovalRequested, answer: Callable[[str, str], Non
         feedback="no",
         saves=tuple(event.always),
         why=given_reason(event.call),
+        batch=event.call.message_id,
     )
 
 
@@ -187,6 +201,18 @@ class QuestionPanel(Vertical, can_focus=True):
         """The user wants the prompt back for a moment."""
 
     @dataclass
+    class Dropped(Message):
+        """Letters were typed too early and answer nothing."""
+
+        letters: str
+
+    @dataclass
+    class Returned(Message):
+        """Letters that were held back belong to the prompt, because no question came."""
+
+        letters: str
+
+    @dataclass
     class CommandViewRequested(Message):
         """The user wants to read the whole command."""
 
@@ -206,6 +232,16 @@ class QuestionPanel(Vertical, can_focus=True):
         self._shown = ""
         self._command: tuple[str, CommandText] | None = None
         self._answers_from = 0.0
+        self._held = ""
+        """Letters that were typed too early and may be an answer."""
+        self._early_at = 0.0
+        self._coming = False
+        """Whether the question has yet to get the focus, which the user has not moved elsewhere."""
+        self._follows = False
+        self._answered = Question("", "text", "", "", [], lambda *_: None)
+        self._answered_at = -math.inf
+        self.last_answer = -math.inf
+        """Monotonic time of the last answer."""
         self.clock: Callable[[], float] = monotonic
         self.display = False
 
@@ -237,11 +273,71 @@ class QuestionPanel(Vertical, can_focus=True):
         return bool(self._waiting) and self.clock() >= self._answers_from
 
     def let_read(self) -> None:
-        """Ignore answers until the user can have read the question."""
-        self._answers_from = self.clock() + READ_SECONDS
+        """Hold answers back until the user can have read the question."""
+        self._answers_from = self.clock() + (min(NEXT_SECONDS, READ_SECONDS) if self._follows else READ_SECONDS)
+
+    def early(self, letter: str) -> str:
+        """Return what a letter adds to the empty prompt: nothing if it may answer a question that is on its way."""
+        question = self._waiting[0] if self._waiting else self._answered
+        answers = [choice.mark for choice in question.answers]
+        expected = self._coming if self._waiting else self.clock() < self._answered_at + GAP_SECONDS
+        if not expected or letter.lower() not in answers:
+            return self.take_held() + letter
+        if self._waiting:
+            # At once: letters after this one must not be taken for a message because they arrive before the focus.
+            self.screen.set_focus(self)
+            self._hold(letter)
+        else:
+            self._held += letter
+            self.set_timer(GAP_SECONDS, self._return_held)
+        return ""
+
+    def take_held(self) -> str:
+        """Return the letters that were held back, as they begin a message."""
+        held, self._held = self._held, ""
+        return held
+
+    def _return_held(self) -> None:
+        if self._held and not self._waiting:
+            self.post_message(self.Returned(self.take_held()))
+
+    def _hold(self, letter: str) -> None:
+        """Hold an answer back until the question can have been read; drop those of a key that is held down."""
+        now = self.clock()
+        repeats, self._early_at = now - self._early_at < REPEAT_SECONDS, now
+        if repeats:
+            self.let_read()
+            self._drop_held()
+            return
+        self._held += letter
+        self._choices.go_to(next(choice.key for choice in self._choices.rows if choice.mark == letter.lower()))
+        if len(self._held) == 1:
+            self._give_later()
+
+    def _drop_held(self) -> None:
+        if self._held:
+            self.post_message(self.Dropped(self.take_held()))
+
+    def _give_later(self) -> None:
+        self.set_timer(max(self._answers_from - self.clock(), MIN_WAIT), self._give_held)
+
+    def _give_held(self) -> None:
+        if self._held and not self._may_answer:
+            self._give_later()
+        elif len(set(self._held.lower())) == 1:
+            self._answer(self.take_held()[0])
+        else:
+            self._drop_held()
+
+    def _answer(self, letter: str) -> None:
+        for choice in self._choices.rows:
+            if letter.lower() == choice.mark:
+                self._pick(choice)
+                return
 
     def on_focus(self) -> None:
-        """Ignore keys that were typed before the focus moved here."""
+        """Hold back keys that were typed before the focus moved here."""
+        self._coming = False
         self.let_read()
         self._mute()
 
@@ -322,6 +418,10 @@ class QuestionPanel(Vertical, can_focus=True):
             self._diff.scroll_home(animate=False)
         self._shown = question.key
         if not same:
+            self._drop_held()
+            self._coming = not self.has_focus_within
+            since = self.clock() - self._answered_at
+            self._follows = bool(question.batch) and question.batch == self._answered.batch and since < BATCH_SECONDS
             self.let_read()
         self._choices.show(question.answers, keep=same)
         self._mute()
@@ -376,13 +476,16 @@ class QuestionPanel(Vertical, can_focus=True):
         self.make_room()
 
     def on_key(self, event: events.Key) -> None:
-        """Pick a choice by its key; the app passes any other letter to the prompt."""
-        if self._may_answer and not self.query("FeedbackInput"):
-            for choice in self._choices.rows:
-                if event.key.lower() == choice.mark:
-                    event.stop()
-                    self._pick(choice)
-                    return
+        """Pick a choice by its key, or hold the key back; the app passes any other letter to the prompt."""
+        if not self._waiting or self.query("FeedbackInput"):
+            return
+        if event.key.lower() in [choice.mark for choice in self._choices.rows]:
+            event.stop()
+            if self._may_answer:
+                self._held = ""
+                self._answer(event.key)
+            else:
+                self._hold(event.key)
 
     def on_choice_list_picked(self, event: ChoiceList.Picked) -> None:
         """Pick the clicked choice."""
@@ -412,6 +515,7 @@ class QuestionPanel(Vertical, can_focus=True):
             self._finish(self._waiting[0].answers[-1].key, "")
 
     def action_leave(self) -> None:
+        self._held = ""
         self.post_message(self.Left())
 
     def _pick(self, choice: Choice) -> None:
@@ -447,6 +551,7 @@ class QuestionPanel(Vertical, can_focus=True):
     def _finish(self, answer: str, feedback: str) -> None:
         self._saving = None
         question = self._waiting.pop(0)
+        self._answered, self._answered_at, self.last_answer = question, self.clock(), monotonic()
         question.answer(answer, feedback)
         self._show()
         if self._waiting:
