@@ -107,7 +107,7 @@ class Guard:
 
     def __init__(self, root: Path, own: Iterable[str | Path] = (), home: Path | None = None) -> None:
         self.root = str(root)
-        self.home = os.path.realpath(home or Path.home())
+        self.home = os.path.realpath(home or os.path.expanduser("~"))  # noqa: PTH111 - Path.home() may raise
         # As written too: a folder of the program may become a symlink, or stop being one.
         self._own = {path for one in own for path in (os.path.realpath(one), str(Path(one).absolute()))}
         self._hidden = self._own.union(f"{self.home}/{name}" for name in _SECRET_FOLDERS)

@@ -54,6 +54,8 @@ OWN_CELLS = 2 + 2 + 2
 """Margin, border and padding at the sides."""
 OWN_LINES = 2 + 2 + 1
 """Border of the panel, margins of the detail, and a line of the chat that stays in view."""
+RUN_CODE = frozenset({"cargo", "go", "make", "mypy", "npm", "pytest"})
+"""Programs whose every call runs code of the folder."""
 DetailKind = Literal["diff", "command", "text"]
 DETAIL_KINDS: dict[Literal["write", "command", "secret"], DetailKind] = {
     "write": "diff",
@@ -128,6 +130,8 @@ def _saving_question(question: Question, answer: Callable[[str, str], None]) -> 
         Choice("back", "back to the question"),
     ]
     title = f"Save {what} in your settings? Commands that match {matches} will run without asking in every folder."
+    if any(pattern.partition(" ")[0] in RUN_CODE for pattern in question.saves):
+        title += " They run the code they find there."
     return Question(f"{question.key}:always", "text", title, "\n".join(question.saves), answers, answer)
 
 
