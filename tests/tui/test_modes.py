@@ -63,6 +63,9 @@ async def test_the_mode_is_sent_before_the_first_message(run_chat: ChatRunner) -
         await chat.until(lambda: chat.happened(TurnCompleted))
         order = [type(request) for request in chat.engine.requests if isinstance(request, SetMode | SendMessage)]
         assert order == [SetMode, SendMessage]
+        await chat.until(lambda: chat.app.questions.waiting)
+        chat.app.questions.clear()  # It takes the focus a moment later, and Enter would carry out the plan.
+        await chat.until(lambda: chat.app.prompt.has_focus)
         await chat.type("/new")
         await chat.until(lambda: chat.app.session.state.mode == "ask")
 
