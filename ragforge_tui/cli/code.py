@@ -102,11 +102,13 @@ async def _indexed(engine: Engine) -> None:
     """Wait until the folder is indexed, with progress on stderr while it takes time."""
     watching = asyncio.create_task(_report_progress(engine))
     try:
-        await engine.request(IndexCode())
+        problem = await engine.request(IndexCode())
     finally:
         watching.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await watching
+    if problem:
+        complain(problem)
 
 
 async def _report_progress(engine: Engine) -> None:

@@ -287,7 +287,7 @@ async def _graph(loaded: Loaded, report: Report) -> Facts:
     async def look(graph: Graph) -> Facts:
         from ragforge_tui.graph import Store
 
-        report.sections["code"] = _code(loaded, await Store(graph).code.totals())
+        report.sections["code"] = _code(loaded, await Store(graph).code.totals(), report)
         report.sections["memory"] = await _memory(Store(graph))
         return {**await graph.info(), "contents": await _contents(graph, report)}
 
@@ -311,13 +311,15 @@ async def _memory(store: Store) -> Facts:
     }
 
 
-def _code(loaded: Loaded, indexes: list[CodeTotals]) -> Facts:
-    """Return the index of code of each workspace."""
+def _code(loaded: Loaded, indexes: list[CodeTotals], report: Report) -> Facts:
+    """Return the index of code of each workspace; a folder that ends the indexer is a problem."""
     chosen = loaded.settings.agent.code
     facts: Facts = {"indexing": "on" if chosen.enabled else "off (agent.code.enabled)"}
     for index in indexes:
         when = f", {local_time(index.indexed_at)}" if index.indexed_at is not None else ""
         facts[index.workspace] = index.summary() + when
+        if index.workspace == loaded.workspace and index.rests_until is not None:
+            report.problem(f"code: {index.problem}")
     if loaded.workspace not in facts:
         facts[loaded.workspace] = "not indexed"
     return facts

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ragforge_tui.code.files import read_file
 from ragforge_tui.code.parsed import scopes_of
 from ragforge_tui.code.parser import parse_file
 from ragforge_tui.shared.code_records import Scope
 from ragforge_tui.shared.code_views import ScopeCode
 from ragforge_tui.shared.encoding import decode, lines_of
-from ragforge_tui.shared.files import read_regular
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.sanitize import storable
 
@@ -23,7 +23,7 @@ _NOT_FOUND = "The file has changed and no longer has this; the text is as it was
 def current_code(workspace: Path, scope: Scope) -> ScopeCode:
     """Return the text of a scope, without secrets, from its file if it is still there; for a thread."""
     try:
-        content = _content(workspace, scope.file)
+        content, *_ = read_file(workspace.resolve(), scope.file, MOST_BYTES)
     except FileNotFoundError:
         return _as_indexed(scope, _GONE)
     except OSError:
@@ -50,18 +50,11 @@ def current_code(workspace: Path, scope: Scope) -> ScopeCode:
 def scopes_now(workspace: Path, path: str) -> list[Scope]:
     """Return the scopes of a file as it is now; none if it cannot be read or parsed. For a thread."""
     try:
-        parsed = parse_file(path, _content(workspace, path))
+        content, *_ = read_file(workspace.resolve(), path, MOST_BYTES)
     except OSError:
         return []
+    parsed = parse_file(path, content)
     return scopes_of(parsed, str(workspace)) if parsed is not None else []
-
-
-def _content(workspace: Path, path: str) -> bytes:
-    root = workspace.resolve()
-    place = (root / path).resolve()
-    if not place.is_relative_to(root):
-        raise PermissionError(path)
-    return read_regular(place, MOST_BYTES)
 
 
 def _as_indexed(scope: Scope, why: str) -> ScopeCode:

@@ -17,6 +17,7 @@ import msgspec
 from ragforge_tui.shared.sanitize import storable, visible
 from ragforge_tui.tools.search.ignore import IgnoreRules
 from ragforge_tui.tools.sensitive import is_secret
+from ragforge_tui.tools.workspace import Place, folder_of
 
 VENDORED = (
     "node_modules/",
@@ -225,19 +226,20 @@ def _count(found: Found, reason: str) -> None:
     found.left_out[reason] = found.left_out.get(reason, 0) + 1
 
 
-def read_file(root: Path, path: str, most: int) -> tuple[bytes, int, int] | None:
-    """Return a file's content, size and time; None if it is gone, no regular file, or larger than `most` bytes."""
-    try:
-        descriptor = os.open(root / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return None
+def read_file(root: Path, path: str, most: int) -> tuple[bytes, int, int]:
+    """Return a file's content, size and time; neither the file nor a folder of its path may be a link.
+
+    Raises:
+        OSError: It is gone, no regular file, or larger than `most` bytes.
+    """
+    place = Place(root, path)
+    with folder_of(place, create=False) as folder:
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        descriptor = os.open(place.parts[-1], flags, dir_fd=folder)
     with os.fdopen(descriptor, "rb") as file:
         # Taken before the content: what is written in between is noticed by the next look.
         status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            return None
-        try:
-            content = file.read(most + 1)
-        except OSError:
-            return None
-    return (content, status.st_size, status.st_mtime_ns) if len(content) <= most else None
+        content = file.read(most + 1) if stat.S_ISREG(status.st_mode) else b""
+    if not stat.S_ISREG(status.st_mode) or len(content) > most:
+        raise PermissionError(path)
+    return content, status.st_size, status.st_mtime_ns

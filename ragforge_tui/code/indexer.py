@@ -21,7 +21,7 @@ from ragforge_tui.code.files import FileLimits, Found, FoundFile
 from ragforge_tui.code.query_words import is_plain
 from ragforge_tui.code.search import is_test
 from ragforge_tui.code.worker import Embed, Link, Look, Parse, Parsed, Remember, Resolve, Resolved
-from ragforge_tui.code.worker_client import WorkerClient, WorkerGoneError
+from ragforge_tui.code.worker_client import WorkerClient, WorkerDiedError, WorkerGoneError
 from ragforge_tui.graph import Store
 from ragforge_tui.llm.embeddings import Embedder, LocalEmbedder, Vectors
 from ragforge_tui.shared.code_records import CodeTotals, IndexedFile, Scope
@@ -29,6 +29,7 @@ from ragforge_tui.shared.code_words import code_words, first_sentence, identifie
 from ragforge_tui.shared.errors import ModelError
 from ragforge_tui.shared.events import CodePhase
 from ragforge_tui.shared.pace import Pace
+from ragforge_tui.shared.records import now
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +54,8 @@ TURN_SHARE = 4
 """While a turn runs, the index pauses this many times as long as it works."""
 LONGEST_PAUSE = 5.0
 CRASHED = "the parser failed"
+MOST_CRASHED = 5
+"""Files that may end the process that parses, each of which is left out alone."""
 
 Report = Callable[[CodePhase, int, int], None]
 """Called with the phase, how many of its files are done, and how many there are."""
@@ -99,6 +102,8 @@ class Indexer:
         self._idle.set()
         self._everything = True
         """Whether the references of all files have to be resolved in this run."""
+        self._crashed = 0
+        """Files that ended the process that parses."""
         self.totals = CodeTotals(workspace=workspace)
         self.folders: list[str] = []
 
@@ -110,17 +115,34 @@ class Indexer:
 
         Raises:
             GraphError: The graph failed; the next run continues.
-            WorkerGoneError: The process that parses cannot be started.
+            WorkerGoneError: The process that parses cannot be started, or the files ended it.
         """
         self._idle.clear()
         try:
             return await self._run(paths)
+        except WorkerDiedError:
+            await self._note_death()
+            raise
         finally:
             self._idle.set()
+
+    async def _note_death(self) -> None:
+        """Note that the files ended the process that parses; after the second time the folder is left out."""
+        totals = self.totals
+        totals.deaths += 1
+        totals.indexed_at = now()
+        if (until := totals.rests_until) is not None:
+            totals.problem = (
+                f"This folder is left out of the code index: its files stopped the indexer {totals.deaths} times. "
+                f"The next try is after {until.astimezone():%Y-%m-%d %H:%M}."
+            )
+        await self._store_totals(await self._store(), complete=False)
 
     async def _run(self, paths: Collection[str] | None) -> bool:
         store = await self._store()
         known = await self._stored_files(store)
+        if self.totals.rests_until is not None:
+            return False
         self._report("looking", 0, 0)
         found = await self._look(paths)
         generation = self._generation
@@ -160,7 +182,9 @@ class Indexer:
         if self._known is None:
             self._known = await store.code.indexed(self._workspace)
             stored = await store.code.totals(self._workspace)
-            self.totals.complete = bool(stored and stored[0].complete)
+            for totals in stored:
+                self.totals.complete, self.totals.deaths = totals.complete, totals.deaths
+                self.totals.indexed_at, self.totals.problem = totals.indexed_at, totals.problem
             self._count()
         return self._known
 
@@ -216,6 +240,9 @@ class Indexer:
         except WorkerGoneError as error:
             if len(batch) > 1:
                 return [parsed for file in batch for parsed in await self._parse([file])]
+            self._crashed += 1
+            if self._crashed > MOST_CRASHED:
+                raise
             log.warning("%s is left out: %s", batch[0].path, error)
             file = batch[0]
             return [IndexedFile(path=file.path, digest="", size=file.size, mtime=file.mtime, left_out=CRASHED)]
@@ -388,6 +415,8 @@ class Indexer:
     async def _store_totals(self, store: Store, *, complete: bool) -> None:
         self._count()
         self.totals.complete = complete
+        if complete:
+            self.totals.deaths = 0
         await store.code.store_totals(self.totals)
 
     async def _give_way(self, started: float) -> None:

@@ -131,20 +131,26 @@ class CodeKnowledge:
         if self._task is not None:
             await self._indexed.wait()
 
-    async def index_once(self) -> None:
-        """Index the workspace now if it has no index yet, else wait until its index is current; returns at once if off.
+    async def index_once(self) -> str:
+        """Index the workspace now if it has no index yet, else wait until its index is current.
+
+        Returns:
+            What the user should know about the index; empty if nothing.
 
         Raises:
             RagforgeError: The graph is unreachable, or the files could not be read.
         """
         await self.wait_indexed()
-        if self._task is None or await self._stored() is not None:
-            return
+        problem = self.state.problem
+        if self._task is None:
+            return problem
+        if (totals := await self._stored()) is not None:
+            return problem or totals.problem
         lock = self._lock()
         while not lock.try_acquire():
             await self._follow()
             if self.state.files:
-                return
+                return self.state.problem
             await asyncio.sleep(FOLLOW_SECONDS)
         try:
             await self._run_once(None)
@@ -153,6 +159,7 @@ class CodeKnowledge:
             raise RagforgeError(f"The code could not be indexed: {error}.", todo="The log has the details.") from error
         finally:
             lock.release()
+        return self.state.problem
 
     # --- the background --------------------------------------------------------------------------------------------
 
@@ -224,7 +231,8 @@ class CodeKnowledge:
 
     async def _run_once(self, paths: Collection[str] | None) -> None:
         await self._indexer.run(paths)
-        self._set("ready", problem=self._indexer.totals.problem)
+        totals = self._indexer.totals
+        self._set("left_out" if totals.rests_until is not None else "ready", problem=totals.problem)
         self._indexed.set()
 
     async def _embed(self) -> None:

@@ -39,6 +39,15 @@ _BY_TYPE = 0.9
 _OVERLOAD = 0.7
 _NEAR_NAME = 0.6
 _NAME_ONLY = 0.5
+# Bounds for files that were made to keep the resolver busy; of 5 000 real ones the largest took 20 000 steps.
+MOST_STARS = 300
+"""Files and types from which one scope takes all names, the nearest first."""
+MOST_STEPS = 50_000
+"""Steps from name to name for the references of one file; what they do not reach is unresolved."""
+STARS_A_STEP = 10
+"""Files looked at for a name in the time of one step."""
+MOST_ACTIVE = 50
+"""Imports and names that lead to each other, one after another."""
 # Chains of aliases, re-exports and base classes longer than this are cycles or generated.
 _DEEPEST = 25
 
@@ -76,12 +85,15 @@ class Resolver:
         self._words: dict[str, str] = {}
         self._attached: dict[Symbol, dict[str, list[Symbol]]] | None = None
         self._memo: dict[tuple[str, str], _Value | None] = {}
-        self._stars: dict[tuple[str, int], list[_Value]] = {}
+        self._stars: dict[tuple[str, int], list[str | _Value]] = {}
+        self._direct: dict[tuple[str, int, bool], tuple[str | _Value, ...]] = {}
         self._found: dict[tuple[str, str], tuple[str, ...]] = {}
         self._near: dict[str, set[str]] = {}
         # Imports, names and stars being determined: a cycle among them ends there, and what was cut so is not kept.
         self._active: list[object] = []
         self._cuts = 0
+        # Taken since the current file began: names that lead in many circles could be followed for ever.
+        self._steps = 0
         self._functions: dict[str, set[Symbol]] = defaultdict(set)
         self._namespaces: set[str] = set()
         if files:
@@ -109,6 +121,7 @@ class Resolver:
                 self._add(parsed)
         self._memo.clear()
         self._stars.clear()
+        self._direct.clear()
         self._found.clear()
         self._near.clear()
         self._namespaces = {
@@ -169,6 +182,7 @@ class Resolver:
         """Return the files that import some files with all their names, directly or through others."""
         importers: dict[str, set[str]] = defaultdict(set)
         for path, parsed in self._files.items():
+            self._steps = 0
             for item in parsed.imports:
                 value = self._imported(path, item, whole=True)
                 for target in (*value.files, value.symbol[0]) if value is not None else ():
@@ -192,6 +206,7 @@ class Resolver:
         return result
 
     def _resolve_file(self, parsed: ParsedFile, result: Resolution) -> None:
+        self._steps = 0
         edges: dict[tuple[int, Symbol, ReferenceKind], tuple[float, int]] = {}
         missing: dict[tuple[int, str, ReferenceKind], int] = {}
 
@@ -339,7 +354,8 @@ class Resolver:
         self, parsed: ParsedFile, index: int, path: str, passed: list[_Value] | None, depth: int
     ) -> _Value | None:
         """Return where a path leads that is written in a scope, None if that is not known."""
-        if depth > _DEEPEST:
+        self._steps += 1
+        if depth > _DEEPEST or self._tired:
             return None
         value: _Value | None = None
         in_namespace = False
@@ -549,6 +565,7 @@ class Resolver:
             if symbol in seen:
                 continue
             seen.add(symbol)
+            self._steps += 1 + len(waiting) // STARS_A_STEP
             parsed, scope = self._files[symbol[0]], self._scope(symbol)
             if value.kind != "super" or symbol != value.symbol:
                 found = self._own_member(symbol, name, value.confidence, depth)
@@ -624,13 +641,22 @@ class Resolver:
             whole: The module that the import names, and not the package that it binds: Python's ``import a.b``.
         """
         entry = (path, item)
-        if self._is_active(entry):
+        self._steps += 1
+        if self._tired or self._is_active(entry):
             return None
         self._active.append(entry)
         try:
             return self._followed_import(path, item, whole)
         finally:
             self._active.pop()
+
+    @property
+    def _tired(self) -> bool:
+        """Whether the file took its steps, or names lead through too many others; what is cut so is not kept."""
+        if self._steps > MOST_STEPS or len(self._active) > MOST_ACTIVE:
+            self._cuts += 1
+            return True
+        return False
 
     def _is_active(self, entry: object) -> bool:
         if entry in self._active:
@@ -713,17 +739,21 @@ class Resolver:
 
     def _star(self, path: str, scope: int, name: str) -> _Value | None:
         """Return a name that a scope takes from modules and types with all others."""
-        for source in self._star_sources(path, scope):
-            if source.kind == "module":
-                found = next((item for file in source.files if (item := self._named(file, name)) is not None), None)
-            else:
+        sources = self._star_sources(path, scope)
+        self._steps += len(sources) // STARS_A_STEP
+        for source in sources:
+            if not isinstance(source, str):
                 found = self._member(source, name, 1)
+            elif name in self._members[source][0] or (0, name) in self._imports[source]:
+                found = self._named(source, name)
+            else:
+                continue
             if found is not None and found.kind != "external":
                 return found
         return None
 
-    def _star_sources(self, path: str, scope: int) -> list[_Value]:
-        """Return the modules and types whose names a scope takes, those that hand on others included."""
+    def _star_sources(self, path: str, scope: int) -> list[str | _Value]:
+        """Return the files and types whose names a scope takes, those that hand on others included, nearest first."""
         key = (path, scope)
         if key in self._stars:
             return self._stars[key]
@@ -731,30 +761,39 @@ class Resolver:
             return []
         self._active.append(("*", *key))
         cuts = self._cuts
-        found: list[_Value] = []
-        seen = {path} if not scope else set()
-        waiting = [(path, item) for item in self._imports[path].get((scope, "*"), ())]
-        while waiting:
-            importer, item = waiting.pop(0)
-            source = self._imported(importer, item)
-            if source is None or source.kind == "external":
-                continue
-            if source.kind != "module":
-                found.append(source)
-                continue
-            files = tuple(file for file in source.files if file not in seen)
-            seen.update(files)
-            found.append(source._replace(files=files))
-            waiting += [
-                (file, further)
-                for file in files
-                for further in self._imports[file].get((0, "*"), ())
-                if further.exported
-            ]
+        found = list(self._direct_stars(path, scope, exported=False))
+        seen: set[str | _Value] = {path, *found} if not scope else set(found)
+        for source in found:  # Grows meanwhile.
+            if isinstance(source, str) and len(found) < MOST_STARS:
+                further = [item for item in self._direct_stars(source, 0, exported=True) if item not in seen]
+                found += further
+                seen.update(further)
+        del found[MOST_STARS:]
         self._active.pop()
         if cuts == self._cuts:
             self._stars[key] = found
         return found
+
+    def _direct_stars(self, path: str, scope: int, *, exported: bool) -> tuple[str | _Value, ...]:
+        """Return the files and types whose names a scope takes itself, each once."""
+        key = (path, scope, exported)
+        if key in self._direct:
+            return self._direct[key]
+        cuts = self._cuts
+        found: dict[str | _Value, None] = {}
+        modules: set[str] = set()
+        for item in self._imports[path].get((scope, "*"), ()):
+            if item.module in modules or (exported and not item.exported) or len(found) >= MOST_STARS:
+                continue
+            modules.add(item.module)
+            source = self._imported(path, item)
+            if source is not None and source.kind == "module":
+                found.update(dict.fromkeys(file for file in source.files if file != path or scope))
+            elif source is not None and source.kind != "external":
+                found[source] = None
+        if cuts == self._cuts:
+            self._direct[key] = tuple(found)
+        return tuple(found)
 
     def _is_local(self, parsed: ParsedFile, index: int, name: str) -> bool:
         while index > 0:

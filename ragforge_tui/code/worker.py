@@ -1,8 +1,9 @@
 """Process that looks for files, parses them, resolves references and makes vectors, for `worker_client.py`.
 
 It is separate because this is CPU work in Python: in the engine's process it would delay a running turn. It has the
-lowest priority, no access to the graph, and ends when its input does, so also when the engine is killed. Both pipes
-carry messages of MessagePack, each after its length in four bytes.
+lowest priority, no access to the graph, and ends when its input does, so also when the engine is killed. The system
+ends it where files make it take too much memory or time. Both pipes carry messages of MessagePack, each after its
+length in four bytes.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import resource
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
     from ragforge_tui.llm.embeddings import LocalEmbedder
 
 NICENESS = 15
+MOST_MEMORY_BYTES = 2 * 1024**3
+"""Of addresses. 1 500 headers in C++ take 0.3 GB with their references, the local model 0.3 GB."""
+ANSWER_CPU_SECONDS = 120
+"""Longest processor time for one answer, also when nobody waits for it any more."""
 NOT_TEXT = "not text"
 GONE = "cannot be read"
 ABOUT_CHARS = 1_000
@@ -100,6 +106,7 @@ Request = Look | Parse | Remember | Link | Resolve | Embed
 def main() -> None:
     """Answer requests until the input ends."""
     os.nice(NICENESS)
+    _limit(resource.RLIMIT_AS, MOST_MEMORY_BYTES)
     source, target = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     # What a library prints must not get between the answers.
     os.dup2(2, 1)
@@ -107,9 +114,18 @@ def main() -> None:
     decoder = msgspec.msgpack.Decoder(Request)
     with contextlib.suppress(BrokenPipeError):
         while (data := _message(source)) is not None:
+            used = resource.getrusage(resource.RUSAGE_SELF)
+            _limit(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime) + ANSWER_CPU_SECONDS)
             answer = msgspec.msgpack.encode(files.answer(decoder.decode(data)))
             target.write(len(answer).to_bytes(4, "big") + answer)
             target.flush()
+
+
+def _limit(kind: int, most: int) -> None:
+    """Lower a limit of this process; macOS has none for memory."""
+    _, highest = resource.getrlimit(kind)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(kind, (most if highest == resource.RLIM_INFINITY else min(most, highest), highest))
 
 
 def _message(source: IO[bytes]) -> bytes | None:
@@ -158,10 +174,10 @@ class _Files:
         return self._languages.code_language(path) is not None or bool(self._languages.text_language(path))
 
     def _parse(self, request: Parse, path: str) -> IndexedFile | None:
-        read = read_file(Path(request.root), path, request.max_file_bytes)
-        if read is None:
+        try:
+            content, size, mtime = read_file(Path(request.root), path, request.max_file_bytes)
+        except OSError:
             return None
-        content, size, mtime = read
         found = IndexedFile(
             path=path, digest=hashlib.sha256(content).hexdigest(), size=size, mtime=mtime, left_out=NOT_TEXT
         )

@@ -29,6 +29,10 @@ class WorkerGoneError(Exception):
     """The process ended or did not answer; it knows nothing any more and is started again by the next request."""
 
 
+class WorkerDiedError(WorkerGoneError):
+    """A request ended the process, or took it too long."""
+
+
 class WorkerClient:
     """Client of the process that parses; one request at a time."""
 
@@ -48,7 +52,7 @@ class WorkerClient:
         """Return the answer to a request.
 
         Raises:
-            WorkerGoneError: The process died, or was ended because it did not answer.
+            WorkerDiedError: The process died, or was ended because it did not answer.
         """
         async with self._busy:
             if self._idle is not None:
@@ -58,7 +62,7 @@ class WorkerClient:
                     data = await self._exchange(msgspec.msgpack.encode(request))
             except (TimeoutError, OSError, asyncio.IncompleteReadError) as error:
                 await self._end()
-                raise WorkerGoneError(f"the process that parses ended: {error!r}") from error
+                raise WorkerDiedError(f"the process that parses ended: {error!r}") from error
             except BaseException:
                 # An answer that nobody waits for would be taken for that of the next request.
                 await self._end()

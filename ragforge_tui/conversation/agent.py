@@ -42,7 +42,7 @@ from ragforge_tui.settings.check import remarks
 from ragforge_tui.settings.folders import program_files
 from ragforge_tui.settings.schema import LIVE_MODEL_SETTINGS
 from ragforge_tui.shared.errors import GraphError, RagforgeError
-from ragforge_tui.shared.events import Event, GraphChanged, ModelChanged, Notice
+from ragforge_tui.shared.events import CodeIndexChanged, Event, GraphChanged, ModelChanged, Notice
 from ragforge_tui.tools.registry import Toolbox
 
 log = logging.getLogger(__name__)
@@ -197,7 +197,7 @@ class ConversationAgent(ConversationLibrary):
                 store=graph.store,
                 embedder=memory.embedder,
                 pace=memory.pace,
-                on_change=self.emit,
+                on_change=self._on_code_changed,
             ),
             lookup=lookup,
             exports=exports,
@@ -208,6 +208,8 @@ class ConversationAgent(ConversationLibrary):
         self._leftovers: asyncio.Task[int] | None = None
         self._chores: asyncio.Task[None] | None = None
         self._left_behind_reported = False
+        self._left_out = ""
+        """Why the workspace has no index of code, as the user was told."""
         self._closed = False
 
     async def __aenter__(self) -> ConversationAgent:
@@ -311,6 +313,12 @@ class ConversationAgent(ConversationLibrary):
         """Yield a queue that receives all events from now on."""
         return self._events.subscribe()
 
+    def _on_code_changed(self, state: CodeIndexChanged) -> None:
+        self.emit(state)
+        if state.phase == "left_out" and state.problem != self._left_out:
+            self._left_out = state.problem
+            self.emit(Notice(text=state.problem, level="warning"))
+
     # --- what conversations share ----------------------------------------------------------------------------------
 
     @property
@@ -383,14 +391,18 @@ class ConversationAgent(ConversationLibrary):
         except GraphError as error:
             log.warning("chores not finished: %s", error)
 
-    async def index_code(self) -> None:
+    async def index_code(self) -> str:
         """Index the code of the workspace if it has no index yet, and link the turns that were not examined.
+
+        Returns:
+            What the user should know about the index, such as files left out; empty if nothing.
 
         Raises:
             GraphError: The graph is unreachable or was refused.
         """
-        await self.services.code.index_once()
+        problem = await self.services.code.index_once()
         await self._link_code()
+        return problem
 
     async def _link_code(self) -> None:
         """Link the turns of conversations that are not open to the code they touch, once the code is indexed."""

@@ -6,7 +6,7 @@ outside of these (`module`), or a part of a text file under a heading (`section`
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 import msgspec
@@ -141,6 +141,11 @@ class IndexedFile(msgspec.Struct, kw_only=True):
     search_texts: list[str] = []
 
 
+MOST_DEATHS = 2
+REST_DAYS = 1
+"""Time for which a folder that ended the process that reads it that often is left out."""
+
+
 class CodeTotals(msgspec.Struct, kw_only=True):
     """Totals of a workspace's index of code, as stored after its last run.
 
@@ -148,6 +153,7 @@ class CodeTotals(msgspec.Struct, kw_only=True):
         left_out: Number of files left out, by reason.
         problem: What the user should know about the last run; empty if nothing.
         complete: Whether the last run reached its end.
+        deaths: How often the process that reads the files died since the last complete run.
     """
 
     workspace: str
@@ -160,6 +166,15 @@ class CodeTotals(msgspec.Struct, kw_only=True):
     left_out: dict[str, int] = {}
     problem: str = ""
     complete: bool = False
+    deaths: int = 0
+
+    @property
+    def rests_until(self) -> datetime | None:
+        """Return until when the whole folder is left out, because reading it ended that process again and again."""
+        if self.deaths < MOST_DEATHS or self.indexed_at is None:
+            return None
+        end = self.indexed_at + timedelta(days=REST_DAYS)
+        return end if end > datetime.now(UTC) else None
 
     def summary(self) -> str:
         """Return the totals as a phrase."""

@@ -333,7 +333,9 @@ class ModelChanged(_Event):
     error: ErrorInfo | None = None
 
 
-CodePhase = Literal["off", "waiting", "looking", "reading", "linking", "embedding", "ready", "elsewhere", "failed"]
+CodePhase = Literal[
+    "off", "waiting", "looking", "reading", "linking", "embedding", "ready", "elsewhere", "left_out", "failed"
+]
 
 
 class CodeIndexChanged(_Event):
@@ -341,7 +343,8 @@ class CodeIndexChanged(_Event):
 
     Attributes:
         phase: What the index does: look for changed files, read them, link references, make vectors. It is ``ready``
-            when there is nothing to do, ``waiting`` for the graph, kept by a process ``elsewhere``, or ``failed``.
+            when there is nothing to do, ``waiting`` for the graph, kept by a process ``elsewhere``, ``left_out`` where
+            the folder ended the process that reads it, or ``failed``.
         done: Files done in this phase, of `todo`.
         files: Files in the index, with their `scopes`, `references`, and the names that no scope explains.
         problem: What the user should know; empty if nothing.

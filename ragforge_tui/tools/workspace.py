@@ -126,7 +126,7 @@ def read_bytes(place: Place) -> bytes | None:
     """
     with _reporting_errors(place):
         try:
-            with _folder_of(place, create=False) as folder:
+            with folder_of(place, create=False) as folder:
                 # Non-blocking: opening a named pipe would otherwise wait for a writer forever.
                 flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
                 descriptor = os.open(_name(place), flags, dir_fd=folder)
@@ -154,7 +154,7 @@ def write_bytes(place: Place, content: bytes, *, must_be_new: bool = False) -> N
     Raises:
         ToolError: The file cannot be written, or it exists although it must be new.
     """
-    with _reporting_errors(place), _folder_of(place, create=True) as folder:
+    with _reporting_errors(place), folder_of(place, create=True) as folder:
         name = _name(place)
         earlier = _status(folder, name)
         if earlier is not None and must_be_new:
@@ -191,7 +191,7 @@ def remove_file(place: Place) -> None:
     Raises:
         ToolError: The file cannot be removed.
     """
-    with _reporting_errors(place), _folder_of(place, create=False) as folder:
+    with _reporting_errors(place), folder_of(place, create=False) as folder:
         os.unlink(_name(place), dir_fd=folder)
 
 
@@ -229,7 +229,7 @@ def _name(place: Place) -> str:
 
 
 @contextlib.contextmanager
-def _folder_of(place: Place, *, create: bool) -> Iterator[int]:
+def folder_of(place: Place, *, create: bool) -> Iterator[int]:
     """Open the folder of a place component by component, without following symlinks below the root."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
     current = os.open(place.root, flags)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import signal
 from collections.abc import AsyncIterator, Callable, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +17,13 @@ import pytest
 from ragforge_tui.code import files, indexer
 from ragforge_tui.code.files import FileLimits
 from ragforge_tui.code.indexer import Indexer
-from ragforge_tui.code.worker import Embed
-from ragforge_tui.code.worker_client import WorkerClient, WorkerGoneError
+from ragforge_tui.code.worker import ANSWER_CPU_SECONDS, MOST_MEMORY_BYTES, Embed, Link, Parse, Remember
+from ragforge_tui.code.worker_client import WorkerClient, WorkerDiedError, WorkerGoneError
 from ragforge_tui.graph import Graph, Store
 from ragforge_tui.graph.schema.migrate import record_embedding
 from ragforge_tui.llm.embeddings import LocalEmbedder
 from ragforge_tui.shared.pace import Pace
+from ragforge_tui.shared.records import now
 from tests.conftest import ONE_BACKEND
 from tests.support.sizes import DIMENSION
 
@@ -331,6 +334,84 @@ async def test_a_file_that_ends_the_parser_is_left_out(make: Make, monkeypatch: 
     assert await index.paths() == ["main.py"]
     (stored,) = await index.store.code.totals(index.workspace)
     assert stored.left_out == {indexer.CRASHED: 1}
+
+
+async def test_a_folder_that_ended_the_parser_twice_is_left_out_for_a_day(
+    make: Make, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = make()
+    inner, deadly, asked = index.worker.ask, True, 0
+
+    async def ask(request: Any, answer: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        if deadly and isinstance(request, Link):
+            os.kill(index.worker.pid, signal.SIGKILL)
+        return await inner(request, answer)
+
+    monkeypatch.setattr(index.worker, "ask", ask)
+    for _ in range(2):
+        with pytest.raises(WorkerDiedError):
+            await index.another().run()
+    asked = 0
+    third = index.another()
+    assert not await third.run() and asked == 0
+    (stored,) = await index.store.code.totals(index.workspace)
+    assert stored.rests_until is not None and not stored.complete
+    assert "left out of the code index" in stored.problem == third.totals.problem
+    # What was read is still found by words.
+    assert await index.names() == ["greet", "main", "shout"]
+    await index.graph.run("MATCH (i:CodeIndex) SET i.indexed_at = $at", at=now() - timedelta(days=2))
+    deadly = False
+    await index.another().run()
+    (stored,) = await index.store.code.totals(index.workspace)
+    assert (stored.complete, stored.deaths, stored.problem) == (True, 0, "")
+    assert await index.callers("greet") == ["main"]
+
+
+@ONE_BACKEND
+async def test_files_that_end_the_parser_one_by_one_end_the_run(
+    make: Make, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(indexer.MOST_CRASHED):
+        (folder / f"deadly{number}.py").write_text(HELPER)
+    index = make()
+    inner = index.worker.ask
+
+    async def ask(request: Any, answer: Any) -> Any:
+        if isinstance(request, Parse):
+            os.kill(index.worker.pid, signal.SIGKILL)
+        return await inner(request, answer)
+
+    monkeypatch.setattr(index.worker, "ask", ask)
+    with pytest.raises(WorkerDiedError):
+        await index.indexer.run()
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="needs Linux")
+async def test_the_process_that_parses_has_limits_of_memory_and_time() -> None:
+    worker = WorkerClient()
+    try:
+        assert await worker.ask(Remember({}), list[str]) == []
+        assert resource.prlimit(worker.pid, resource.RLIMIT_AS)[0] == MOST_MEMORY_BYTES
+        most = resource.prlimit(worker.pid, resource.RLIMIT_CPU)[0]
+        assert ANSWER_CPU_SECONDS <= most < ANSWER_CPU_SECONDS + 60
+    finally:
+        await worker.close()
+
+
+def test_a_folder_that_became_a_link_is_not_followed(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "key.py").write_text("KEY = 1\n")
+    (folder / "deep").symlink_to(tmp_path / "outside")
+    with pytest.raises(OSError):
+        files.read_file(folder, "deep/key.py", 5_000)
+    os.mkfifo(folder / "fifo.py")
+    with pytest.raises(PermissionError):
+        files.read_file(folder, "fifo.py", 5_000)
+    with pytest.raises(PermissionError):
+        files.read_file(folder, "main.py", 5)
+    assert files.read_file(folder, "main.py", 5_000)[0] == MAIN.encode()
 
 
 async def test_vectors_are_made_once_for_what_they_are_made_of(make: Make, graph: Graph, folder: Path) -> None:

@@ -5,9 +5,12 @@
 from __future__ import annotations
 
 import random
+import sys
+from types import FrameType
 
 import pytest
 
+from ragforge_tui.code import resolver as resolver_module
 from ragforge_tui.code.parsed import ParsedFile
 from ragforge_tui.code.resolver import Resolver
 from tests.support.code_index import Sources, as_texts, parsed
@@ -168,3 +171,56 @@ def test_resolving_only_what_a_change_affects_gives_what_resolving_all_gives(see
         for result in stored.values():
             kept |= as_texts(files, result)
         assert kept == as_texts(files, Resolver("w", files).resolve())
+
+
+def _stars(count: int) -> dict[str, str]:
+    names = [f"m{number}" for number in range(count)]
+    return {
+        f"{name}.py": "\n".join(f"from {other} import *" for other in names if other != name)
+        + f"\n\ndef own_{name}():\n    own_{names[position - 1]}()\n    missing()\n"
+        for position, name in enumerate(names)
+    }
+
+
+def test_star_imports_of_all_files_by_all_take_steps_for_each_file_alone() -> None:
+    few, many = Sources(**_stars(10)), Sources(**_stars(40))
+    assert "m5.py:own_m5 -> m4.py:own_m4" in many.edges("calls")
+    assert "missing" in many.unresolved()
+    # The sixteenfold number of imports and four times the files; beyond n³ it was more than a hundredfold.
+    assert _work(many) < 30 * _work(few)
+
+
+def _work(sources: Sources) -> int:
+    """Return the calls of functions of the resolver for the references of all files."""
+    calls = 0
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        nonlocal calls
+        calls += event == "call" and frame.f_code.co_filename.endswith("resolver.py")
+
+    resolver = Resolver("w", sources.files)
+    sys.setprofile(count)
+    try:
+        resolver.resolve()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def test_names_that_lead_in_circles_end_after_their_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resolver_module, "MOST_STEPS", 2_000)
+    names = [f"m{number}" for number in range(14)]
+    circles = {
+        f"{name}.py": "\n".join(f"from {other} import x" for other in names if other != name)
+        + "\n\ndef own():\n    x()\n"
+        for name in names
+    }
+    # All ways through fourteen files, 14! of them, were followed.
+    sources = Sources(**circles)
+    assert "x" in sources.unresolved()
+
+
+def test_a_long_chain_of_imports_does_not_exhaust_the_stack() -> None:
+    chain = {f"m{n}.py": f"from m{n + 1} import x\n\ndef own():\n    x()\n" for n in range(400)}
+    sources = Sources(**chain, **{"m400.py": "def x():\n    pass\n"})
+    assert "m399.py:own -> m400.py:x" in sources.edges("calls")

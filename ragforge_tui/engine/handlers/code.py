@@ -45,11 +45,10 @@ async def talks(engine: EngineContext, request: requests.ListScopeTalks) -> list
 
 
 @handles(requests.IndexCode)
-async def index(engine: EngineContext, _: requests.IndexCode) -> bool:
+async def index(engine: EngineContext, _: requests.IndexCode) -> str:
     """Index the workspace if it has no index yet; link the turns that were not examined."""
     _lookup(engine)
-    await engine.agent.index_code()
-    return engine.agent.services.code.ready
+    return await engine.agent.index_code()
 
 
 def _lookup(engine: EngineContext) -> CodeLookup:

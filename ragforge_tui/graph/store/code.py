@@ -52,7 +52,7 @@ _FILE_FIELDS = (
     "unresolved",
 )
 _NOTED = ("path", "digest", "size", "mtime", "embedded", "linked", "refers", "unresolved")
-_TOTALS = ("files", "scopes", "references", "unresolved", "vectors", "problem", "complete")
+_TOTALS = ("files", "scopes", "references", "unresolved", "vectors", "problem", "complete", "deaths")
 
 _STORE_SCOPES = (
     "UNWIND $rows AS row MATCH (f:File {workspace: $workspace, path: row.set.file}) "

@@ -45,5 +45,5 @@ class ListScopeTalks(Request[list[ScopeTalk]]):
     limit: int = 50
 
 
-class IndexCode(Request[bool]):
-    """Wait until the code of the workspace is indexed; returns whether there was something to index."""
+class IndexCode(Request[str]):
+    """Wait until the code of the workspace is indexed; returns what the user should know about the index."""
