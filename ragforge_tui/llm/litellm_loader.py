@@ -15,10 +15,12 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from ragforge_tui.llm.provider_errors import ForeignRedirectError
 
 logger = logging.getLogger(__name__)
 
@@ -89,6 +91,7 @@ def _configured() -> Any:
     # aiohttp complains about unclosed sessions when the process ends; httpx closes a cancelled stream at once.
     module.disable_aiohttp_transport = True
     _correct(module)
+    _stay_at_the_host()
     _silence()
     _warm_up(module)
     return module
@@ -110,6 +113,29 @@ def _correct(module: Any) -> None:
         for key, using in list(sys.modules.items()):
             if key.startswith("litellm.") and name in vars(using):
                 setattr(using, name, lambda messages: lacks_blocks(_since_question(messages)))
+
+
+def _stay_at_the_host() -> None:
+    """Keep all HTTP clients from following a redirect to another host: it would get the whole conversation.
+
+    LiteLLM and OpenAI's client make clients of their own that follow any, and offer no option for it.
+    """
+    httpx: Any = importlib.import_module("httpx")
+    for client in (httpx.AsyncClient, httpx.Client):
+        if (build := getattr(client, "_build_redirect_request", None)) is not None:
+            client._build_redirect_request = _within_host(build)
+
+
+def _within_host(build: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
+    def checked(client: Any, request: Any, response: Any) -> Any:
+        following = build(client, request, response)
+        old, new = request.url, following.url
+        upgraded = (old.scheme, new.scheme) == ("http", "https")
+        if old.host != new.host or ((old.scheme, old.port) != (new.scheme, new.port) and not upgraded):
+            raise ForeignRedirectError(f"{new.scheme}://{new.netloc.decode('ascii', 'replace')}")
+        return following
+
+    return checked
 
 
 def _since_question(messages: list[Any]) -> list[Any]:

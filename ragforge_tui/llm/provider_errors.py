@@ -52,6 +52,10 @@ _PREFIX = re.compile(r"^(?:litellm\.)?\w*(?:Error|Exception|Timeout)\s*(?::|-)\s
 _MAX_DETAIL = 300
 
 
+class ForeignRedirectError(Exception):
+    """A server wanted a request sent on to another host, given as an address; that was not done."""
+
+
 def to_model_error(error: BaseException, *, model: str, destination: str, secrets: Iterable[str] = ()) -> ModelError:
     """Return the error of a request as a `ModelError` in plain sentences.
 
@@ -69,6 +73,13 @@ def to_model_error(error: BaseException, *, model: str, destination: str, secret
     status = _status(chain)
     if _KEY_WORDS.search(detail):
         return ModelError(f"There is no API key for {where}.", kind="bad_key", todo=_KEY_TODO)
+    for cause in chain:
+        if isinstance(cause, ForeignRedirectError):
+            return ModelError(
+                f"{_sentence(where)} redirects to {scrub(str(cause), secrets)}, another host; nothing was sent there.",
+                kind="bad_request",
+                todo="If you trust it, set it as the address (model.api_base).",
+            )
     if _is_timeout(chain):
         return stalled(where)
     if _is_network(chain):

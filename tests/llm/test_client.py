@@ -525,3 +525,18 @@ async def test_what_was_stored_unmasked_is_masked_when_it_is_sent(server: OpenAI
     assert system["content"] == f"persona {GITHUB_KEY}"  # byte for byte
     assert GITHUB_KEY not in str(rest)
     assert [message["role"] for message in rest] == ["user", "assistant", "tool"]
+
+
+@pytest.mark.parametrize("name", ["openai/scripted", "deepseek/deepseek-chat"])
+async def test_a_redirect_to_another_host_is_not_followed(name: str, server: OpenAIServer, make: MakeModel) -> None:
+    async with OpenAIServer(turns_only=False) as other:
+        server.script([Step(status=307, headers={"location": f"{other.base_url}/chat/completions"})] * 3)
+        parts, error = await failure(make(name, key="sk-none"))
+        assert (parts, other.requests, len(server.requests)) == ([], [], 1)
+        assert f"redirects to http://127.0.0.1:{other.port}, another host" in error.info.what
+
+
+async def test_a_redirect_within_the_host_is_followed(server: OpenAIServer, make: MakeModel) -> None:
+    moved = Step(status=307, headers={"location": f"{server.base_url}/chat/completions"})
+    server.script([moved, Step(text="Here.")])
+    assert text_of(await collect(make())) == "Here."
