@@ -79,7 +79,9 @@ class CodeLinker:
         uuids = [uuid for uuid in (*touched.scopes, *by_lines) if uuid in known]
         wanted = list(dict.fromkeys([*uuids, *await self._by_names(store, touched)]))[:MOST_SCOPES]
         if wanted:
-            await store.code.link_message(turn.messages[0].uuid, wanted)
+            # Who asks for the talks about a class means those about its methods too.
+            around = await store.code_links.enclosing(wanted)
+            await store.code.link_message(turn.messages[0].uuid, [*wanted, *around])
 
     async def _by_names(self, store: Store, touched: Touched) -> list[str]:
         if not touched.names:

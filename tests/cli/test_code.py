@@ -32,7 +32,12 @@ def test_code_is_found_and_the_talk_about_it(cli: Cli) -> None:
         assert (about["conversation_id"], about["turn_index"]) == (asked["conversation_id"], 1)
         assert about["title"] == "Why does `Session.send_message` fail?"
     assert asked["conversation_id"][:8] in cli.ok("code", "conversations", "send_message").out
-    assert "No conversation is about it yet." in cli.ok("code", "conversations", "Session").out
+    # Its class too, also for a statement written by hand.
+    assert asked["conversation_id"][:8] in cli.ok("code", "conversations", "Session").out
+    statement = "MATCH (:Scope {name: 'Session'})<-[:REFERENCES_CODE]-(m:Message) RETURN m.turn_index AS turn"
+    assert cli.ok("graph", "query", statement, "--json").json == [{"turn": 1}]
+    (cli.workspace / "other.py").write_text("def unrelated():\n    pass\n")
+    assert "No conversation is about it yet." in cli.ok("code", "conversations", "unrelated").out
     unknown = cli.run("code", "conversations", "nothing_of_this_name")
     assert (unknown.code, unknown.out) == (1, "")
     assert "no code named" in unknown.err

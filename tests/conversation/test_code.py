@@ -205,6 +205,7 @@ async def test_a_turn_is_linked_to_what_it_reads_writes_and_names(
         touched = await engine.request(ListTouchedCode(conversation_id=uuid))
         assert [(one.turn_index, one.scope.kind, one.scope.name) for one in touched] == [
             (4, "function", "run_chat_loop"),
+            (3, "class", "Session"),
             (3, "method", "send_message"),
             (2, "function", "open_connection"),
             (1, "module", "app"),

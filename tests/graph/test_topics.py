@@ -276,3 +276,51 @@ async def test_a_merge_has_the_confidence_that_was_stored(graph: Graph) -> None:
     await store.topics.merge(names["Auth"], names["Sign in"])
     [merged] = await store.topics.search()
     assert {near.name: near.confidence for near in merged.related} == {"Authentication": 0.85, "Sign in": 1.0}
+
+
+async def test_a_merge_reaches_the_summaries_with_its_reason_and_is_undone(graph: Graph) -> None:
+    store = Store(graph)
+    uuid = await imported(store, exchanges(12), workspace="/w")
+    other = await imported(store, exchanges(3), workspace="/other")
+    await about(store, uuid, 1, 3, "session cookies", "flask")
+    await about(store, uuid, 4, 6, "flask", "session cookie", "session cookies")
+    await about(store, other, 1, 3, "session cookie")
+    same = TopicLink(a="session cookie", b="session cookies", confidence=0.93, reason="singular and plural")
+    await about(store, uuid, 1, 6, "cookies", level=2, links=[same])
+
+    async def named(conversation: str = uuid) -> list[list[str]]:
+        found = await store.summaries.of(conversation)
+        return [one.topics for one in sorted(found, key=lambda one: (one.level, one.start_turn_index))]
+
+    assert await named() == [["session cookies", "flask"], ["flask", "session cookies"], ["cookies"]]
+    # Another folder never proposed the name of the successor.
+    assert await named(other) == [["session cookie"]]
+    assert await graph.rows("MATCH (:Topic)-[m:MERGED_INTO]->(:Topic) RETURN m.reason AS reason") == [
+        {"reason": "singular and plural"}
+    ]
+    await about(store, uuid, 7, 9, "Session cookie")
+    assert (await named())[2] == ["session cookies"]
+    topics = await ids(store)
+    await store.topics.merge(topics["cookies"], topics["session cookies"])
+    cookies = ["session cookies"]
+    assert await named() == [[*cookies, "flask"], ["flask", *cookies], cookies, cookies]
+    undone = await store.topics.unmerge_named("session cookie")
+    assert undone.name == "session cookie"
+    assert [set(names) for names in await named()] == [
+        {"session cookies", "flask"},
+        {"flask", "session cookie", "session cookies"},
+        {"session cookie"},
+        {"session cookies"},
+    ]
+
+
+async def test_a_merged_topic_is_not_described_by_the_placeholder_of_the_other(graph: Graph) -> None:
+    store = Store(graph)
+    uuid = await imported(store, exchanges(12), workspace="/w")
+    await about(store, uuid, 1, 3, "blueprints")
+    for start in (4, 7):
+        await about(store, uuid, start, start + 2, made_by=EXTRACTIVE, **{"flask routes": "About flask routes."})
+    topics = await ids(store)
+    await store.topics.merge(topics["flask routes"], topics["blueprints"])
+    found = await store.topics.get("blueprints")
+    assert (found.description, found.aliases) == ("", ["flask routes"])

@@ -17,6 +17,7 @@ from ragforge_tui.shared.code_views import TouchedScope
 from ragforge_tui.shared.sanitize import storable
 
 _END = 2**31
+TYPE_KINDS = ("class", "interface", "struct", "enum", "trait", "type")
 
 
 class Unlinked(msgspec.Struct, frozen=True):
@@ -87,6 +88,29 @@ class CodeLinks:
         )
         return {row["id"] for row in rows}
 
+    async def enclosing(self, uuids: Sequence[str]) -> list[str]:
+        """Return the classes and other types around some scopes: of the same file, or the only one of its name."""
+        rows = await self._graph.rows(
+            "UNWIND $ids AS id MATCH (s:Scope {uuid: id}) WHERE s.qualified_name CONTAINS '.' "
+            "RETURN s.workspace AS workspace, s.file AS file, s.qualified_name AS name",
+            ids=list(uuids),
+        )
+        inside = {(row["workspace"], row["file"], path) for row in rows for path in _around(row["name"])}
+        names = [{"workspace": workspace, "name": path.rpartition(".")[2]} for workspace, _, path in inside]
+        found = await self._graph.rows(
+            "UNWIND $names AS row MATCH (s:Scope {workspace: row.workspace, name: row.name}) "
+            "WHERE s.removed_at IS NULL AND s.kind IN $kinds "
+            "RETURN DISTINCT s.uuid AS uuid, s.workspace AS workspace, s.file AS file, s.qualified_name AS name",
+            names=names,
+            kinds=list(TYPE_KINDS),
+        )
+        chosen: dict[str, None] = {}
+        for workspace, file, path in sorted(inside):
+            same = [one for one in found if (one["workspace"], one["name"]) == (workspace, path)]
+            here = [one for one in same if one["file"] == file] or (same if len(same) == 1 else [])
+            chosen.update((one["uuid"], None) for one in here)
+        return list(chosen)
+
     async def touched(self, conversation_id: str, limit: int = 200) -> list[TouchedScope]:
         """Return the scopes that turns of a conversation are linked to, without their texts, newest turn first.
 
@@ -106,3 +130,9 @@ class CodeLinks:
         return [
             TouchedScope(scope=scope_from(row["scope"], ""), turn_index=row["turn"], turns=row["turns"]) for row in rows
         ]
+
+
+def _around(qualified_name: str) -> list[str]:
+    """Return the qualified names of what encloses a scope."""
+    parts = qualified_name.split(".")
+    return [".".join(parts[:end]) for end in range(1, len(parts))]

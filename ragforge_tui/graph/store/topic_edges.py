@@ -59,6 +59,9 @@ async def attach_topics(
         summary=summary.uuid,
         rows=[{**row, "root": roots[row["uuid"]]} for row in rows],
     )
+    merged = [root for uuid, root in roots.items() if uuid != root]
+    if merged:
+        await _name_in_summaries(tx, merged, summary=summary.uuid)
 
 
 async def describe_topics(
@@ -101,30 +104,36 @@ async def link_topics(
     for link in links:
         a, b = topic_uuid(link.a, private_to), topic_uuid(link.b, private_to)
         if link.confidence >= MERGE_CONFIDENCE:
-            await merge_in(tx, a, b, confidence=link.confidence, conversation_id=conversation_id)
+            await merge_in(tx, a, b, confidence=link.confidence, reason=link.reason, conversation_id=conversation_id)
         elif link.confidence > 0:
             await relate_in(tx, a, b, confidence=link.confidence, reason=link.reason, conversation_id=conversation_id)
 
 
-async def merge_in(tx: AsyncManagedTransaction, a: str, b: str, *, confidence: float, conversation_id: str) -> str:
+async def merge_in(
+    tx: AsyncManagedTransaction, a: str, b: str, *, confidence: float, reason: str = "", conversation_id: str
+) -> str:
     """Merge two topics; the id of the one they are, empty when one does not exist."""
     found = [await _node(tx, await root_in(tx, uuid)) for uuid in (a, b)]
     ages = sorted((native(node["created_at"]), node["uuid"], node["name"]) for node in found if node)
     if len(ages) < 2 or ages[0][1] == ages[1][1]:
         return ages[0][1] if len(ages) == 2 else ""
     (_, winner, _), (_, loser, name) = ages
+    names = [name, *(await _node(tx, loser) or {}).get("aliases", [])]
     await tx.run(
         "MATCH (l:Topic {uuid: $loser}), (w:Topic {uuid: $winner}) "
         "SET w.aliases = [x IN coalesce(w.aliases, []) WHERE NOT x IN $names] + $names "
-        "MERGE (l)-[m:MERGED_INTO]->(w) SET m.confidence = $confidence, m.at = $at, m.conversation_id = $source",
+        "MERGE (l)-[m:MERGED_INTO]->(w) SET m.confidence = $confidence, m.reason = $reason, m.at = $at, "
+        "m.conversation_id = $source",
         loser=loser,
         winner=winner,
-        names=[name, *(await _node(tx, loser) or {}).get("aliases", [])],
+        names=names,
         confidence=confidence,
+        reason=storable(reason),
         at=now(),
         source=conversation_id,
     )
     await _move(tx, loser, winner, None)
+    await _name_in_summaries(tx, [winner], former=names)
     await _note_change(tx, [winner])
     return str(winner)
 
@@ -144,6 +153,7 @@ async def unmerge_in(tx: AsyncManagedTransaction, uuid: str) -> bool:
         root=root,
         names=names,
     )
+    await _name_in_summaries(tx, [root, uuid], former=[(await _node(tx, root) or {}).get("name", "")])
     await _note_change(tx, [root, uuid])
     return True
 
@@ -190,6 +200,68 @@ async def _move(tx: AsyncManagedTransaction, source: str, target: str, proposed:
             "-[h:HAS_TOPIC {topic: row.topic}]->(:Topic {uuid: $source}) DELETE h",
             rows=batch,
             source=source,
+        )
+
+
+async def _name_in_summaries(
+    tx: AsyncManagedTransaction, topics: Sequence[str], *, former: Sequence[str] = (), summary: str = ""
+) -> None:
+    """Write the names that topics have now into the summaries that have them.
+
+    A name that no summary of the same folder proposed stays out of it, and one of a private conversation out of others.
+
+    Args:
+        former: Names that they may have had before, which are removed.
+        summary: The only summary to change; empty for all.
+    """
+    outdated = {topic_key(name) for name in former}
+    result = await tx.run(
+        "MATCH (s:Summary)-[:HAS_TOPIC]->(t:Topic) WHERE t.uuid IN $topics AND ($summary = '' OR s.uuid = $summary) "
+        "WITH DISTINCT s MATCH (c:Conversation {uuid: s.conversation_id}) "
+        "MATCH (s)-[h:HAS_TOPIC]->(t:Topic) MATCH (p:Topic {uuid: h.topic}) "
+        "RETURN s.uuid AS summary, s.topics AS topics, h.topic AS proposed, p.name AS said, t.uuid AS topic, "
+        "t.name AS name, c.uuid AS conversation, c.workspace AS folder ORDER BY summary, proposed",
+        topics=list(topics),
+        summary=summary,
+    )
+    rows = [dict(record) async for record in result]
+    result = await tx.run(
+        "MATCH (s:Summary)-[h:HAS_TOPIC]->(t:Topic) WHERE t.uuid IN $topics AND h.topic = t.uuid "
+        "MATCH (c:Conversation {uuid: s.conversation_id}) RETURN DISTINCT t.uuid AS topic, c.uuid AS conversation, "
+        "c.workspace AS folder, coalesce(c.private, false) OR c.status = 'deleted' AS hidden",
+        topics=list({row["topic"] for row in rows}),
+    )
+    known: set[tuple[str, str]] = set()
+    async for record in result:
+        known.add((record["topic"], record["conversation"]))
+        if not record["hidden"]:
+            known.add((record["topic"], record["folder"]))
+    edges: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        edges.setdefault(row["summary"], []).append(row)
+    changed: list[dict[str, Any]] = []
+    for uuid, found in edges.items():
+        names: dict[str, str] = {}
+        for row in found:
+            own = row["proposed"] != row["topic"] and known.isdisjoint(
+                {(row["topic"], row["conversation"]), (row["topic"], row["folder"])}
+            )
+            # Before a merge it has the name it proposed, after one that of the successor: both mean this topic.
+            current = row["said"] if own else row["name"]
+            names.setdefault(topic_key(row["said"]), current)
+            if row["proposed"] != row["topic"]:
+                names.setdefault(topic_key(row["name"]), current)
+        before = list(found[0]["topics"] or [])
+        kept = [name for name in before if topic_key(name) in names or topic_key(name) not in outdated]
+        wanted = [names.pop(topic_key(name), name) for name in kept]
+        wanted += [name for name in dict.fromkeys(names.values()) if name not in wanted]
+        wanted = list({topic_key(name): name for name in reversed(wanted)}.values())[::-1]
+        if wanted != before:
+            changed.append({"uuid": uuid, "topics": wanted})
+    for start in range(0, len(changed), 500):
+        await tx.run(
+            "UNWIND $rows AS row MATCH (s:Summary {uuid: row.uuid}) SET s.topics = row.topics",
+            rows=changed[start : start + 500],
         )
 
 

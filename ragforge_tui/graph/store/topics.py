@@ -355,7 +355,10 @@ class _Visible:
         others = sorted(uuid for uuid in self.said if uuid != first)
         self.name = str(nodes[first]["name"])
         self.aliases = sorted(str(nodes[uuid]["name"]) for uuid in others)
-        self.description = str(max(row["described"] or "" for row in members))[1:]
+        # An extracted one says little more than the name that it was extracted with.
+        told = [row["described"] or "" for row in members if row["proposed"] == first]
+        told += [row["described"] for row in members if (row["described"] or "").startswith("1")]
+        self.description = max(told, key=lambda text: text[:1], default="")[1:]
         self.created_at = native(nodes[first]["created_at"])
         self.summaries = sum(self.said.values())
         self.conversations = len({row["conversation"] for row in members})

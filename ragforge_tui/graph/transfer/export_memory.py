@@ -215,7 +215,8 @@ async def _merges(tx: Transaction, wanted: set[str]) -> list[TopicEdge]:
         asked |= wanted
         result = await tx.run(
             "UNWIND $ids AS id MATCH (a:Topic {uuid: id})-[m:MERGED_INTO]->(b:Topic) "
-            "RETURN id AS source, b.uuid AS target, m.confidence AS confidence, m.at AS at, m.conversation_id AS by",
+            "RETURN id AS source, b.uuid AS target, m.confidence AS confidence, coalesce(m.reason, '') AS reason, "
+            "m.at AS at, m.conversation_id AS by",
             ids=fresh,
         )
         async for row in result:
@@ -226,6 +227,7 @@ async def _merges(tx: Transaction, wanted: set[str]) -> list[TopicEdge]:
                     source=row["source"],
                     target=row["target"],
                     confidence=_sure(row["confidence"]),
+                    reason=row["reason"],
                     conversation_id=row["by"] or "",
                     at=native(row["at"]),
                 )

@@ -228,7 +228,8 @@ async def _import_topics(graph: Graph, e: ConversationExport) -> None:
                 "UNWIND $rows AS row MATCH (a:Topic {uuid: row.source}) MATCH (b:Topic {uuid: row.target}) "
                 "WHERE NOT EXISTS { MATCH (a)-[:MERGED_INTO]->(:Topic) } "
                 "CREATE (a)-[:MERGED_INTO "
-                "{confidence: row.confidence, at: row.at, conversation_id: row.conversation_id}]->(b)",
+                "{confidence: row.confidence, reason: row.reason, at: row.at, "
+                "conversation_id: row.conversation_id}]->(b)",
                 rows=batch,
             )
 

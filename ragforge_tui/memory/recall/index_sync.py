@@ -285,7 +285,10 @@ class IndexSync:
     # --- vectors ---------------------------------------------------------------------------------------------------
 
     async def embed_missing(self, store: Store) -> None:
-        """Make the missing vectors of this conversation's turns, newest first, of its summaries and its own summary."""
+        """Make the missing vectors of this conversation's turns, newest first, of its summaries and its own summary.
+
+        Those of topics too: they belong to no conversation, and are few.
+        """
         nodes = self._unembedded() if self._model.name else []
         for first in range(0, len(nodes), MISSING_PAGE):
             page = nodes[first : first + MISSING_PAGE]
@@ -295,6 +298,7 @@ class IndexSync:
             await embed_missing(
                 store, self._model, label, conversation_id=self._id, made=self._set_vector, pace=self._pace
             )
+        await embed_missing(store, self._model, "Topic", pace=self._pace)
 
     def _unembedded(self) -> list[Unembedded]:
         """Return the indexed turns without a vector, newest first, with their texts as they are stored."""
