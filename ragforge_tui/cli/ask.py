@@ -7,6 +7,7 @@ questions: without --yes, calls that need approval are refused and the model is 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 import uuid
 from collections.abc import Callable
@@ -29,6 +30,7 @@ from ragforge_tui.cli.start import CANCELLED, FAILED, complain
 from ragforge_tui.shared import events
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.records import call_end
+from ragforge_tui.shared.requests.memory import FetchDue
 from ragforge_tui.shared.requests.turns import (
     CancelTurn,
     ConversationView,
@@ -41,6 +43,8 @@ from ragforge_tui.shared.wire import Engine
 
 SETTLE_SECONDS = 30.0
 """Longest wait at the end for due vectors and summaries; the next start finishes the rest."""
+BEHIND_SECONDS = 10.0
+"""Longest wait after the answer to know whether the embedding model makes vectors."""
 CANCEL_SECONDS = 10.0
 """Longest wait for a cancelled turn to store its partial answer."""
 
@@ -82,9 +86,10 @@ def ask(
 
 
 async def _turn(engine: Engine, text: str, resume: str, persona: str, *, json: bool) -> events.TurnEnd:
-    """Run the turn and print its final event or answer."""
+    """Run the turn and print its final event or answer, then why the memory is behind, if it is."""
+    notices = Notices()
     try:
-        end = await _answer(engine, text, resume, persona, print_json_line if json else Notices().show)
+        end = await _answer(engine, text, resume, persona, print_json_line if json else notices.show)
     except RagforgeError as error:
         if json:
             print_json_line(events.TurnFailed(conversation_id=resume, turn_index=0, error=error.info))
@@ -98,6 +103,10 @@ async def _turn(engine: Engine, text: str, resume: str, persona: str, *, json: b
     elif end.text:
         print_text(end.text)
     sys.stdout.flush()
+    with contextlib.suppress(RagforgeError, TimeoutError):
+        async with asyncio.timeout(BEHIND_SECONDS):
+            due = await engine.request(FetchDue(conversation_id=end.conversation_id))
+        notices.show(events.Notice(text=due.behind))
     return end
 
 
@@ -144,6 +153,7 @@ class Notices:
 
     def __init__(self) -> None:
         self._last_text = ""
+        self._warnings: set[str] = set()
         self._model = ""
 
     def show(self, event: events.Event) -> None:
@@ -153,8 +163,11 @@ class Notices:
                 return  # only its window changed
             self._model = event.name
         text = _notice(event)
+        if isinstance(event, events.Notice) and text in self._warnings:
+            return
         if text and text != self._last_text:
             self._last_text = text
+            self._warnings.add(text)
             complain(text)
 
 

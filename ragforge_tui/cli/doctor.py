@@ -288,7 +288,7 @@ async def _graph(loaded: Loaded, report: Report) -> Facts:
         from ragforge_tui.graph import Store
 
         report.sections["code"] = _code(loaded, await Store(graph).code.totals(), report)
-        report.sections["memory"] = await _memory(Store(graph))
+        report.sections["memory"] = await _memory(loaded, Store(graph), report)
         return {**await graph.info(), "contents": await _contents(graph, report)}
 
     facts = await use_graph(loaded, target_of(loaded), look)
@@ -298,13 +298,19 @@ async def _graph(loaded: Loaded, report: Report) -> Facts:
     return {**facts, "nodes": nodes or "none"}
 
 
-async def _memory(store: Store) -> Facts:
-    """Return what of the memory is still to be made; an open chat makes it in the background."""
+async def _memory(loaded: Loaded, store: Store, report: Report) -> Facts:
+    """Return what of the memory is still to be made; a model that makes no vectors is a problem."""
+    from ragforge_tui.llm.embeddings import make_embedder, why_no_vectors
     from ragforge_tui.memory.recall.keys import KEYS_VERSION
 
     model, _ = await store.vectors.model()
     without = len(await store.recall.conversations_without_keys(KEYS_VERSION))
     missing = await store.vectors.count_missing(model) if model else 0
+    wanted = loaded.settings.agent.memory
+    if wanted.enabled:
+        embedder = make_embedder(wanted.embeddings, loaded.settings.model)
+        if reason := await why_no_vectors(embedder):
+            report.problem(f"search by meaning: {reason}")
     return {
         "search by words": f"{without} conversations to index" if without else "complete",
         "search by meaning": f"{missing:,} vectors to make" if missing else "complete" if model else "no vectors yet",

@@ -421,7 +421,7 @@ class Indexer:
 
     async def _give_way(self, started: float) -> None:
         """Pause while a turn runs, for a multiple of the time since `started`, and while the user waits or types."""
-        if self._pace.turn_runs:
+        if self._pace.turn_runs and not self._pace.needed:
             await asyncio.sleep(min((time.monotonic() - started) * TURN_SHARE, LONGEST_PAUSE))
         await self._pace.clear()
 

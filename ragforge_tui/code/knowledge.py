@@ -1,7 +1,8 @@
 """Knowledge of a workspace's code: the index, kept current in the background, and searches over it.
 
 One process of the user indexes a workspace, the one that holds its lock; the others read what it stores and take over
-when it ends. A program that answers one question only refreshes an index that exists, and does not wait for it.
+when it ends. A program that does not stay only refreshes an index that exists. With its first message to a model it
+makes one, in the background: the code tools are offered at once, and wait a while for what they need.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import hashlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
-from ragforge_tui.code.files import FileLimits
+from ragforge_tui.code.files import FileLimits, refusal
 from ragforge_tui.code.indexer import Indexer
 from ragforge_tui.code.watcher import Watcher
 from ragforge_tui.code.worker_client import WorkerClient, WorkerGoneError
@@ -36,6 +38,8 @@ LOCK_SECONDS = 10.0
 """Time between two attempts to take over a workspace that another process indexes."""
 FOLLOW_SECONDS = 0.5
 """Time between two looks at what another process has indexed, where a command waits for it."""
+WAIT_SECONDS = 10.0
+"""Longest wait of a tool for an index that is being made."""
 RETRY_SECONDS = 30.0
 RESCAN_SECONDS = 60.0
 """Time between two looks at all files where they cannot be watched."""
@@ -88,6 +92,10 @@ class CodeKnowledge:
         )
         self._task: asyncio.Task[None] | None = None
         self._embedding: asyncio.Task[None] | None = None
+        self._keep = False
+        self._wanted = False
+        """Whether the workspace is indexed although the program does not stay."""
+        self._is_new = False
         self._indexed = asyncio.Event()
         self._read = asyncio.Event()
         """Set once it is known what the graph holds of the workspace."""
@@ -98,6 +106,12 @@ class CodeKnowledge:
     def ready(self) -> bool:
         """Return whether the workspace has an index with something in it."""
         return self.state.scopes > 0
+
+    @property
+    def coming(self) -> bool:
+        """Return whether the first index of the workspace is being made."""
+        started = self._task is not None and not self._task.done() and (self._keep or self._wanted)
+        return started and self.state.phase != "failed" and not self._indexed.is_set()
 
     @property
     def keeps_current(self) -> bool:
@@ -111,7 +125,29 @@ class CodeKnowledge:
             keep: Index a new workspace too and keep the index current; otherwise one that exists is refreshed once.
         """
         if self._settings.enabled and self._task is None:
+            self._keep = keep
             self._task = asyncio.create_task(self._run(keep), name="code-index")
+
+    def index_new(self) -> None:
+        """Index the workspace in the background if it has no index yet: there is a message about it."""
+        if self._task is None or self._wanted or refusal(Path(self.workspace), Path.home()):
+            return
+        self._wanted = True
+        if self._is_new and self._task.done():
+            self._indexed.clear()
+            self._task = asyncio.create_task(self._run(False), name="code-index")
+
+    async def pending(self) -> str:
+        """Wait a while for an index that is being made; return how far it is if that was not enough, else nothing."""
+        if self.coming:
+            with suppress(TimeoutError), self._pace.awaited():
+                async with asyncio.timeout(WAIT_SECONDS):
+                    await self._indexed.wait()
+        if not self.coming:
+            return ""
+        state = self.state
+        done = f": {state.phase}, {state.done} of {state.todo} files" if state.todo else ""
+        return f"The index of the workspace is still being made{done}. Parts may be missing; grep_files finds them."
 
     async def close(self) -> None:
         """Stop; the next start continues."""
@@ -182,7 +218,8 @@ class CodeKnowledge:
 
     async def _index(self, keep: bool) -> None:
         totals = await self._stored()
-        if totals is None and not keep:
+        if totals is None and not keep and not self._wanted:
+            self._is_new = True
             self._indexed.set()
             return
         lock = self._lock()

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from ragforge_tui.code import search
 from ragforge_tui.code.brain import Brain
 from ragforge_tui.code.current import current_code
+from ragforge_tui.code.knowledge import CodeKnowledge
 from ragforge_tui.code.relevance import can_matter, relevant
 from ragforge_tui.graph import Store
 from ragforge_tui.llm.embeddings import Embedder
@@ -52,7 +53,7 @@ class CodeLookup:
     Args:
         store: Returns the store, waiting while the graph starts.
         embedder: None to search by words alone.
-        is_ready: Returns whether the workspace has an index with something in it.
+        index: Returns the index, which is made after this.
     """
 
     def __init__(
@@ -62,13 +63,13 @@ class CodeLookup:
         embedder: Embedder | None,
         settings: RecallSettings,
         *,
-        is_ready: Callable[[], bool],
+        index: Callable[[], CodeKnowledge],
     ) -> None:
         self._store = store
         self._embedder = embedder
         self._ahead: LookAhead[str, FoundCode] = LookAhead(self._in_time, lambda found: not found.missing)
         self._brain = Brain(store, embedder, settings, str(workspace))
-        self._is_ready = is_ready
+        self._index = index
         self._checking: asyncio.Task[None] | None = None
         self._folder = workspace
         self._workspace = str(workspace)
@@ -76,7 +77,16 @@ class CodeLookup:
     @property
     def ready(self) -> bool:
         """Return whether the workspace has an index with something in it."""
-        return self._is_ready()
+        return self._index().ready
+
+    @property
+    def coming(self) -> bool:
+        """Return whether the first index of the workspace is being made."""
+        return self._index().coming
+
+    async def pending(self) -> str:
+        """See `CodeKnowledge.pending`."""
+        return await self._index().pending()
 
     # --- searching ---------------------------------------------------------------------------------------------------
 

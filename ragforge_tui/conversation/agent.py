@@ -140,7 +140,7 @@ class ConversationAgent(ConversationLibrary):
                 graph.store,
                 memory.embedder,
                 memory_settings.recall,
-                is_ready=lambda: self.services.code.ready,
+                index=lambda: self.services.code,
             )
         toolbox = Toolbox(
             workspace,

@@ -79,6 +79,7 @@ class ConversationMemory:
         self._builder = ContextBuilder(self._settings)
         self._ended: asyncio.Queue[Turn] = asyncio.Queue()
         self._worker: asyncio.Task[None] | None = None
+        self._trial: asyncio.Task[None] | None = None
         short = record.uuid[:8]
         self._vectors = BackgroundWork(f"vectors {short}", partial(self._safely, "vectors", self._embed))
         self._due = BackgroundWork(f"summaries {short}", partial(self._safely, "summaries", self._summarise))
@@ -184,6 +185,7 @@ class ConversationMemory:
         if self._worker is None:
             self._idle.clear()
             self._services.memory.warm()
+            self._trial = asyncio.create_task(self._try_embedder(), name="try-embedder")
             self._worker = asyncio.create_task(self._work(), name=f"memory {self._record.uuid[:8]}")
 
     async def ready(self) -> None:
@@ -220,9 +222,10 @@ class ConversationMemory:
 
     async def close(self) -> None:
         """Stop all work; the next start finds the remainder by query."""
-        if self._worker is not None:
-            self._worker.cancel()
-            await asyncio.gather(self._worker, return_exceptions=True)
+        for task in (self._worker, self._trial):
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
         for work in (self._due, self._upgrades, self._vectors, self._code):
             await work.stop()
 
@@ -307,7 +310,7 @@ class ConversationMemory:
             )
         async with self._progress():
             await self.recall.embed()
-        self._warn_words_only()
+        self._warn_words_only(self.recall.reason)
         if many and not self.recall.reason:
             self._notify(f"All {turns:,} turns of this conversation can now be searched by meaning.")
 
@@ -449,9 +452,12 @@ class ConversationMemory:
                 f"An earlier conversation {title}covers this: /resume {earlier.uuid[:8]} opens it, /similar lists more."
             )
 
-    def _warn_words_only(self) -> None:
+    async def _try_embedder(self) -> None:
+        """Ask a configured embedding model already, so that its failure is reported before a program ends."""
+        self._warn_words_only(await self._services.memory.why_no_vectors())
+
+    def _warn_words_only(self, reason: str) -> None:
         """Warn the user once if search by meaning is enabled but unavailable."""
-        reason = self.recall.reason
         if reason and reason not in self._services.memory.reported_reasons:
             self._services.memory.reported_reasons.add(reason)
             self._services.emit(Notice(text=reason, level="warning", conversation_id=self._record.uuid))

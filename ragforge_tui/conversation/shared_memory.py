@@ -12,7 +12,7 @@ from ragforge_tui.conversation.background_model import ActiveTurns, BackgroundMo
 from ragforge_tui.conversation.current_model import CurrentModel
 from ragforge_tui.conversation.storage.graph_connection import GraphConnection
 from ragforge_tui.llm import THIS_MACHINE, ChatModel, choose_model, make_model, preload
-from ragforge_tui.llm.embeddings import Embedder, LocalEmbedder, make_embedder
+from ragforge_tui.llm.embeddings import Embedder, LocalEmbedder, make_embedder, why_no_vectors
 from ragforge_tui.memory.history_source import HistorySource
 from ragforge_tui.memory.recall import Recall, catch_up
 from ragforge_tui.memory.recall.warm_up import warm_up
@@ -43,6 +43,7 @@ class SharedMemory:
         self.active_turns = ActiveTurns()
         self.pace = Pace()
         self.backoff = Backoff()
+        self._trial: asyncio.Task[str] | None = None
         self._warming: asyncio.Task[None] | None = None
         memory = loaded.settings.agent.memory
         self.embedder: Embedder | None = None
@@ -64,6 +65,12 @@ class SharedMemory:
         """Load the local embedding model ahead of its first use, but not while a request is prepared."""
         if self._warming is None and isinstance(self.embedder, LocalEmbedder):
             self._warming = asyncio.create_task(_load(self.embedder, self.pace), name="embedder")
+
+    async def why_no_vectors(self) -> str:
+        """Return why the embedding model makes no vectors, empty if it does; a process asks it once."""
+        if self._trial is None:
+            self._trial = asyncio.create_task(why_no_vectors(self.embedder), name="try-embedder")
+        return await asyncio.shield(self._trial)
 
     async def index(self, conversation_id: str) -> None:
         """Index the words of the turns of a conversation that is not open."""

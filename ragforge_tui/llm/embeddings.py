@@ -44,6 +44,7 @@ RECENT_CHARS, RECENT_TEXTS = 300, 1_000
 MAX_CHARS = 4_000
 """Most characters of a text that are embedded: a longer text covers too many subjects for one vector."""
 REQUEST_TIMEOUT = 30.0
+_GEMINI_NAMES = ("text-embedding-004", "gemini-embedding-", "embedding-001")
 
 
 class Embedder(Protocol):
@@ -193,7 +194,9 @@ class LiteLLMEmbedder:
     def __init__(self, settings: EmbeddingSettings, model: ModelSettings) -> None:
         self.name = settings.model
         self.dimension = settings.dimension
-        shared = _provider(settings.model) == _provider(model.name)
+        # LiteLLM takes Google's bare names for those of Vertex AI, which needs a package and an account of its own.
+        self._asked = f"gemini/{settings.model}" if settings.model.startswith(_GEMINI_NAMES) else settings.model
+        shared = _provider(self._asked) == _provider(model.name)
         self._api_base = model.api_base if shared else ""
         self._api_key = model.api_key if shared else ""
 
@@ -210,7 +213,7 @@ class LiteLLMEmbedder:
         litellm = await asyncio.to_thread(load_litellm)
         try:
             answer = await litellm.aembedding(
-                model=self.name,
+                model=self._asked,
                 input=texts,
                 timeout=REQUEST_TIMEOUT,
                 api_base=self._api_base or None,
@@ -246,6 +249,20 @@ def make_embedder(settings: EmbeddingSettings, model: ModelSettings | None = Non
         logger.warning("The local embedding model is not installed; recall uses words only.")
         return None
     return LocalEmbedder()
+
+
+async def why_no_vectors(embedder: Embedder | None) -> str:
+    """Return why a configured embedding model makes no vectors, as found by asking it; empty if it does.
+
+    Only one over the network is asked: loading the local one takes seconds, and a program knows its own.
+    """
+    if not isinstance(embedder, LiteLLMEmbedder):
+        return ""
+    try:
+        await embedder.embed(["ragforge"])
+    except ModelError as error:
+        return f"{error} Search uses words only until it responds."
+    return ""
 
 
 def unit_rows(vectors: Any, dimension: int, name: str = LOCAL_MODEL) -> Vectors:

@@ -88,6 +88,11 @@ class Pace:
                 if self._urgent:
                     self._unblocked.clear()
 
+    @property
+    def needed(self) -> bool:
+        """Whether something waits for the result of background work."""
+        return self._needed.is_set()
+
     async def clear(self) -> None:
         """Wait before a piece of background work: until nothing is urgent and the user has stopped typing.
 

@@ -131,6 +131,15 @@ class CodeSource(Protocol):
         """Whether the workspace has an index with something in it."""
         ...
 
+    @property
+    def coming(self) -> bool:
+        """Whether the first index of the workspace is being made."""
+        ...
+
+    async def pending(self) -> str:
+        """Wait a while for an index that is being made; return how far it is if that was not enough, else nothing."""
+        ...
+
     async def search(self, query: str, *, path: str = "", kind: str = "", limit: int = 10) -> list[Scope]:
         """Return scopes by name and meaning, best first.
 

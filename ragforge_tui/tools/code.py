@@ -1,7 +1,8 @@
 """Code tools of the agent: search, text and references of the workspace's scopes, and one search over everything.
 
 The tools do not depend on the index: a `CodeSource` searches and reads. Its texts come from files and earlier turns, so
-they are marked as data. A model is offered the tools once the workspace has an index. The scope that a call is about is
+they are marked as data. A model is offered the tools once the workspace has an index, or while its first
+one is being made, for which a call waits a while. The scope that a call is about is
 stored with its result, as ``scopes``, so that the turn can be linked to it.
 """
 
@@ -73,7 +74,7 @@ class CodeTool(Tool):
 
     @property
     def offered(self) -> bool:
-        return self._code.ready
+        return self._code.ready or self._code.coming
 
     @property
     def _code(self) -> CodeSource:
@@ -91,7 +92,10 @@ class ScopeTool(CodeTool):
             ToolError: No scope has the name.
         """
         given = arguments.name.strip()
+        pending = await self._code.pending()
         matches = await reported(self._code.named(given)) if given else []
+        if not matches and pending:
+            raise ToolError(pending, kind="not_found")
         if not matches:
             raise ToolError(
                 f"The index of the workspace has no {visible(given) or 'empty name'}.",
@@ -136,13 +140,15 @@ class SearchFunctions(CodeTool):
 
     async def run(self, arguments: SearchFunctionsArguments) -> ToolOutcome:
         query = given_query(arguments.query, "Give a name, or words for what it does.")
+        pending = await self._code.pending()
         found = await reported(
             self._code.search(query, path=arguments.path.strip(), kind=arguments.kind or "", limit=arguments.limit)
         )
         if not found:
-            return ToolOutcome(text="Nothing was found. Try other words or fewer, or grep_files.", data={"matches": 0})
+            nothing = pending or "Try other words or fewer, or grep_files."
+            return ToolOutcome(text=f"Nothing was found. {nothing}", data={"matches": 0})
         return ToolOutcome(
-            text=enclosed("\n".join(map(scope_line, found)), _TAG, _NOTE),
+            text=_with(pending, enclosed("\n".join(map(scope_line, found)), _TAG, _NOTE)),
             data={"matches": len(found)},
             files=accessed((scope.file for scope in found), "search"),
         )
@@ -264,12 +270,17 @@ class BrainSearch(CodeTool):
 
     async def run(self, arguments: BrainSearchArguments) -> ToolOutcome:
         query = given_query(arguments.query, "Give names or words.")
+        pending = await self._code.pending()
         found = await reported(self._code.brain_search(query, limit=arguments.limit))
         if not found:
-            return ToolOutcome(text="Nothing was found. Try other words or fewer.", data={"matches": 0})
+            nothing = pending or "Try other words or fewer."
+            return ToolOutcome(text=f"Nothing was found. {nothing}", data={"matches": 0})
         lines = [f"{hit_label(hit)}: {_one_line(hit.snippet)}".removesuffix(": ") for hit in found]
         return ToolOutcome(
-            text=enclosed("\n".join(lines), "found", _NOTE.replace("the index of the workspace", "code and memory")),
+            text=_with(
+                pending,
+                enclosed("\n".join(lines), "found", _NOTE.replace("the index of the workspace", "code and memory")),
+            ),
             data={"matches": len(found)},
             files=accessed((hit.file for hit in found if hit.file), "search"),
         )
@@ -370,3 +381,7 @@ def _names(unresolved: Sequence[UnresolvedName]) -> str:
 
 def _one_line(text: str) -> str:
     return " ".join(visible(text).split())
+
+
+def _with(pending: str, text: str) -> str:
+    return f"{pending}\n{text}" if pending else text

@@ -8,10 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from ragforge_tui.graph import GraphTarget
 from ragforge_tui.settings.schema import Paths
 from tests.cli.conftest import Cli
+from tests.conftest import ONE_BACKEND
+from tests.support.openai_server import OpenAIServer
 from tests.support.sizes import CONTENTS
 
 
@@ -21,8 +24,6 @@ def test_status_shows_where_and_how(cli: Cli, graph_target: GraphTarget) -> None
     assert facts["running"] is True
     assert facts["uri"].startswith("bolt://")
     assert facts["nodes"]["Message"] >= 2
-    # A question alone does not index its folder.
-    assert facts["code"] == []
     said = cli.ok("graph", "status").out
     assert facts["uri"] in said
     assert graph_target.chosen_by != "test" or "NEO4J_URI" in said
@@ -61,6 +62,20 @@ def test_doctor_finds_nothing_wrong_and_shows_no_secret(cli: Cli, graph_target: 
     sections = {"program", "terminal", "settings", "folders", "engine", "model", "code", "graph", "memory"}
     assert set(facts["sections"]) == sections
     assert set(facts["sections"]["code"].values()) == {"on", "not indexed"}
+
+
+@ONE_BACKEND
+def test_an_embedding_model_that_makes_no_vectors_is_said_by_doctor_and_ask(
+    cli: Cli, model: OpenAIServer, tmp_path: Path
+) -> None:
+    config = tmp_path / "config.yaml"
+    settings = yaml.safe_load(config.read_text())
+    settings["agent"]["memory"]["embeddings"] |= {"enabled": True, "model": "openai/gone"}
+    config.write_text(yaml.safe_dump(settings))
+    said = "The embedding model openai/gone failed"
+    assert cli.ok("ask", "Hello").err.count(said) == 1
+    ran = cli.run("doctor")
+    assert ran.code == 1 and said in ran.out.partition("problems")[2]
 
 
 def test_a_graph_that_is_not_there(bare: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -214,6 +214,20 @@ async def test_a_turn_is_linked_to_what_it_reads_writes_and_names(
         await engine.close()
 
 
+async def test_the_first_message_in_a_new_folder_has_code_tools(indexed: Loaded, server: OpenAIServer) -> None:
+    search = {"name": "search_functions", "arguments": {"query": "send message"}}
+    async with ConversationAgent(indexed) as agent:
+        conversation = await agent.create_conversation()
+        # Only a message to a model is a reason to index a folder.
+        await agent.services.code.wait_indexed()
+        assert not agent.services.code.ready
+        server.script([{"tool_calls": [search]}, {"text": "In session.py."}])
+        answer = await conversation.send_message("Where are messages sent?")
+    assert "search_functions" in [tool["function"]["name"] for tool in server.chats()[0]["tools"]]
+    told = [message["content"] for message in server.chats()[1]["messages"] if message["role"] == "tool"]
+    assert answer.content == "In session.py." and "Session.send_message" in told[0]
+
+
 async def test_turns_from_before_the_index_are_linked_later(loaded: Loaded, server: OpenAIServer) -> None:
     folder = Path(loaded.workspace)
     async with ConversationAgent(loaded) as agent:

@@ -7,13 +7,22 @@ import importlib.util
 import json
 import os
 from collections.abc import AsyncIterator, Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from ragforge_tui.llm import embeddings
-from ragforge_tui.llm.embeddings import LOCAL_MODEL, RECENT_CHARS, LocalEmbedder, Vectors, make_embedder, unit_rows
+from ragforge_tui.llm.embeddings import (
+    LOCAL_MODEL,
+    RECENT_CHARS,
+    LocalEmbedder,
+    Vectors,
+    make_embedder,
+    unit_rows,
+    why_no_vectors,
+)
 from ragforge_tui.settings.schema import EmbeddingSettings, ModelSettings
 from ragforge_tui.shared.errors import ModelError
 
@@ -221,3 +230,28 @@ async def test_the_chat_models_address_and_key_serve_its_own_provider_only(
     assert far is not None
     with pytest.raises(ModelError, match="No connection"):
         await far.embed(["text"])
+
+
+async def test_a_bare_name_of_google_is_asked_where_its_key_is(
+    server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    async def embedding(**arguments: Any) -> Any:
+        asked.append(arguments["model"])
+        return SimpleNamespace(data=[{"index": 0, "embedding": [3.0, 4.0]}])
+
+    monkeypatch.setattr(embeddings, "load_litellm", lambda: SimpleNamespace(aembedding=embedding))
+    embedder = make_embedder(EmbeddingSettings(model="text-embedding-004", dimension=2))
+    assert embedder is not None and embedder.name == "text-embedding-004"
+    await embedder.embed(["text"])
+    assert asked == ["gemini/text-embedding-004"]
+    assert await why_no_vectors(embedder) == ""
+
+
+async def test_why_a_model_makes_no_vectors_is_one_sentence_of_its_error(server: EmbeddingServer) -> None:
+    embedder = make_embedder(EmbeddingSettings(model="openai/some-embedding", dimension=3))
+    why = await why_no_vectors(embedder)
+    assert "vectors of shape (1, 2) where 3 numbers each were expected" in why
+    assert why.endswith("Search uses words only until it responds.")
+    assert await why_no_vectors(None) == ""

@@ -41,9 +41,14 @@ class FakeCode:
 
     def __init__(self) -> None:
         self.ready = True
+        self.coming = False
+        self.waited = ""
         self.asked: list[tuple[Any, ...]] = []
         self.text = ScopeCode(text=SEND, first_line=41)
         self.error: GraphError | None = None
+
+    async def pending(self) -> str:
+        return self.waited
 
     async def search(self, query: str, *, path: str = "", kind: str = "", limit: int = 10) -> list[Scope]:
         self.asked.append((query, path, kind, limit))

@@ -171,6 +171,7 @@ class InputBuilder:
         self._looked_ahead = False
         if not services.recorder.journaling and not self._code_awaited:
             self._code_awaited = True
+            services.code.index_new()
             with suppress(TimeoutError):
                 # So that the tools are the same from the first turn on, which the provider's prompt cache depends on.
                 async with asyncio.timeout(CODE_SECONDS):

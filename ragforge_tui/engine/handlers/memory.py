@@ -55,7 +55,11 @@ async def due(engine: EngineContext, request: requests.FetchDue) -> requests.Mem
 async def _due(engine: EngineContext, conversation: Conversation) -> requests.MemoryDue:
     turns, chars = await conversation.memory.until_next_summary()
     enabled = engine.agent.settings.agent.memory.summarization.enabled
-    return requests.MemoryDue(next_turns=turns, next_chars=chars, behind=conversation.memory.behind, enabled=enabled)
+    behind = conversation.memory.behind
+    if not behind and not engine.agent.interactive:
+        # The screen gets it as a notice; a program ends before.
+        behind = await engine.agent.services.memory.why_no_vectors()
+    return requests.MemoryDue(next_turns=turns, next_chars=chars, behind=behind, enabled=enabled)
 
 
 @handles(requests.FetchSummary)
