@@ -331,6 +331,10 @@ class SyncConversationAgent:
         """See `ConversationAgent.restore_conversation`."""
         return self._thread.run(self.agent.restore_conversation(ref))
 
+    def index_code(self) -> str:
+        """See `ConversationAgent.index_code`."""
+        return self._thread.run(self.agent.index_code())
+
     def set_model(self, name: str) -> ModelChanged:
         """See `ConversationAgent.set_model`."""
         return self._thread.run(self.agent.set_model(name))

@@ -14,7 +14,7 @@ from ragforge_tui.memory.context import BuiltContext
 from ragforge_tui.memory.context.sections import CLOSING, CODE_SECTION, OPENING
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import RagforgeError
-from ragforge_tui.shared.records import ContextSection
+from ragforge_tui.shared.records import ContextSection, now
 from ragforge_tui.shared.requests.code import FetchScope, FindScopes, IndexCode, ListTouchedCode, SearchCode
 from ragforge_tui.shared.requests.memory import FetchSent
 from ragforge_tui.shared.requests.turns import OpenConversation
@@ -290,3 +290,15 @@ async def test_without_an_index_there_are_no_tools_and_requests_say_why(loaded: 
         assert "search_functions" not in names
     finally:
         await engine.close()
+
+
+async def test_a_program_makes_the_vectors_of_topics(loaded: Loaded, server: OpenAIServer) -> None:
+    async with ConversationAgent(loaded, embedder=FakeEmbedder()) as agent:
+        conversation = await agent.create_conversation()
+        store = await agent.store()
+        await store.graph.run(
+            "CREATE (:Topic {uuid: 'cookies', name: 'session cookies', aliases: [], created_at: $at})", at=now()
+        )
+        await talk(conversation, server, "Hello")
+        row = await store.graph.one("MATCH (t:Topic {uuid: 'cookies'}) RETURN t.embed_model AS model")
+        assert row is not None and row["model"] == "fake"
