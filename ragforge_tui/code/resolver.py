@@ -39,7 +39,7 @@ _BY_TYPE = 0.9
 _OVERLOAD = 0.7
 _NEAR_NAME = 0.6
 _NAME_ONLY = 0.5
-# Bounds for files that were made to keep the resolver busy; of 5 000 real ones the largest took 20 000 steps.
+# Bounds for files that were made to keep the resolver busy; of 4 400 real ones the largest took 20 000 steps.
 MOST_STARS = 300
 """Files and types from which one scope takes all names, the nearest first."""
 MOST_STEPS = 50_000

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 NICENESS = 15
 MOST_MEMORY_BYTES = 2 * 1024**3
-"""Of addresses. 1 500 headers in C++ take 0.3 GB with their references, the local model 0.3 GB."""
+"""Of addresses. 1 500 files of /usr/include take 0.2 GB with their references, the local model 0.3 GB."""
 ANSWER_CPU_SECONDS = 120
 """Longest processor time for one answer, also when nobody waits for it any more."""
 NOT_TEXT = "not text"
