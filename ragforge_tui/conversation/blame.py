@@ -1,97 +1,167 @@
-"""From a file or a line to the turns that made it: git names the commit, the graph the turn.
+"""From a line to the turn that wrote it, and to its commit and the turn that made that.
 
-The turn of a commit is, in this order: the turn that made it, the turn its message names in a trailer, the turn whose
-files the user committed afterwards, and finally the turn that last wrote the file before the commit. The last one is
-stored, so that the next question about the commit is answered by the graph alone.
+The writing turn comes from the recorded changes of the file alone, under all the names that git knows for it, whatever
+was committed when and by whom (`tools/line_changes.py`). Git names the commit of each line; the turn that made it is
+the one whose command did, or the one that a trailer of its message names.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 
-from ragforge_tui.conversation.turn.commits import CLOCK_SECONDS, GIT_SECONDS
+import msgspec
+
+from ragforge_tui.conversation.turn.commits import GIT_SECONDS
 from ragforge_tui.graph import Store
+from ragforge_tui.shared import git
+from ragforge_tui.shared.encoding import decode
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.shared.files import open_regular
-from ragforge_tui.shared.git import commit_of_line, commits_of_file, git_is_installed, in_repository
 from ragforge_tui.shared.records import Commit
 from ragforge_tui.shared.redaction import mask_secrets
-from ragforge_tui.shared.requests.work import BlameEntry, BlameResult, CommitTurn
-from ragforge_tui.shared.sanitize import storable
+from ragforge_tui.shared.requests.work import BlamedLines, BlamedTurn, BlameResult
+from ragforge_tui.shared.sanitize import storable, visible
+from ragforge_tui.tools.line_changes import Write, writers_of
+from ragforge_tui.tools.undo.changes import RESTORE
+from ragforge_tui.tools.workspace import MAX_FILE_BYTES
 
+BLAME_SECONDS = 60.0
+"""Time for git to go through the whole history of a file."""
 _TRAILER = re.compile(r"([0-9a-fA-F-]{8,36})\s+t(\d{1,6})")
 
 
-async def blame(store: Store, workspace: Path, path: str, line: int, limit: int) -> BlameResult:
-    """Return the commit of a line, or the newest commits of a file, with the turns behind them.
+class _File(msgspec.Struct, frozen=True):
+    """File as it is now, with git's view of it."""
+
+    path: str
+    content: bytes
+    lines: list[str]
+    blamed: git.FileBlame
+
+    def commit_of(self, line: int) -> str:
+        """Return the commit of a line, counted from 0; empty if it is not committed."""
+        return self.blamed.commits[line] if line < len(self.blamed.commits) else ""
+
+
+async def blame(store: Store, workspace: Path, path: str, line: int) -> BlameResult:
+    """Return the turns and commits behind a line of a file, or behind all its lines if `line` is 0.
 
     Raises:
-        RagforgeError: Git is missing, the folder is not in a repository, or there is no such file or line.
+        RagforgeError: Git is missing or fails, the folder is not in a repository, or there is no such file or line.
     """
-    relative = await asyncio.to_thread(_relative, workspace, path)
-    if line:
-        found = await asyncio.to_thread(commit_of_line, workspace, relative, line, timeout=GIT_SECONDS)
-        if found is None:
-            await asyncio.to_thread(_reject_line, workspace, relative, line)
-        commit, text = found or (None, "")
-        entry = await _entry(store, workspace, relative, commit)
-        return BlameResult(path=relative, line=line, text=mask_secrets(storable(text)), entries=[entry])
-    commits = await asyncio.to_thread(commits_of_file, workspace, relative, most=limit, timeout=GIT_SECONDS)
-    entries = [await _entry(store, workspace, relative, commit) for commit in commits or (None,)]
-    return BlameResult(path=relative, entries=entries)
+    file = await asyncio.to_thread(_read, workspace, path)
+    if line > len(file.lines):
+        count = "one line" if len(file.lines) == 1 else f"{len(file.lines)} lines"
+        raise NotFoundError(f"{file.path} has {count}, so there is no line {line}.")
+    asked = range(line - 1, line) if line else range(len(file.lines))
+    turns = await _writing_turns(store, workspace, file, asked)
+    hashes = sorted({file.commit_of(n) for n in asked} - {""})
+    commits = await asyncio.to_thread(git.commits_by_hash, workspace, hashes, timeout=GIT_SECONDS)
+    if len(commits) < len(hashes):
+        raise _git_failed(file.path)
+    made_by = await store.commits.turns_of_commits(hashes)
+    for commit in commits.values():
+        if commit.hash not in made_by and (named := await _named(store, commit)) is not None:
+            made_by[commit.hash] = named
+    lines = [
+        BlamedLines(
+            first=first + 1,
+            last=last + 1,
+            turn=turns.get(first),
+            commit=_masked(commits[commit]) if commit else None,
+            committed_by=made_by.get(commit),
+        )
+        for first, last, commit in _ranges(file, turns, asked)
+    ]
+    return BlameResult(path=file.path, text=mask_secrets(storable(file.lines[line - 1])) if line else "", lines=lines)
 
 
-def _relative(workspace: Path, path: str) -> str:
-    if not git_is_installed():
+def _read(workspace: Path, path: str) -> _File:
+    if not git.git_is_installed():
         raise RagforgeError("git is not installed, so nobody knows the commits of a file.", todo="Install git.")
-    if not in_repository(workspace):
+    if not git.in_repository(workspace):
         raise RagforgeError(f"{workspace} is not in a git repository.", todo="Name another folder with --workspace.")
     try:
         relative = (workspace / path).resolve().relative_to(workspace.resolve()).as_posix()
     except ValueError:
         raise RagforgeError(f"{path} is outside of {workspace}.", todo="Name its folder with --workspace.") from None
-    if not (workspace / relative).is_file():
+    place = workspace / relative
+    if not place.is_file():
         raise NotFoundError(f"There is no file {path!r} in {workspace}.")
-    return relative
+    try:
+        with open_regular(place) as opened:
+            content = opened.read(MAX_FILE_BYTES)
+    except OSError as error:
+        raise RagforgeError(f"{relative} cannot be read: {error.strerror or error}.") from error
+    blamed = git.blame(workspace, relative, timeout=BLAME_SECONDS)
+    if blamed is None:
+        raise _git_failed(relative)
+    decoded = decode(content)
+    lines = (decoded[0] if decoded else content.decode("utf-8", "replace")).split("\n")
+    return _File(relative, content, lines if lines[-1] else lines[:-1], blamed)
 
 
-def _reject_line(workspace: Path, path: str, line: int) -> None:
-    """Return for a file that git does not know; raise if the file has no such line."""
-    with open_regular(workspace / path) as file:
-        count = sum(1 for _ in file)
-    if line > count:
-        lines = "one line" if count == 1 else f"{count} lines"
-        raise NotFoundError(f"{path} has {lines}, so there is no line {line}.")
+def _git_failed(path: str) -> RagforgeError:
+    return RagforgeError(
+        f"git failed, or took longer than {BLAME_SECONDS:.0f} seconds to name the commits of {path}.",
+        todo="Try `git blame` in that folder.",
+    )
 
 
-async def _entry(store: Store, workspace: Path, path: str, commit: Commit | None) -> BlameEntry:
-    folder = str(workspace)
-    if commit is None:
-        return BlameEntry(turn=await store.commits.writer_of(path, folder))
-    turn = await store.commits.turn_of(commit.hash, folder)
-    if turn is None or turn.relation != "committed":
-        turn = await _named(store, commit) or turn
-    if turn is None:
-        turn = await store.commits.writer_of(path, folder, commit.committed_at + CLOCK_SECONDS)
-        if turn is not None:
-            await store.commits.store(turn.message, [_masked(commit)], folder, found=True)
-            turn = await store.commits.turn_of(commit.hash, folder)
-    return BlameEntry(commit=_masked(commit), turn=turn)
+async def _writing_turns(store: Store, workspace: Path, file: _File, asked: range) -> dict[int, BlamedTurn]:
+    """Return the turn that wrote each of the lines, counted from 0; lines that no turn wrote are left out."""
+    places = [place for name in (file.path, *file.blamed.names) for place in _places(workspace, name)]
+    changed = await store.files.changed_lines(places)
+    writes = [Write(change=each.change, restores=each.tool == RESTORE) for each in changed]
+    writers = await asyncio.to_thread(writers_of, writes, visible(storable(file.path)), file.content)
+    if writers is None:
+        return {}
+    messages = {n: changed[index].message for n in asked if (index := writers[n]) is not None}
+    turns = await store.commits.turns_of_messages(sorted(set(messages.values())))
+    decisions = {
+        (turn.conversation_id, turn.turn_index): await store.commits.decision(turn.conversation_id, turn.turn_index)
+        for turn in turns.values()
+    }
+    return {
+        n: msgspec.structs.replace(turn, decision=decisions[turn.conversation_id, turn.turn_index])
+        for n, message in messages.items()
+        if (turn := turns.get(message)) is not None
+    }
+
+
+def _places(workspace: Path, path: str) -> Iterator[tuple[str, str]]:
+    """Yield the workspaces that hold a file, from its folder up, with its path in them: a chat may run in any."""
+    absolute = Path(workspace.resolve(), path)
+    for folder in absolute.parents:
+        yield storable(str(folder)), visible(storable(absolute.relative_to(folder).as_posix()))
+
+
+def _ranges(file: _File, turns: dict[int, BlamedTurn], asked: range) -> Iterator[tuple[int, int, str]]:
+    """Yield first and last line and commit of consecutive lines that have the same turn and commit."""
+
+    def origin(n: int) -> tuple[str, str, int]:
+        turn = turns.get(n)
+        return file.commit_of(n), turn.conversation_id if turn else "", turn.turn_index if turn else 0
+
+    for (commit, _, _), group in groupby(asked, origin):
+        first, *rest = group
+        yield first, rest[-1] if rest else first, commit
 
 
 def _masked(commit: Commit) -> Commit:
-    return Commit(
-        hash=commit.hash,
+    return msgspec.structs.replace(
+        commit,
         author=mask_secrets(storable(commit.author)),
         subject=mask_secrets(storable(commit.subject)),
-        committed_at=commit.committed_at,
         trailer=mask_secrets(storable(commit.trailer)),
     )
 
 
-async def _named(store: Store, commit: Commit) -> CommitTurn | None:
+async def _named(store: Store, commit: Commit) -> BlamedTurn | None:
     match = _TRAILER.fullmatch(commit.trailer)
     if match is None:
         return None

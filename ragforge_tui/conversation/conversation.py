@@ -10,7 +10,7 @@ import logging
 import uuid
 from collections import deque
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing, contextmanager, suppress
+from contextlib import aclosing, contextmanager
 from typing import Protocol
 
 import msgspec
@@ -18,7 +18,6 @@ import msgspec
 from ragforge_tui.conversation.answer import Answer, answer_of
 from ragforge_tui.conversation.reading import StoredConversation
 from ragforge_tui.conversation.services import Services
-from ragforge_tui.conversation.turn.commits import LaterCommits
 from ragforge_tui.conversation.turn.inputs import InputBuilder
 from ragforge_tui.conversation.turn.runner import TurnRunner
 from ragforge_tui.conversation.turn.user_turn import QueuedTurn, UserCall, UserTurn
@@ -50,8 +49,6 @@ log = logging.getLogger(__name__)
 
 OPENING_TURNS = 12
 """Turns that fill a screen; opening a long conversation reads no more than these."""
-REQUEST_SECONDS = 0.05
-"""Time after a message is stored within which its request is usually sent."""
 TITLE_CHARS = 60
 
 
@@ -90,7 +87,6 @@ class Conversation(StoredConversation):
         self._mode: Mode = "ask"
         self._window = TurnWindow(record, turns, services.store)
         self._inputs = InputBuilder(services, record, self._window, self.memory, lambda: self.mode)
-        self._commits = LaterCommits(services.workspace, record.uuid)
         self._closing = False
         self._active: Turn | None = None
         self._starting = False
@@ -498,12 +494,7 @@ class Conversation(StoredConversation):
 
     async def _run_turn(self, turn: Turn, call: UserCall | None) -> None:
         runner: TurnRunner | UserTurn
-        # Not while the request is prepared, which git would slow down.
-        after, ended = 0.0 if call is not None else REQUEST_SECONDS, asyncio.Event()
-        commits = self._store_later_commits(after, ended)
-        later_commits = asyncio.create_task(commits, name=f"commits {self.record.uuid[:8]}")
         if call is not None:
-            await later_commits
             runner = UserTurn(self._services, turn, call, self._stop)
         else:
             runner = TurnRunner(
@@ -513,19 +504,15 @@ class Conversation(StoredConversation):
                 builder=self._inputs,
                 mode=lambda: self.mode,
                 stop=self._stop,
-                before_tools=later_commits,
             )
         memory = self._services.memory
         with memory.active_turns.running(), memory.pace.turn():
             end = await runner.run()
-        ended.set()
         if isinstance(runner, TurnRunner):
             self._context = runner.context
         else:
             self._context = None
             self._inputs.outdated()
-        await later_commits
-        await self._commits.turn_ended()
         for reply in turn.messages[1:]:
             self._own_ids.add(reply.uuid)
             self._count(reply)
@@ -537,17 +524,6 @@ class Conversation(StoredConversation):
         self._services.emit(end)
         if self._queue and not self._closing:
             await self._start_queued(self._queue.popleft())
-
-    async def _store_later_commits(self, after: float, ended: asyncio.Event) -> None:
-        """Store them after so many seconds, or when the turn has ended."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(after):
-                await ended.wait()
-        if not self._services.recorder.journaling:
-            try:
-                await self._commits.store_new(await self._services.store())
-            except RagforgeError as error:
-                log.warning("commits since the last turn not looked up: %s", error)
 
     async def _start_queued(self, queued: QueuedTurn) -> None:
         """Start a queued turn; no caller awaits it, so a failure is reported as a notice."""

@@ -58,16 +58,11 @@ class Spoken(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MessageCommit(msgspec.Struct, frozen=True, kw_only=True):
-    """Commit that a message produced.
-
-    Attributes:
-        found: The user made it afterwards, with files that the message wrote.
-    """
+    """Commit that a message produced."""
 
     turn_index: int
     message: str
     workspace: str = ""
-    found: bool = False
     commit: Commit
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable
-from datetime import datetime
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 
@@ -53,13 +53,22 @@ _OPTIONS = (
     # A folder with the layout of .git is not a repository unless it is named explicitly.
     "-c",
     "safe.bareRepository=explicit",
+    # What git prints is read as UTF-8, whatever the repository or the user prefers.
+    "-c",
+    "i18n.logOutputEncoding=UTF-8",
+    "-c",
+    "core.quotePath=false",
 )
 _COMMITS = 4
+_LAST_SECOND = int(datetime(9999, 1, 1, tzinfo=UTC).timestamp())
+"""Latest time of a commit; one may be dated beyond what a date can hold in every time zone."""
+_AT_ONCE = 500
+"""Commits in one query."""
 _POINTER_BYTES = 4_096
 """Most characters read of a file that names a branch or a folder."""
 TRAILER = "Ragforge-Conversation"
 """Trailer of a commit message that names the conversation and turn of the commit: ``<id> t<turn>``."""
-_COMMIT_FORMAT = f"%H%x1f%an%x1f%cI%x1f%s%x1f%(trailers:key={TRAILER},valueonly,separator=%x2c)%x1e"
+_COMMIT_FORMAT = f"%H%x1f%an%x1f%ct%x1f%s%x1f%(trailers:key={TRAILER},valueonly,separator=%x2c)%x1e"
 
 
 class RepositoryState(msgspec.Struct, frozen=True):
@@ -74,6 +83,18 @@ class RepositoryState(msgspec.Struct, frozen=True):
     branch: str
     commits: list[str] = []
     changes: list[str] = []
+
+
+class FileBlame(msgspec.Struct, frozen=True):
+    """Commits behind the lines of a file.
+
+    Attributes:
+        commits: The commit of each line, empty where the line is not committed; no lines for a file without commits.
+        names: Paths of the file in those commits and their parents, relative to the folder.
+    """
+
+    commits: list[str] = []
+    names: list[str] = []
 
 
 def list_files(folder: Path, *, most: int, timeout: float) -> list[str] | None:
@@ -201,43 +222,64 @@ def commits_since(folder: Path, tips: frozenset[str], *, most: int, timeout: flo
     return _commits(folder, *sorted(now), "--not", "--remotes", *sorted(tips), most=most, timeout=timeout)[::-1]
 
 
-def commits_of_file(folder: Path, path: str, *, most: int, timeout: float) -> list[Commit] | None:
-    """Return the commits that changed a file, newest first; None if git fails."""
-    if _run("rev-parse", "--verify", "--quiet", "HEAD", cwd=folder, timeout=timeout) is None:
-        return []
-    return _commits(folder, "HEAD", "--", path, most=most, timeout=timeout)
+def blame(folder: Path, path: str, *, timeout: float) -> FileBlame | None:
+    """Return the commits that last changed the lines of a file of the work tree, apart from their white space.
 
-
-def commit_of_line(folder: Path, path: str, line: int, *, timeout: float) -> tuple[Commit | None, str] | None:
-    """Return the commit that last changed a line, None if it is not committed, and the text of the line.
+    Args:
+        folder: A folder inside a work tree.
+        path: Relative to the folder.
+        timeout: Seconds the longest of the queries may take.
 
     Returns:
-        None if git does not know the file, or if it has no such line.
+        An empty result for a file without a commit; None if git fails or takes longer.
     """
     options = _filters_disabled(folder, timeout)
-    if options is None:
+    top = _run("rev-parse", "--show-prefix", cwd=folder, timeout=timeout)
+    if options is None or top is None:
         return None
-    arguments = ("blame", "--porcelain", "--no-textconv", "-L", f"{line},{line}", "--", path)
+    arguments = ("blame", "-w", "--porcelain", "--no-textconv", "--", path)
     output = _run(*arguments, cwd=folder, timeout=timeout, options=[*options, "-c", "blame.ignoreRevsFile="])
-    if not output:
-        return None
-    rows = output.decode("utf-8", "replace").split("\n")
-    text = next((row[1:] for row in rows if row.startswith("\t")), "")
-    commit = rows[0].partition(" ")[0]
-    if not commit.strip("0"):
-        return None, text
-    found = _commits(folder, commit, most=1, timeout=timeout)
-    return (found[0], text) if found else None
+    if output is None:
+        committed = _run("ls-tree", "-z", "HEAD", "--", path, cwd=folder, timeout=timeout)
+        return None if committed else FileBlame()
+    return _read_blame(output, top.decode("utf-8", "replace").strip("\n"))
 
 
-def files_of_commit(folder: Path, commit: str, *, timeout: float) -> list[str]:
-    """Return the files of a folder that a commit changed, relative to it."""
-    arguments = ("diff-tree", "--no-commit-id", "--name-only", "-r", "-z", "--root", "--relative", "--no-ext-diff")
-    output = _run(*arguments, commit, cwd=folder, timeout=timeout)
-    return [name for name in (output or b"").decode("utf-8", "replace").split("\0") if name]
+def _read_blame(output: bytes, prefix: str) -> FileBlame:
+    """Read the porcelain form: for each line its commit, what is new about that, and the line after a tab.
+
+    Args:
+        prefix: Path of the folder in its repository, with a slash at the end; git's names are relative to the latter.
+    """
+    lines: list[str] = []
+    names: dict[str, None] = {}
+    commit = ""
+    for row in output.split(b"\n"):
+        word, _, rest = row.partition(b" ")
+        if row.startswith(b"\t"):
+            lines.append(commit if commit.strip("0") else "")
+            commit = ""
+        elif not commit:
+            commit = word.decode("ascii", "replace")
+        elif word in (b"filename", b"previous"):
+            name = (rest if word == b"filename" else rest.partition(b" ")[2]).decode("utf-8", "replace")
+            if name.startswith(prefix):
+                names[name.removeprefix(prefix)] = None
+    return FileBlame(commits=lines, names=list(names))
+
+
+def commits_by_hash(folder: Path, hashes: Sequence[str], *, timeout: float) -> dict[str, Commit]:
+    """Return commits by their full ids; those that git does not know, or all if it fails, are left out."""
+    found: dict[str, Commit] = {}
+    for start in range(0, len(hashes), _AT_ONCE):
+        page = hashes[start : start + _AT_ONCE]
+        commits = _commits(folder, "--no-walk=unsorted", "--end-of-options", *page, most=_AT_ONCE, timeout=timeout)
+        found |= {commit.hash: commit for commit in commits}
+    return found
 
 
 def _commits(folder: Path, *arguments: str, most: int, timeout: float) -> list[Commit]:
+    """Return the commits that arguments of ``git rev-list`` select, in git's order; none if it fails."""
     output = _run(
         "rev-list", f"--max-count={most}", f"--format={_COMMIT_FORMAT}", *arguments, cwd=folder, timeout=timeout
     )
@@ -251,12 +293,20 @@ def _commits(folder: Path, *arguments: str, most: int, timeout: float) -> list[C
                 Commit(
                     hash=commit,
                     author=author,
-                    committed_at=datetime.fromisoformat(moment),
+                    committed_at=_time_of(moment),
                     subject=subject,
                     trailer=trailer.split(",")[0].strip(),
                 )
             )
     return found
+
+
+def _time_of(seconds: str) -> datetime:
+    """Return the time of a commit; any number may stand there, and git prints nothing for one it cannot read."""
+    try:
+        return datetime.fromtimestamp(min(max(int(seconds), 0), _LAST_SECOND), UTC)
+    except ValueError:
+        return datetime.fromtimestamp(0, UTC)
 
 
 def global_user_name(*, timeout: float = 2.0) -> str:

@@ -60,6 +60,21 @@ class FileAccess(msgspec.Struct, frozen=True, kw_only=True):
     access: FileAccessKind
 
 
+class LineChange(msgspec.Struct, frozen=True, kw_only=True):
+    """Change of a file's lines by one call, from which `blame` finds the turn that wrote a line.
+
+    Attributes:
+        path: As in `FileAccess`.
+        before: SHA-256 of the earlier content, empty for a missing file; `after` likewise.
+        hunks: The changed lines, without their text; see `tools.line_changes`.
+    """
+
+    path: str
+    before: str
+    after: str
+    hunks: str
+
+
 class Commit(msgspec.Struct, frozen=True, kw_only=True):
     """Commit of a git repository. Author and subject are foreign text.
 
@@ -110,6 +125,8 @@ class ToolCall(msgspec.Struct, kw_only=True):
     success: bool | None = None
     result: ToolResult | None = None
     files: list[FileAccess] = []
+    changes: list[LineChange] = []
+    """Lines that it changed: only on the way to the graph, and in an export."""
 
 
 REFUSED = "refused by the person"

@@ -18,7 +18,7 @@ import msgspec
 from ragforge_tui.settings.schema import ToolSettings
 from ragforge_tui.shared.code_records import BrainHit, Scope, UnresolvedName
 from ragforge_tui.shared.code_views import ScopeCode, ScopeLink, ScopeView
-from ragforge_tui.shared.records import FileAccess
+from ragforge_tui.shared.records import FileAccess, LineChange
 from ragforge_tui.shared.tool_calls import ToolAccess, ToolInfo
 from ragforge_tui.tools.snapshots import UndoStore
 from ragforge_tui.tools.workspace import Workspace
@@ -39,6 +39,7 @@ class ToolOutcome(msgspec.Struct, kw_only=True):
         error: The failure in one sentence, None on success.
         data: Values for programs: ``diff``, ``exit_status``, ``before`` and ``after`` (digests of file contents,
             empty for a missing file), ``todos``, ``notice``, ``truncated``.
+        changes: Lines of files that it changed.
         full_size: Bytes of the whole result before any cut.
     """
 
@@ -47,6 +48,7 @@ class ToolOutcome(msgspec.Struct, kw_only=True):
     error: str | None = None
     data: dict[str, Any] = {}
     files: list[FileAccess] = []
+    changes: list[LineChange] = []
     full_size: int = 0
 
 

@@ -42,6 +42,11 @@ def counts(diff: str) -> tuple[int, int]:
     return sum(line.startswith("+") for line in lines), sum(line.startswith("-") for line in lines)
 
 
+def line_opcodes(old: list[str], new: list[str]) -> list[Opcode]:
+    """Return the steps from one list of lines to another, as `SequenceMatcher.get_opcodes` does."""
+    return _Trimmed(old, new).get_opcodes()
+
+
 class _Trimmed(SequenceMatcher[str]):
     """Matcher that compares only the lines between the common start and the common end of both sides."""
 

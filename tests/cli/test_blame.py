@@ -28,13 +28,25 @@ def test_from_a_line_to_the_turn(cli: Cli, model: OpenAIServer) -> None:
     git(cli.workspace, "add", "note.txt")
     git(cli.workspace, "commit", "--quiet", "-m", "Add a \x1b[31mnote")
     printed = cli.ok("blame", "note.txt:1").out
-    assert "note.txt:1  hello" in printed and "Ada" in printed and "> Write a note" in printed
-    assert "ragforge-chat --resume" in printed and "\x1b[31m" not in printed
-    found = cli.ok("blame", "note.txt", "--json").json
-    assert found["path"] == "note.txt"
-    assert found["entries"][0]["turn"]["turn_index"] == 1
-    assert found["entries"][0]["commit"]["hash"] == git(cli.workspace, "rev-parse", "HEAD")
-    assert "No conversation" in cli.ok("blame", "start.txt:1").out
+    assert "note.txt:1  hello" in printed and "Ada" in printed and "\x1b[31m" not in printed
+    assert printed.index("written in") < printed.index("> Write a note") < printed.index("commit ")
+    assert "ragforge-chat --resume" in printed and "committed in" not in printed
+    (cli.workspace / "note.txt").write_text("hello\nby hand\n")
+    first, second = cli.ok("blame", "note.txt", "--json").json
+    assert first == {
+        "line": 1,
+        "conversation_id": first["conversation_id"],
+        "turn_index": 1,
+        "commit": git(cli.workspace, "rev-parse", "HEAD"),
+        "commit_conversation_id": None,
+        "commit_turn_index": None,
+        "decision": None,
+    }
+    assert second["line"] == 2 and {*second.values()} == {2, None}
+    assert cli.ok("blame", "note.txt:2", "--json").json == [second]
+    whole = cli.ok("blame", "note.txt").out
+    assert f"  1  {first['conversation_id'][:8]} t1" in whole and "  2  not by a turn   not committed" in whole
+    assert "The line was not written by a turn." in cli.ok("blame", "start.txt:1").out
     assert cli.run("blame", "note.txt:9").code == 1
     assert cli.run("blame", "note.txt:0").code == 2
     assert cli.run("blame", "gone.txt").code == 1

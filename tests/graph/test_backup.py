@@ -100,7 +100,7 @@ async def everything(graph: Graph) -> str:
     await store.code.search.vectors.store_words("/w", "fake", ["wait", "retry"], np.eye(2, DIMENSION, dtype=np.float32))
     await graph.run(
         "MATCH (m:Message {uuid: $uuid}) MERGE (k:Commit {uuid: 'k'}) SET k.hash = 'abc', k.committed_at = $at "
-        "MERGE (m)-[p:PRODUCED]->(k) SET p.found = true",
+        "MERGE (m)-[:PRODUCED]->(k)",
         uuid=large.uuid,
         at=now(),
     )

@@ -290,18 +290,16 @@ def _runs_git(source: str) -> bool:
     return any(isinstance(node, ast.Constant) and node.value == "git" for node in firsts)
 
 
-def test_the_commit_of_a_line_runs_no_program_of_the_repository(tmp_path: Path) -> None:
+def test_the_commits_of_lines_run_no_program_of_the_repository(tmp_path: Path) -> None:
     repository = Repository(tmp_path)
     (tmp_path / ".gitattributes").write_text("*.txt diff=x filter=x\n")
     program = str(repository.program)
     repository.set(diff__x__textconv=program, diff__x__command=program, filter__x__clean=program)
     repository.set(log__showSignature="true", gpg__program=program, core__fsmonitor=program)
-    tips = git.branch_tips(tmp_path, timeout=10.0)
-    assert tips is not None
-    found = git.commit_of_line(tmp_path, "keep/a.txt", 1, timeout=10.0)
-    assert found is not None and found[1] == "text"
+    found = git.blame(tmp_path, "keep/a.txt", timeout=10.0)
+    assert found is not None and found.names == ["keep/a.txt"]
+    assert list(git.commits_by_hash(tmp_path, found.commits, timeout=10.0)) == found.commits
     assert [commit.subject for commit in git.commits_since(tmp_path, frozenset(), most=9, timeout=10.0)] == ["first"]
-    assert git.files_of_commit(tmp_path, next(iter(tips)), timeout=10.0) == ["dir/b.txt", "keep/a.txt"]
     assert not repository.ran.exists()
 
 

@@ -288,7 +288,7 @@ class _Job:
         uuid = self.conversation_id
         start, end = self._final + 1, conversation.next_turn
         if start < end:
-            fresh.turns = await store.turns.between(uuid, start=start, end=end)
+            fresh.turns = await store.turns.between(uuid, start=start, end=end, changes=True)
             fresh.contexts = await store.memory_exporter.contexts(uuid, start=start, end=end)
             fresh.spoken = await store.memory_exporter.spoken(uuid, start=start, end=end)
         for turn in fresh.turns:

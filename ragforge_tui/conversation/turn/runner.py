@@ -54,7 +54,6 @@ class TurnRunner:
         builder: Builds the inputs of the requests.
         mode: Returns the current mode; the next request informs the model of a change.
         stop: Event that ends the turn when it is set; the partial answer is stored.
-        before_tools: Work that has to be done before the first tool call, but not before the first request.
     """
 
     def __init__(
@@ -66,10 +65,8 @@ class TurnRunner:
         builder: InputBuilder,
         mode: Callable[[], Mode],
         stop: asyncio.Event,
-        before_tools: asyncio.Task[None],
     ) -> None:
         self._services = services
-        self._before_tools = before_tools
         self._recorder = services.recorder
         self._turn = turn
         self._conversation_id = turn.messages[0].conversation_id
@@ -166,7 +163,6 @@ class TurnRunner:
             reply = await self._ask(request)
             if not reply.requests:
                 return
-            await asyncio.shield(self._before_tools)
             with called_from(self._conversation_id, self._turn.turn_index, held=request.inputs.context.held):
                 sent, *results = await tools.run(reply.message, reply.requests, iteration)
             request.add([{**sent, PROVIDER_STATE: reply.state} if reply.state else sent, *results])

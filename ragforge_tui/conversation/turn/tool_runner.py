@@ -200,6 +200,7 @@ class ToolRunner:
         call.duration_ms = round((time.monotonic() - started) * 1000)
         call.success = outcome.success
         call.files = outcome.files
+        call.changes = outcome.changes
         call.result = ToolResult(
             uuid=uuid.uuid5(_ID_SPACE, f"{call.uuid}/result").hex,
             tool_call_id=call.uuid,
@@ -210,6 +211,7 @@ class ToolRunner:
             result_size_bytes=outcome.full_size or len(body.encode()),
         )
         await self._recorder.finish_tool_call(call, str(self._workspace))
+        call.changes = []
         where: dict[str, Any] = {"conversation_id": reply.conversation_id, "turn_index": reply.turn_index}
         self._emit(ToolCallFinished(call=msgspec.structs.replace(call), **where))
         reply.tool_calls = sorted([*reply.tool_calls, call], key=lambda each: each.ordinal)

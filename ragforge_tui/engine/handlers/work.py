@@ -77,7 +77,7 @@ async def list_files(engine: EngineContext, request: requests.ListFiles) -> list
 @handles(requests.Blame)
 async def blame_file(engine: EngineContext, request: requests.Blame) -> requests.BlameResult:
     store = await engine.agent.services.store()
-    return await blame(store, Path(engine.loaded.workspace), request.path, request.line, request.limit)
+    return await blame(store, Path(engine.loaded.workspace), request.path, request.line)
 
 
 @handles(requests.RunShell)

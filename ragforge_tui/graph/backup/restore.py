@@ -32,7 +32,6 @@ _OWN = frozenset(
 """Properties of a version node that a graph keeps, or that are set by other means."""
 _SECONDS = 300.0
 _DELETED_AT_ONCE = 200
-_EDGES_AT_ONCE = 1_000
 _MARK = "MATCH (v:RagforgeSchema {name: 'schema'}) SET v.restoring = $name, v.restored = 0"
 _UNMARK = "MATCH (v:RagforgeSchema {name: 'schema'}) SET v.restoring = NULL, v.restored = NULL"
 _BATCH = (
@@ -212,13 +211,13 @@ class _Restoring:
             self._report(len(rows))
 
     async def _edges(self, record: Edges) -> None:
-        source, target = matched(record.source, "row[0]"), matched(record.target, "row[1]")
+        source, target = matched(record.source, "row.source"), matched(record.target, "row.target")
         statement = (
             f"UNWIND $rows AS row MATCH (a:{record.source} {source}) MATCH (b:{record.target} {target}) "
-            f"CREATE (a)-[r:{record.kind}]->(b) SET r += row[2] RETURN count(r) AS stored"
+            f"CREATE (a)-[r:{record.kind}]->(b) SET r += row.properties RETURN count(r) AS stored"
         )
-        for start in range(0, len(record.rows), _EDGES_AT_ONCE):
-            rows = [list(row) for row in record.rows[start : start + _EDGES_AT_ONCE]]
+        edges = ({"source": a, "target": b, "properties": properties} for a, b, properties in record.rows)
+        for rows in batches(edges, lambda row: _row_bytes(row["properties"])):
             self._dropped += len(rows) - await self._write(statement, rows)
             self._report(len(rows))
 

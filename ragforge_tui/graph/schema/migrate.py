@@ -25,6 +25,7 @@ from ragforge_tui.graph.schema import (
     m007_contents,
     m008_findings,
     m009_code_words,
+    m010_line_changes,
 )
 from ragforge_tui.shared.errors import ForeignGraphError, GraphError
 
@@ -71,6 +72,7 @@ MIGRATIONS = (
     Migration(7, "contents", m007_contents.apply),
     Migration(8, "findings", m008_findings.apply),
     Migration(9, "code words", m009_code_words.apply),
+    Migration(10, "line changes", m010_line_changes.apply),
 )
 VERSION = MIGRATIONS[-1].version
 

@@ -1,37 +1,37 @@
-"""Commits that turns made, or that hold what a turn wrote, and the turns behind a file.
+"""Commits that turns made, and the turns behind commits and messages.
 
 A commit is one node for each workspace, whoever refers to it; purging a conversation removes those that no message
-refers to any more. The turn that made a commit comes before one that only wrote a file in it.
+refers to any more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 from ragforge_tui.graph.connection import Graph, Transaction
 from ragforge_tui.graph.store.records import derived, given, graph_value
+from ragforge_tui.graph.store.summary_tree import finding_from
 from ragforge_tui.graph.values import native
 from ragforge_tui.shared.export_records import MessageCommit
 from ragforge_tui.shared.records import Commit
-from ragforge_tui.shared.requests.work import CommitTurn
+from ragforge_tui.shared.requests.work import BlamedTurn
 
 _FIELDS = tuple(name for name in Commit.__struct_fields__ if name != "trailer")
 _LINK = (
     "UNWIND $rows AS row MATCH (m:Message {uuid: row.message}) MERGE (k:Commit {uuid: row.uuid}) "
-    "ON CREATE SET k += row.properties MERGE (m)-[p:PRODUCED]->(k) "
-    "ON CREATE SET p.found = row.found "
+    "ON CREATE SET k += row.properties MERGE (m)-[:PRODUCED]->(k) "
     "WITH DISTINCT m.conversation_id AS id MATCH (c:Conversation {uuid: id}) "
     "SET c.commits_linked = coalesce(c.commits_linked, 0) + 1"
 )
 _TURN = (
     "MATCH (c:Conversation {uuid: m.conversation_id}) "
     "OPTIONAL MATCH (q:Message {conversation_id: m.conversation_id, turn_index: m.turn_index, position: 0}) "
-    "RETURN m.uuid AS message, m.conversation_id AS conversation_id, c.title AS title, c.status AS status, "
+    "RETURN key, m.conversation_id AS conversation_id, c.title AS title, c.status AS status, "
     "m.turn_index AS turn_index, substring(coalesce(q.content, ''), 0, 1000) AS question, "
     "q.content_file AS question_file, substring(coalesce(q.turn_text, ''), 0, 1000) AS other"
 )
+_AT_ONCE = 500
 
 
 class Commits:
@@ -40,76 +40,60 @@ class Commits:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
 
-    async def store(self, message_uuid: str, commits: Sequence[Commit], workspace: str, *, found: bool = False) -> None:
-        """Store commits with the message behind them.
-
-        Args:
-            found: Made by the user afterwards, with files that the message wrote.
-        """
-        rows = commit_rows(message_uuid, commits, workspace, found=found)
-        if rows:
-            await self._graph.run(_LINK, rows=rows)
-
-    async def turn_of(self, commit: str, workspace: str) -> CommitTurn | None:
-        """Return the turn that made a commit, else the newest one that wrote what it holds; None if none did."""
-        rows = await self._graph.rows(
-            "MATCH (k:Commit {uuid: $uuid})<-[p:PRODUCED]-(m:Message) "
-            f"WITH m, coalesce(p.found, false) AS found {_TURN}, found, m.timestamp AS at",
-            uuid=derived("commit", workspace, commit),
+    async def turns_of_commits(self, hashes: Sequence[str]) -> dict[str, BlamedTurn]:
+        """Return the last turn that made each commit, by its hash; commits that no turn made are left out."""
+        return await self._turns(
+            f"UNWIND $keys AS key MATCH (:Commit {{hash: key}})<-[:PRODUCED]-(m:Message) WITH key, m {_TURN}, "
+            "m.timestamp AS at ORDER BY at",
+            hashes,
         )
-        rows = [row for row in rows if row["status"] != "deleted"]
-        rows.sort(key=lambda row: (not row["found"], row["at"]))
-        if not rows:
-            return None
-        return await self._turn(rows[-1], "committed later" if rows[-1]["found"] else "committed")
 
-    async def turn_at(self, conversation_id: str, turn_index: int) -> CommitTurn | None:
+    async def turns_of_messages(self, uuids: Sequence[str]) -> dict[str, BlamedTurn]:
+        """Return the turns of messages, by the messages' ids."""
+        return await self._turns(f"UNWIND $keys AS key MATCH (m:Message {{uuid: key}}) {_TURN}", uuids)
+
+    async def turn_at(self, conversation_id: str, turn_index: int) -> BlamedTurn | None:
         """Return a turn by its conversation and index; None if there is none."""
-        row = await self._graph.one(
-            f"MATCH (m:Message {{conversation_id: $id, turn_index: $turn, position: 0}}) {_TURN}",
+        found = await self._turns(
+            "UNWIND $keys AS key MATCH (m:Message {conversation_id: key, turn_index: $turn, position: 0}) "
+            f"WITH key, m {_TURN}",
+            [conversation_id],
+            turn=turn_index,
+        )
+        return found.get(conversation_id)
+
+    async def decision(self, conversation_id: str, turn_index: int) -> str | None:
+        """Return the decision that the summary of a turn notes for it, the one with the fewest turns; None without."""
+        rows = await self._graph.rows(
+            "MATCH (s:Summary {conversation_id: $id, level: 1}) "
+            "WHERE s.start_turn_index <= $turn AND s.end_turn_index >= $turn RETURN s.key_findings AS findings",
             id=conversation_id,
             turn=turn_index,
         )
-        if row is None or row["status"] == "deleted":
-            return None
-        return await self._turn(row, "named by the commit")
+        findings = [finding_from(text) for row in rows for text in row["findings"] or []]
+        decided = [each for each in findings if each.kind == "decision" and turn_index in each.turns]
+        return min(decided, key=lambda each: len(each.turns)).text if decided else None
 
-    async def writer_of(
-        self, path: str, workspace: str, before: datetime | None = None, conversation_id: str = ""
-    ) -> CommitTurn | None:
-        """Return the turn that last wrote a file by a tool call; None if none did.
-
-        Args:
-            before: Only calls up to this time.
-            conversation_id: Only calls of this conversation.
-        """
-        row = await self._graph.one(
-            "MATCH (f:File {workspace: $workspace, path: $path})<-[a:ACCESSED]-(t:ToolCall) "
-            "WHERE a.access = 'write' AND coalesce(t.success, false) AND ($before IS NULL OR t.timestamp <= $before) "
-            "AND ($id = '' OR t.conversation_id = $id) "
-            "MATCH (m:Message {uuid: t.message_id}) MATCH (:Conversation {uuid: m.conversation_id, status: 'active'}) "
-            f"WITH m, t ORDER BY t.timestamp DESC LIMIT 1 {_TURN}",
-            path=path,
-            workspace=workspace,
-            before=graph_value(before) if before is not None else None,
-            id=conversation_id,
-        )
-        return await self._turn(row, "written") if row is not None else None
-
-    async def _turn(self, row: dict[str, Any], relation: str) -> CommitTurn:
-        # A question may be in a file, or in parts, whose start the turn's search text has too.
-        await self._graph.contents.fill([row], ("question",))
-        return CommitTurn(
-            message=row["message"],
-            conversation_id=row["conversation_id"],
-            title=row["title"] or "",
-            turn_index=row["turn_index"],
-            question=row["question"] or row["other"],
-            relation=relation,
-        )
+    async def _turns(self, statement: str, keys: Sequence[str], **parameters: Any) -> dict[str, BlamedTurn]:
+        found: dict[str, BlamedTurn] = {}
+        for start in range(0, len(keys), _AT_ONCE):
+            rows = await self._graph.rows(statement, keys=list(keys[start : start + _AT_ONCE]), **parameters)
+            # A question may be in a file, or in parts, whose start the turn's search text has too.
+            await self._graph.contents.fill(rows, ("question",))
+            found |= {row["key"]: _turn(row) for row in rows if row["status"] != "deleted"}
+        return found
 
 
-def commit_rows(message: str, commits: Sequence[Commit], workspace: str, *, found: bool) -> list[dict[str, Any]]:
+def _turn(row: dict[str, Any]) -> BlamedTurn:
+    return BlamedTurn(
+        conversation_id=row["conversation_id"],
+        title=row["title"] or "",
+        turn_index=row["turn_index"],
+        question=row["question"] or row["other"],
+    )
+
+
+def commit_rows(message: str, commits: Sequence[Commit], workspace: str) -> list[dict[str, Any]]:
     """Return the rows of the statement that links commits to a message."""
     return [
         {
@@ -119,7 +103,6 @@ def commit_rows(message: str, commits: Sequence[Commit], workspace: str, *, foun
                 **{name: graph_value(getattr(commit, name)) for name in _FIELDS},
                 "workspace": graph_value(workspace),
             },
-            "found": found,
         }
         for commit in commits
     ]
@@ -137,6 +120,5 @@ def message_commit(row: dict[str, Any]) -> MessageCommit:
         turn_index=row["turn_index"],
         message=row["message"],
         workspace=row["workspace"] or "",
-        found=bool(row["found"]),
         commit=Commit(**given({name: native(row[name]) for name in _FIELDS}, _FIELDS)),
     )

@@ -19,7 +19,7 @@ from ragforge_tui.graph.store.records import RESULT_FIELDS, projection, result_f
 from ragforge_tui.graph.store.tool_calls import RESULT_LARGE
 from ragforge_tui.graph.values import native
 from ragforge_tui.shared.accessed_files import group_of, merge_by_path, top_files
-from ragforge_tui.shared.records import AccessedFile, Message, Turn
+from ragforge_tui.shared.records import AccessedFile, LineChange, Message, Turn
 
 _FILES = (
     "UNWIND $segments AS segment "
@@ -51,8 +51,17 @@ _MOST_MENTIONS = 200
 _MENTION_CHARS = 20_000
 """Start of a question that is searched for mentions; more is a pasted text."""
 _BATCH = 500
+_CHANGES_AT_ONCE = 20
 _RESULTS_AT_ONCE = 50
 """Each may hold a diff of some 200 000 characters, which is not kept here."""
+
+
+class ChangedLines(msgspec.Struct, frozen=True, kw_only=True):
+    """Lines of a file that a stored call changed."""
+
+    message: str
+    tool: str
+    change: LineChange
 
 
 class StoredWrite(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,6 +181,41 @@ class Files:
             ]
 
         return await self._graph.read(work)
+
+    async def changed_lines(self, places: Sequence[tuple[str, str]]) -> list[ChangedLines]:
+        """Return the changes of a file by all calls of conversations that are not deleted, in order of time.
+
+        Args:
+            places: Workspace and path under which calls may have changed it.
+        """
+        rows = await self._graph.rows(
+            "UNWIND $places AS place MATCH (f:File {workspace: place[0], path: place[1]})<-[:CHANGED]-(t:ToolCall) "
+            "MATCH (m:Message {uuid: t.message_id}) MATCH (c:Conversation {uuid: m.conversation_id}) "
+            "WHERE c.status <> 'deleted' OPTIONAL MATCH (t)-[:PRODUCED_RESULT]->(r:ToolResult) "
+            "RETURN DISTINCT t.uuid AS call, t.message_id AS message, t.tool_name AS tool, "
+            "coalesce(r.timestamp, t.timestamp) AS at, coalesce(t.ordinal, 0) AS ordinal",
+            places=[list(place) for place in dict.fromkeys(places)],
+        )
+        rows.sort(key=lambda row: (native(row["at"]), row["ordinal"], row["call"]))
+        found: list[ChangedLines] = []
+        for start in range(0, len(rows), _CHANGES_AT_ONCE):
+            page = rows[start : start + _CHANGES_AT_ONCE]
+            changes = await self._graph.rows(
+                "UNWIND $ids AS id MATCH (t:ToolCall {uuid: id})-[h:CHANGED]->(f:File) RETURN id, "
+                "f.workspace AS workspace, f.path AS path, h.before AS before, h.after AS after, h.hunks AS hunks",
+                ids=[row["call"] for row in page],
+            )
+            of_call: dict[str, list[LineChange]] = {}
+            for row in changes:
+                if (row["workspace"], row["path"]) in places:
+                    change = LineChange(path=row["path"], before=row["before"], after=row["after"], hunks=row["hunks"])
+                    of_call.setdefault(row["id"], []).append(change)
+            found += [
+                ChangedLines(message=row["message"], tool=row["tool"], change=change)
+                for row in page
+                for change in of_call.get(row["call"], [])
+            ]
+        return found
 
 
 async def _calls_in(tx: Transaction, calls: list[str], workspace: str) -> set[str]:

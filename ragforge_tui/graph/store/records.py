@@ -21,7 +21,7 @@ NAMESPACE = uuid.UUID("5f0c2a5e-8a6d-5d0f-9b0e-2f6d1c7a4e31")
 CONVERSATION_FIELDS = Conversation.__struct_fields__
 MESSAGE_FIELDS = tuple(f for f in Message.__struct_fields__ if f not in ("usage", "tool_calls"))
 USAGE_FIELDS = ("input_tokens", "output_tokens", "cached_tokens", "cost_usd")
-CALL_FIELDS = tuple(f for f in ToolCall.__struct_fields__ if f not in ("result", "files"))
+CALL_FIELDS = tuple(f for f in ToolCall.__struct_fields__ if f not in ("result", "files", "changes"))
 RESULT_FIELDS = ToolResult.__struct_fields__
 
 

@@ -17,7 +17,7 @@ import msgspec
 from ragforge_tui.graph.connection import Graph, Transaction
 from ragforge_tui.graph.store.commits import commit_rows, link_commits
 from ragforge_tui.graph.store.conversations import read_segments
-from ragforge_tui.graph.store.parts import PART_BYTES, byte_length, link_parts, store_large
+from ragforge_tui.graph.store.parts import PART_BYTES, batches, byte_length, link_parts, store_large
 from ragforge_tui.graph.store.records import call_from, call_properties, file_rows, result_properties
 from ragforge_tui.graph.values import native
 from ragforge_tui.shared.records import ToolCall, ToolResult
@@ -94,7 +94,7 @@ class ToolCalls:
             result = result_properties(cut_result(c.result), conversation_id)
             await store_large(self._graph, c.result.uuid, conversation_id, result, RESULT_LARGE)
 
-        commits = commit_rows(c.message_id, commits_of(c), workspace, found=False)
+        commits = commit_rows(c.message_id, commits_of(c), workspace)
 
         async def work(tx: Transaction) -> None:
             await tx.run(
@@ -115,6 +115,7 @@ class ToolCalls:
                 )
                 await link_parts(tx, "ToolResult", result["uuid"], result)
             await link_files(tx, c, workspace)
+            await link_changes(tx, change_rows(c), workspace)
             await link_commits(tx, commits)
 
         await self._graph.write(work)
@@ -165,6 +166,24 @@ async def link_files(tx: Transaction, c: ToolCall, workspace: str) -> None:
             call=c.uuid,
             workspace=storable(workspace),
             rows=batch,
+        )
+
+
+def change_rows(c: ToolCall) -> list[dict[str, Any]]:
+    """Return the rows that link a call to the files whose lines it changed."""
+    rows = [storable_value(msgspec.to_builtins(change)) for change in c.changes]
+    return [{**row, "call": c.uuid} for row in rows]
+
+
+async def link_changes(tx: Transaction, rows: list[dict[str, Any]], workspace: str) -> None:
+    """Link calls to the files whose lines they changed."""
+    for batch in batches(rows):
+        await tx.run(
+            "UNWIND $rows AS row MATCH (t:ToolCall {uuid: row.call}) "
+            "MERGE (f:File {workspace: $workspace, path: row.path}) MERGE (t)-[h:CHANGED]->(f) "
+            "SET h.before = row.before, h.after = row.after, h.hunks = row.hunks",
+            rows=batch,
+            workspace=storable(workspace),
         )
 
 

@@ -23,12 +23,13 @@ from ragforge_tui.graph.store.records import (
 from ragforge_tui.graph.store.tool_calls import CALL_LARGE, RESULT_LARGE
 from ragforge_tui.graph.values import native
 from ragforge_tui.graph.writer import writer_alive
-from ragforge_tui.shared.records import FileAccess, Message, ToolCall, Turn, now
+from ragforge_tui.shared.records import FileAccess, LineChange, Message, ToolCall, Turn, now
 from ragforge_tui.shared.requests.memory import TurnLine
 
 PAGE = 100
 """Turns per statement."""
 _LINES_PAGE = 500
+_CHANGES_AT_ONCE = 20
 LINE_CHARS = 160
 
 _CALL = projection("t", CALL_FIELDS, *outside(CALL_LARGE))
@@ -41,14 +42,20 @@ class Turns:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
 
-    async def between(self, conversation_id: str, *, start: int, end: int) -> list[Turn]:
+    async def between(self, conversation_id: str, *, start: int, end: int, changes: bool = False) -> list[Turn]:
         """Return the turns with index in [start, end), whole and in order.
+
+        Args:
+            changes: Add the lines that calls changed, which only an export needs.
 
         Raises:
             NotFoundError: There is no such conversation.
         """
         segments = await read_segments(self._graph, conversation_id, start, end - 1)
-        return [turn for page in in_pages(segments, PAGE) for turn in await self._page(page)]
+        turns = [turn for page in in_pages(segments, PAGE) for turn in await self._page(page)]
+        if changes:
+            await _add_changes(self._graph, turns)
+        return turns
 
     async def _page(self, page: Segment) -> list[Turn]:
         async def work(tx: Transaction) -> list[Message]:
@@ -151,6 +158,22 @@ async def _add_calls(graph: Graph, tx: Transaction, messages: list[Message]) -> 
     await _add_files(tx, calls)
     for call in sorted(calls.values(), key=lambda c: (c.iteration, c.ordinal, c.timestamp, c.uuid)):
         answers[call.message_id].tool_calls.append(call)
+
+
+async def _add_changes(graph: Graph, turns: list[Turn]) -> None:
+    """Add the changed lines to the calls that wrote files, in batches, since each may be large."""
+    calls = {call.uuid: call for turn in turns for message in turn.messages for call in message.tool_calls}
+    writing = [uuid for uuid, call in calls.items() if any(file.access == "write" for file in call.files)]
+    for start in range(0, len(writing), _CHANGES_AT_ONCE):
+        rows = await graph.rows(
+            "UNWIND $ids AS id MATCH (t:ToolCall {uuid: id})-[h:CHANGED]->(f:File) RETURN id, f.path AS path, "
+            "h.before AS before, h.after AS after, h.hunks AS hunks ORDER BY id, path",
+            ids=writing[start : start + _CHANGES_AT_ONCE],
+        )
+        for row in rows:
+            calls[row["id"]].changes.append(
+                LineChange(path=row["path"], before=row["before"], after=row["after"], hunks=row["hunks"])
+            )
 
 
 async def _add_files(tx: Transaction, calls: dict[str, ToolCall]) -> None:

@@ -112,8 +112,8 @@ class MemoryExporter:
 
 
 _COMMITS = (
-    "MATCH (m)-[p:PRODUCED]->(k:Commit) RETURN m.turn_index AS turn_index, m.uuid AS message, "
-    "k.workspace AS workspace, coalesce(p.found, false) AS found, k.hash AS hash, k.author AS author, "
+    "MATCH (m)-[:PRODUCED]->(k:Commit) RETURN m.turn_index AS turn_index, m.uuid AS message, "
+    "k.workspace AS workspace, k.hash AS hash, k.author AS author, "
     "k.subject AS subject, k.committed_at AS committed_at ORDER BY m.turn_index, m.position, k.committed_at, k.hash"
 )
 _CONTEXTS = (

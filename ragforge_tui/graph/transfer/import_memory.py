@@ -341,7 +341,7 @@ async def _import_system_texts(graph: Graph, e: ConversationExport) -> None:
 
 
 async def _import_commits(graph: Graph, e: ConversationExport) -> None:
-    rows = [row for c in e.memory.commits for row in commit_rows(c.message, [c.commit], c.workspace, found=c.found)]
+    rows = [row for c in e.memory.commits for row in commit_rows(c.message, [c.commit], c.workspace)]
     for batch in batches(rows):
 
         async def work(tx: Transaction, batch: list[dict[str, Any]] = batch) -> None:

@@ -25,7 +25,7 @@ from ragforge_tui.graph.store.records import (
     message_properties,
     result_properties,
 )
-from ragforge_tui.graph.store.tool_calls import CALL_LARGE, RESULT_LARGE, cut_result
+from ragforge_tui.graph.store.tool_calls import CALL_LARGE, RESULT_LARGE, change_rows, cut_result, link_changes
 from ragforge_tui.graph.store.turns import Turns
 from ragforge_tui.graph.transfer.export_memory import MemoryExporter
 from ragforge_tui.graph.transfer.import_checks import check_export, plan_import
@@ -84,7 +84,7 @@ class Transfer:
         conversation = await self._conversations.get(uuid)
         return ConversationExport(
             conversation=conversation,
-            turns=await self._turns.between(uuid, start=1, end=conversation.next_turn),
+            turns=await self._turns.between(uuid, start=1, end=conversation.next_turn, changes=True),
             contexts=await self._memory.contexts(uuid, start=1, end=conversation.next_turn),
             spoken=await self._memory.spoken(uuid, start=1, end=conversation.next_turn),
             memory=await self._memory.memory(uuid),
@@ -175,16 +175,24 @@ class Transfer:
         await self._create(MESSAGE_NODES, await self._missing(MESSAGE_NODES, rows))
 
     async def _import_calls(self, messages: list[Message], workspace: str) -> None:
-        calls, results, files = [], [], []
+        calls, results, files, changes = [], [], [], []
         for m in messages:
             for c in m.tool_calls:
                 calls.append(call_properties(c, m.conversation_id))
+                changes += change_rows(c)
                 files += [{**row, "call": c.uuid, "ordinal": n} for n, row in enumerate(file_rows(c.files))]
                 if c.result:
                     results.append(result_properties(cut_result(c.result), m.conversation_id))
         await self._create(CALL_NODES, await self._missing(CALL_NODES, calls))
         await self._create(RESULT_NODES, await self._missing(RESULT_NODES, results))
         await self._link_files(files, storable(workspace))
+        for batch in batches(changes):
+
+            async def work(tx: Transaction, batch: list[dict[str, Any]] = batch) -> None:
+                await lock_nodes(tx, "ToolCall", (row["call"] for row in batch))
+                await link_changes(tx, batch, workspace)
+
+            await self._graph.write(work)
 
     async def _missing(self, kind: OwnedNodes, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return the rows that are not in the graph yet."""

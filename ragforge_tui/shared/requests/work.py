@@ -73,53 +73,53 @@ class RunShell(Request[int]):
     command: str
 
 
-class CommitTurn(msgspec.Struct, frozen=True, kw_only=True):
-    """Turn behind a commit or a file.
+class BlamedTurn(msgspec.Struct, frozen=True, kw_only=True):
+    """Turn that wrote a line or made a commit.
 
     Attributes:
-        message: Message of the turn that made the commit or wrote the file.
         question: The user's message.
-        relation: How the turn is known: ``committed`` (the turn made the commit), ``committed later`` (the user
-            committed what it wrote), ``named by the commit`` (by a trailer), or ``written`` (not committed, or in a
-            commit that holds the file at a later time).
+        decision: What was decided in the turn, by its summary; None without a summary or a decision.
     """
 
-    message: str
     conversation_id: str
     title: str = ""
     turn_index: int
     question: str = ""
-    relation: str = ""
+    decision: str | None = None
 
 
-class BlameEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """Commit of a line or file with the turn behind it.
+class BlamedLines(msgspec.Struct, frozen=True, kw_only=True):
+    """Consecutive lines of a file with the same origin.
 
     Attributes:
-        commit: None if the line or file is not committed.
-        turn: None if no conversation is known for it.
+        first: Number of the first line, from 1; `last` is included.
+        turn: The turn that wrote them; None if none is known to have done so.
+        commit: The commit that brought them in, apart from their white space; None while they are not committed.
+        committed_by: The turn that made the commit; None if none did.
     """
 
+    first: int
+    last: int
+    turn: BlamedTurn | None = None
     commit: Commit | None = None
-    turn: CommitTurn | None = None
+    committed_by: BlamedTurn | None = None
 
 
 class BlameResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Answer to `Blame`: one entry for a line, the newest commits for a file.
+    """Answer to `Blame`.
 
     Attributes:
         path: The file, relative to the workspace.
-        text: The line.
+        text: The line, if one was asked for.
     """
 
     path: str
-    line: int = 0
     text: str = ""
-    entries: list[BlameEntry] = []
+    lines: list[BlamedLines] = []
 
 
 class Blame(Request[BlameResult]):
-    """Return the commits of a file, or the one of a line, and the turns that made them.
+    """Return the turns that wrote the lines of a file, and the commits of these lines.
 
     Attributes:
         path: Relative to the workspace or absolute.
@@ -128,7 +128,6 @@ class Blame(Request[BlameResult]):
 
     path: str
     line: int = 0
-    limit: int = 10
 
 
 class CallEntry(msgspec.Struct, frozen=True, kw_only=True):

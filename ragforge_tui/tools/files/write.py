@@ -28,6 +28,7 @@ from ragforge_tui.tools.base import (
 )
 from ragforge_tui.tools.diff import STORED_DIFF, counts, unified_diff
 from ragforge_tui.tools.files.read import FilePath, existing
+from ragforge_tui.tools.line_changes import line_changes
 from ragforge_tui.tools.sensitive import BECAUSE
 from ragforge_tui.tools.snapshots import digest_of
 from ragforge_tui.tools.workspace import Place, Workspace, read_bytes, write_bytes
@@ -92,6 +93,7 @@ class _WriteTool(Tool):
             text=_written(change),
             data={"before": before, "after": after, "path": place.shown, "diff": _stored_diff(change)},
             files=[FileAccess(path=place.shown, access="write")],
+            changes=line_changes(place, change.before, change.after),
         )
 
     def _earlier(self, place: Place) -> bytes | None:

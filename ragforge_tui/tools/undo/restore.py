@@ -12,10 +12,11 @@ from msgspec import Meta
 
 from ragforge_tui.shared.encoding import decode
 from ragforge_tui.shared.errors import ToolError
-from ragforge_tui.shared.records import FileAccess
+from ragforge_tui.shared.records import FileAccess, LineChange
 from ragforge_tui.shared.tool_calls import ShownArgument, ToolInfo
 from ragforge_tui.tools.base import Plan, Tool, ToolArguments, ToolOutcome, finished_in_thread
 from ragforge_tui.tools.diff import STORED_DIFF, unified_diff
+from ragforge_tui.tools.line_changes import line_changes
 from ragforge_tui.tools.snapshots import ABSENT, UndoStore, digest_of
 from ragforge_tui.tools.undo.changes import RESTORE, Restore
 from ragforge_tui.tools.workspace import Place, Workspace, read_bytes
@@ -50,9 +51,11 @@ class RestoreFiles(Tool):
         restored: list[Restore] = []
         problems: list[str] = []
         diffs: list[str] = []
+        changes: list[LineChange] = []
         kept = KeptFiles(self.context.workspace, self.context.undo)
         for file in arguments.files:
             diff = kept.diff(file.path, file.current, file.wanted)
+            lines = kept.line_changes(file.path, file.current, file.wanted)
             try:
                 self.context.undo.restore(self.context.workspace, file.path, file.wanted, file.current)
             except ToolError as error:
@@ -60,6 +63,7 @@ class RestoreFiles(Tool):
             else:
                 restored.append(file)
                 diffs.append(diff)
+                changes += lines
         data: dict[str, Any] = {
             "undone": arguments.turn,
             "changes": [{"path": file.path, "before": file.current, "after": file.wanted} for file in restored],
@@ -73,6 +77,7 @@ class RestoreFiles(Tool):
             error=None if restored else (problems[0] if problems else done),
             data=data,
             files=[FileAccess(path=file.path, access="write") for file in restored],
+            changes=changes,
         )
 
 
@@ -137,3 +142,11 @@ class KeptFiles:
         except ToolError as error:
             return f"{path}: {error}\n"
         return text_diff(path, old, new)
+
+    def line_changes(self, path: str, before: str, after: str) -> list[LineChange]:
+        """Return the change from one stored content of a file to another, line by line; none if one is not stored."""
+        try:
+            place = self._workspace.locate(path)
+            return line_changes(place, content_of(self._undo, place, before), content_of(self._undo, place, after))
+        except ToolError:
+            return []
