@@ -106,9 +106,13 @@ class _Version:
     def counts(self) -> Counter[str]:
         return Counter(self.keys)
 
+    def common(self, other: _Version) -> int:
+        """Return the number of lines that two versions share, wherever they are."""
+        return (self.counts & other.counts).total()
+
     def distance(self, other: _Version) -> int:
         """Return the number of lines that only one of two versions has."""
-        return len(self.keys) + len(other.keys) - 2 * (self.counts & other.counts).total()
+        return len(self.keys) + len(other.keys) - 2 * self.common(other)
 
 
 class _History:
@@ -155,7 +159,9 @@ class _History:
         if not candidates:
             return None
         last = self._last.get(path, candidates[-1])
-        closest = min(reversed(candidates), key=to.distance)
+        shared = to.common(last)
+        better = [version for version in reversed(candidates) if to.common(version) > shared]
+        closest = min(better, key=to.distance, default=last)
         return closest if 2 * to.distance(closest) < to.distance(last) else last
 
     def _put(self, path: str, digest: str, version: _Version) -> None:

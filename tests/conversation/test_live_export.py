@@ -64,7 +64,7 @@ class FakeStore:
     async def export_memory(self, uuid: str) -> MemoryExport:
         return self.memory
 
-    async def read_turns(self, uuid: str, *, start: int, end: int) -> list[Turn]:
+    async def read_turns(self, uuid: str, *, start: int, end: int, changes: bool) -> list[Turn]:
         self.read += end - start
         return self.all[start - 1 : end - 1]
 

@@ -13,10 +13,11 @@ import pytest
 
 from ragforge_tui.graph import Graph, Journal, Store
 from ragforge_tui.shared.errors import GraphError, GraphUnavailableError
-from ragforge_tui.shared.records import FileAccess, Message, ToolResult, now
+from ragforge_tui.shared.records import FileAccess, LineChange, Message, ToolResult, now
 from tests.support.records import call_of, conversation, message, one_turn
 
 ADDRESS = "a"
+CHANGE = LineChange(path="a.py", before="", after="digest", hunks="{}")
 
 
 @pytest.fixture
@@ -70,7 +71,8 @@ def a_turn_in(journal: Journal, conversation_id: str, guessed: int) -> None:
     call = call_of(answer.uuid)
     journal.append("start_tool_call", call, conversation_id=conversation_id)
     call.result = ToolResult(uuid=call.uuid + "r", tool_call_id=call.uuid, success=True, result="{}", timestamp=now())
-    call.files = [FileAccess(path="a.py", access="read")]
+    call.files = [FileAccess(path="a.py", access="write")]
+    call.changes = [CHANGE]
     journal.append("finish_tool_call", call, workspace="/w")
     journal.append("finish_message", msgspec.structs.replace(answer, content="a", state="complete"))
     journal.append("index_turn", conversation_id=conversation_id, turn_index=guessed, turn_text="needle", lex_key="k")
@@ -88,9 +90,10 @@ async def test_a_turn_is_written_in_once(store: Store, tmp_path: Path) -> None:
     assert await journal.drain(store) == 9
     assert await journal.drain(store) == journal.pending() == 0
     assert files_in(tmp_path / "journal") == []
-    [turn] = await store.turns.between(c.uuid, start=1, end=9)
+    [turn] = await store.turns.between(c.uuid, start=1, end=9, changes=True)
     assert [(m.content, m.state) for m in turn.messages] == [("q �", "complete"), ("a", "complete")]
-    assert turn.messages[1].tool_calls[0].files == [FileAccess(path="a.py", access="read")]
+    assert turn.messages[1].tool_calls[0].files == [FileAccess(path="a.py", access="write")]
+    assert turn.messages[1].tool_calls[0].changes == [CHANGE]
     assert [hit.turn_index for hit in await store.search.turns("needle")] == [1]
     assert (await store.conversations.get(c.uuid)).title == "T"
 

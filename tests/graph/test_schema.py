@@ -14,7 +14,7 @@ import pytest
 
 from ragforge_tui.graph import Graph, GraphTarget, Store, stop_server
 from ragforge_tui.graph.dialect import ArcadeDialect, Dialect, Neo4jDialect
-from ragforge_tui.graph.schema import indexes, m008_findings
+from ragforge_tui.graph.schema import indexes, m008_findings, m010_line_changes
 from ragforge_tui.graph.schema import migrate as migrating
 from ragforge_tui.graph.schema.indexes import MESSAGE_LEX, MESSAGE_TEXT, SUMMARY_TEXT, VECTOR
 from ragforge_tui.graph.schema.migrate import (
@@ -209,6 +209,18 @@ async def test_summaries_of_earlier_releases_are_found_by_their_findings(graph: 
     assert await graph.query_readonly("MATCH (s:Summary {uuid: 'bare'}) RETURN s.findings_text AS text") == [
         {"text": ""}
     ]
+
+
+async def test_guessed_commits_of_earlier_releases_are_dropped(graph: Graph) -> None:
+    await execute(
+        graph,
+        "CREATE (m:Message {uuid: 'm', conversation_id: 'c', turn_index: 1, position: 0}) "
+        "CREATE (m)-[:PRODUCED]->(:Commit {uuid: 'made'}) "
+        "CREATE (m)-[:PRODUCED {found: true}]->(:Commit {uuid: 'guessed'})",
+    )
+    await m010_line_changes.apply(graph.dialect, DIMENSION)
+    assert await graph.query_readonly("MATCH (k:Commit) RETURN k.uuid AS uuid") == [{"uuid": "made"}]
+    assert await rows_of(graph, "MATCH (:Message)-[p:PRODUCED]->(:Commit) RETURN p") == 1
 
 
 async def test_places_are_unique(graph: Graph) -> None:

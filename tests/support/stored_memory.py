@@ -9,7 +9,16 @@ import msgspec
 from ragforge_tui.graph import Store
 from ragforge_tui.graph.store.summary_tree import summary_uuid
 from ragforge_tui.graph.store.topic_names import ProposedTopic, TopicLink
-from ragforge_tui.shared.records import FileAccess, FileAccessKind, Finding, Summary, ToolCall, ToolResult, now
+from ragforge_tui.shared.records import (
+    FileAccess,
+    FileAccessKind,
+    Finding,
+    LineChange,
+    Summary,
+    ToolCall,
+    ToolResult,
+    now,
+)
 from tests.support.records import call_of, conversation, message
 
 
@@ -28,11 +37,16 @@ async def talk(store: Store, conversation_id: str, text: str, *files: tuple[str,
 
 
 def finished(call: ToolCall, *files: FileAccess) -> ToolCall:
-    """The call with a result."""
+    """The call with a result; one that writes changed lines."""
     result = ToolResult(
         uuid=str(uuid.uuid4()), tool_call_id=call.uuid, success=True, result='{"text": "done"}', timestamp=now()
     )
-    return msgspec.structs.replace(call, success=True, duration_ms=7, result=result, files=list(files))
+    changes = [
+        LineChange(path=file.path, before="", after=call.uuid, hunks='{"lines": "a", "hunks": [[0, "", 0, 1]]}')
+        for file in files
+        if file.access == "write"
+    ]
+    return msgspec.structs.replace(call, success=True, duration_ms=7, result=result, files=list(files), changes=changes)
 
 
 def summary(conversation_id: str, level: int, start: int, end: int, *below: Summary, **fields: object) -> Summary:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ragforge_tui.tools.line_changes import MOST_LINES, Write, line_changes, writers_of
 from ragforge_tui.tools.workspace import Workspace
@@ -33,6 +35,7 @@ def test_lines_keep_their_writer() -> None:
     assert writers(steps, "x a B d") == [2, 0, 1, 1]
     assert writers([write("a b", "a b c")], "a b c") == [None, None, 0], "what was there before is nobody's"
     assert writers([], "a b") == [None, None]
+    assert writers(steps, "d") == [1], "most of the file was removed by hand"
 
 
 def test_what_somebody_else_writes_in_between_is_nobodys() -> None:
@@ -78,6 +81,45 @@ def test_what_is_not_recorded() -> None:
     assert line_changes(place, None, b"x\n" * (MOST_LINES + 1)) == []
     assert line_changes(workspace.locate(".env"), None, b"KEY=1\n") == []
     assert writers_of([], "a.py", b"\0\1\2") is None
+
+
+@given(st.data())
+def test_no_line_gets_a_wrong_writer(data: st.DataObject) -> None:
+    """Any mix of writes, undos, checkouts and edits by hand, with lines that are all different."""
+    lines: list[tuple[str, int | None]] = []
+    past = [list(lines)]
+    steps: list[Write] = []
+    recorded = {""}
+    certain, moved = True, False
+    for count in range(data.draw(st.integers(1, 12))):
+        before = " ".join(word for word, _ in lines)
+        kind = data.draw(st.sampled_from(["turn", "turn", "hand", "checkout", "undo"]))
+        if kind in ("checkout", "undo"):
+            lines = list(data.draw(st.sampled_from(past)))
+            certain = certain and " ".join(word for word, _ in lines) in recorded
+            moved = kind == "checkout"
+        else:
+            start = data.draw(st.integers(0, len(lines)))
+            end = data.draw(st.integers(start, min(start + 3, len(lines))))
+            writer = len(steps) if kind == "turn" else None
+            fresh = [(f"line{count}.{n}", writer) for n in range(data.draw(st.integers(0, 4)))]
+            lines = [*lines[:start], *fresh, *lines[end:]]
+        after = " ".join(word for word, _ in lines)
+        past.append(list(lines))
+        if kind in ("turn", "undo") and before != after:
+            steps.append(write(before, after, restores=kind == "undo"))
+            recorded |= {before, after}
+            moved = False
+        # An edit by hand on top of a checkout may be taken for one on top of what was there before.
+        certain = certain and not (moved and kind == "hand")
+        found = writers(steps, after)
+        assert found is not None
+        wrong = [
+            (word, true, told) for (word, true), told in zip(lines, found, strict=True) if told not in (true, None)
+        ]
+        assert not wrong
+        if certain:
+            assert found == [true for _, true in lines]
 
 
 def test_no_text_and_no_secret_is_in_the_record() -> None:
