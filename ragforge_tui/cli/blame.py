@@ -54,7 +54,7 @@ def _row(line: int, lines: BlamedLines) -> dict[str, Any]:
 def _print_line(lines: BlamedLines) -> None:
     print_text()
     if lines.turn is None:
-        print_text("The line was not written by a turn.")
+        print_text("The line is not by a turn: no stored write explains it.")
     else:
         _print_turn("written in", lines.turn)
     print_text()

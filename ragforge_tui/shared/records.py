@@ -65,7 +65,7 @@ class LineChange(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         path: As in `FileAccess`.
-        before: SHA-256 of the earlier content, empty for a missing file; `after` likewise.
+        before: SHA-256 of the earlier content; empty for a missing file, as in `after`.
         hunks: The changed lines, without their text; see `tools.line_changes`.
     """
 

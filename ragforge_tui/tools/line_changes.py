@@ -1,13 +1,13 @@
 """Lines that writes changed, and the write that each line of a file comes from.
 
 The file tools record each write as a `LineChange`: digests of both contents, a key for every line after it, and hunks
-that say which lines it replaced. A key is a short hash of a line without its white space and secrets, so a line that
-was only indented or reformatted keeps its writer, as with ``git blame -w``, and no text is stored twice.
+with the lines it replaced. A key is a short hash of a line without its white space and secrets, so a line that was only
+indented or reformatted keeps its writer, as with ``git blame -w``, and no text is stored twice.
 
 `writers_of` follows lines through the recorded writes in their order. Where the content before a write is not the one
-after the last, somebody else changed the file in between: the contents are compared, and what is new has no writer. A
-content that was there before, by an undo or a checkout, has the writers it had then. Each write holds all keys, so a
-write that is missing, because its conversation was purged, costs its own lines only.
+after the last, the file was changed in between by other means: the contents are compared, and new lines have no
+writer. A content that the file had before, restored by an undo or a checkout, gets the writers of that time. Each write
+holds all keys, so a write that is missing, because its conversation was purged, costs its own lines only.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def line_changes(place: Place, before: bytes | None, after: bytes | None) -> lis
     """Return the change of a file, line by line; none for files with secrets, binary or very long ones.
 
     Args:
-        before: Earlier content, None for a missing file; `after` likewise.
+        before: Earlier content; None for a missing file, as in `after`.
     """
     if place.secret or before == after:
         return []

@@ -46,7 +46,7 @@ def test_from_a_line_to_the_turn(cli: Cli, model: OpenAIServer) -> None:
     assert cli.ok("blame", "note.txt:2", "--json").json == [second]
     whole = cli.ok("blame", "note.txt").out
     assert f"  1  {first['conversation_id'][:8]} t1" in whole and "  2  not by a turn   not committed" in whole
-    assert "The line was not written by a turn." in cli.ok("blame", "start.txt:1").out
+    assert "The line is not by a turn" in cli.ok("blame", "start.txt:1").out
     assert cli.run("blame", "note.txt:9").code == 1
     assert cli.run("blame", "note.txt:0").code == 2
     assert cli.run("blame", "gone.txt").code == 1

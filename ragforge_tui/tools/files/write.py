@@ -84,6 +84,7 @@ class _WriteTool(Tool):
                 kind="changed",
             )
         before = digest_of(change.before)
+        changes = line_changes(place, change.before, change.after)
         if change.before is not None:
             self.context.undo.keep(change.before, secret=place.secret)
         write_bytes(place, change.after, must_be_new=change.before is None)
@@ -93,7 +94,7 @@ class _WriteTool(Tool):
             text=_written(change),
             data={"before": before, "after": after, "path": place.shown, "diff": _stored_diff(change)},
             files=[FileAccess(path=place.shown, access="write")],
-            changes=line_changes(place, change.before, change.after),
+            changes=changes,
         )
 
     def _earlier(self, place: Place) -> bytes | None:
