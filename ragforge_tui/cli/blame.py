@@ -65,7 +65,8 @@ def _print_line(lines: BlamedLines) -> None:
     print_styled(f"{bold(f'commit {lines.commit.hash[:_SHORT]}')}  {made}")
     print_text(f"  {shorten(lines.commit.subject, 100)}")
     if lines.committed_by is not None:
-        _print_turn("committed in", lines.committed_by)
+        opened = lines.turn is not None and lines.turn.conversation_id == lines.committed_by.conversation_id
+        _print_turn("committed in", lines.committed_by, opened=opened)
 
 
 def _print_file(found: BlameResult) -> None:
@@ -92,10 +93,12 @@ def _name(turn: BlamedTurn) -> str:
     return f"{turn.conversation_id[:_SHORT]} t{turn.turn_index}"
 
 
-def _print_turn(how: str, turn: BlamedTurn) -> None:
+def _print_turn(how: str, turn: BlamedTurn, *, opened: bool = False) -> None:
+    """Print a turn and how to open its conversation, unless that was printed before (`opened`)."""
     print_styled(f"{how} {bold(_name(turn))}  {plain_text(shorten(turn.title or '(untitled)', 70))}")
     if turn.question:
         print_text(f"  > {shorten(turn.question, 200)}")
     if turn.decision:
         print_text(f"  Decision: {shorten(turn.decision, 200)}")
-    print_text(f"  Open it: ragforge-chat --resume {turn.conversation_id[:_SHORT]}")
+    if not opened:
+        print_text(f"  Open it: ragforge-chat --resume {turn.conversation_id[:_SHORT]}")
