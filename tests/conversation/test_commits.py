@@ -129,6 +129,22 @@ async def test_commits_travel_with_their_conversation(loaded: Loaded, graph: Gra
     assert found.committed_by is not None and found.committed_by.turn_index == 2
 
 
+async def test_a_commit_of_an_odd_date_is_stored(loaded: Loaded, graph: Graph) -> None:
+    folder = repository(Path(loaded.workspace))
+    git(folder, "config", "i18n.logOutputEncoding", "UTF-16")
+    odd = "GIT_COMMITTER_DATE='@99999999999999 +0000' git commit -qm Odd"
+    async with ConversationAgent(loaded) as agent:
+        conversation = await agent.create_conversation()
+        await command(conversation, f"echo one > a.txt && git add . && {odd}")
+        (turn,) = await conversation.get_history()
+        call = turn.messages[1].tool_calls[0]
+        assert call.success and [commit.subject for commit in commits_of(call)] == ["Odd"]
+    found = await line_of(Store(graph), folder, "a.txt", 1)
+    assert found.commit is not None and found.commit.subject == "Odd" and found.commit.committed_at.year == 9999
+    assert found.committed_by is not None and found.committed_by.turn_index == 1
+    assert await graph.rows("MATCH (k:Commit) RETURN k.committed_at.year AS year") == [{"year": 9999}]
+
+
 @ONE_BACKEND
 async def test_a_trailer_names_the_turn_where_the_graph_has_no_commit(
     loaded: Loaded, graph: Graph, server: OpenAIServer
