@@ -16,6 +16,7 @@ import msgspec
 
 from ragforge_tui.llm import ChatModel
 from ragforge_tui.shared.files import STATE_BYTES, atomic_write, read_regular
+from ragforge_tui.shared.json_text import decode_json
 from ragforge_tui.shared.records import now
 
 log = logging.getLogger(__name__)
@@ -41,7 +42,7 @@ class ModelWindows:
         self._path = path
         self._learned: dict[str, _Learned] = {}
         try:
-            self._learned = msgspec.json.decode(read_regular(path, STATE_BYTES), type=dict[str, _Learned])
+            self._learned = decode_json(read_regular(path, STATE_BYTES), dict[str, _Learned])
         except FileNotFoundError:
             pass
         except (OSError, msgspec.MsgspecError) as error:

@@ -15,6 +15,7 @@ import msgspec
 
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.export_records import ConversationExport, MemoryExport
+from ragforge_tui.shared.json_text import decode_json
 from ragforge_tui.shared.records import Conversation
 from ragforge_tui.shared.redaction import mask_secrets
 
@@ -86,8 +87,8 @@ def from_json(data: bytes) -> ConversationExport:
     with suppress(UnicodeDecodeError):  # the decoder reports it
         data = mask_secrets(data.decode()).encode()
     try:
-        export = msgspec.json.decode(data, type=ConversationExport)
-    except (msgspec.MsgspecError, RecursionError) as error:
+        export = decode_json(data, ConversationExport)
+    except msgspec.MsgspecError as error:
         raise RagforgeError(f"This is not an exported conversation: {error}.", kind="bad_export") from error
     if export.version > EXPORT_VERSION:
         raise RagforgeError(

@@ -38,6 +38,7 @@ from ragforge_tui.shared.files import (
     read_regular,
     replacing,
 )
+from ragforge_tui.shared.json_text import decode_json
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +81,7 @@ class Reference(msgspec.Struct, frozen=True, array_like=True):
 
     @staticmethod
     def decode(encoded: str) -> Reference:
-        return _REFERENCE.decode(encoded)
+        return decode_json(encoded, Reference)
 
 
 class Text(msgspec.Struct, frozen=True):
@@ -131,10 +132,6 @@ class _Record(msgspec.Struct):
     data: str
 
 
-_DECODER = msgspec.json.Decoder(_Record)
-_REFERENCE = msgspec.json.Decoder(Reference)
-
-
 class ContentFiles:
     """The contents folder of one graph on this machine.
 
@@ -166,9 +163,7 @@ class ContentFiles:
         """Return the id of the folder on this machine; empty if there is none yet."""
         if not self._folder:
             with suppress(OSError, msgspec.MsgspecError):
-                self._folder = str(
-                    msgspec.json.decode(read_regular(self.root / _FOLDER_FILE, STATE_BYTES), type=dict)["id"]
-                )
+                self._folder = str(decode_json(read_regular(self.root / _FOLDER_FILE, STATE_BYTES), dict)["id"])
         return self._folder
 
     @property
@@ -295,7 +290,7 @@ class ContentFiles:
             with replacing(path) as new:
                 for digest, (offset, length) in kept.items():
                     line = os.pread(file.fileno(), length, offset)
-                    size = _DECODER.decode(line).length
+                    size = decode_json(line, _Record).length
                     found[digest] = Reference(self.folder_id, conversation_id, new.tell(), length, digest, size)
                     new.write(line)
         _sync_folder(path.parent)
@@ -520,7 +515,7 @@ def _records(file: IO[bytes]) -> Iterator[tuple[int, int, _Record]]:
 
 def _record(line: bytes) -> _Record | None:
     try:
-        record = _DECODER.decode(line)
+        record = decode_json(line, _Record)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
     data = record.data.encode()

@@ -36,6 +36,7 @@ from ragforge_tui.graph.journal_files import (
 )
 from ragforge_tui.shared.errors import GraphError, GraphUnavailableError, NotFoundError, RagforgeError
 from ragforge_tui.shared.files import atomic_write, open_regular, try_lock
+from ragforge_tui.shared.json_text import decode_json
 from ragforge_tui.shared.records import Conversation, now
 
 if TYPE_CHECKING:
@@ -300,7 +301,7 @@ async def drain_file(store: Store, path: Path, file: io.BufferedRandom, touched:
     rejected: list[bytes] = []
     for raw in complete_lines(file):
         try:
-            await apply_line(store, msgspec.json.decode(raw, type=Line), turns)
+            await apply_line(store, decode_json(raw, Line), turns)
             written += 1
         except GraphUnavailableError:
             raise
@@ -353,7 +354,7 @@ def _forget_in(path: Path, file: io.BufferedRandom, conversation_id: str) -> int
     messages: set[str] = set()
     for raw in lines:
         try:
-            about = concerns(msgspec.json.decode(raw, type=Line), conversation_id, messages)
+            about = concerns(decode_json(raw, Line), conversation_id, messages)
         except msgspec.MsgspecError:
             about = False
         if not about:

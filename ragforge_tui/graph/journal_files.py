@@ -26,6 +26,7 @@ from typing import IO, TYPE_CHECKING, Any
 import msgspec
 
 from ragforge_tui.shared.files import STATE_BYTES, atomic_write, make_private, open_regular, read_regular
+from ragforge_tui.shared.json_text import decode_json
 from ragforge_tui.shared.records import Conversation, Message, ToolCall, now
 from ragforge_tui.shared.sanitize import storable_value
 
@@ -193,7 +194,7 @@ def _digest(address: str) -> str:
 
 def _read(path: Path) -> GraphNote:
     try:
-        return msgspec.json.decode(read_regular(path, STATE_BYTES), type=GraphNote)
+        return decode_json(read_regular(path, STATE_BYTES), GraphNote)
     except (OSError, msgspec.MsgspecError):
         return GraphNote()
 
@@ -224,7 +225,7 @@ def _count(info: JournalInfo, path: Path) -> None:
 
 def _written_at(raw: bytes) -> datetime | None:
     try:
-        return msgspec.json.decode(raw, type=Line).at
+        return decode_json(raw, Line).at
     except msgspec.MsgspecError:
         return None
 
@@ -298,7 +299,7 @@ async def apply_line(store: Store, line: Line, turns: dict[tuple[str, int], int]
         return
     if line.op not in _RECORDS:
         raise ValueError(f"the journal does not know {line.op!r}")
-    record = msgspec.json.decode(line.record, type=_RECORDS[line.op])
+    record = decode_json(line.record, _RECORDS[line.op])
     if line.op == "begin_turn":
         guessed = record.turn_index
         stored = await store.messages.begin_turn(record)
@@ -328,7 +329,7 @@ def _method(store: Store, op: str) -> Callable[..., Awaitable[object]]:
 
 def concerns(line: Line, conversation_id: str, messages: set[str]) -> bool:
     """Return whether a line is about a conversation; ids of its messages are added to `messages` for later lines."""
-    record = msgspec.json.decode(line.record)
+    record = decode_json(line.record)
     if isinstance(record, dict):
         if line.op != "create_conversation" and record.get("conversation_id") == conversation_id:
             messages.add(record.get("uuid", ""))
@@ -342,8 +343,8 @@ def named_in(lines: Iterable[bytes]) -> Named:
     named = Named(created=set(), others=set())
     for raw in lines:
         try:
-            line = msgspec.json.decode(raw, type=Line)
-            found = _conversations(line, msgspec.json.decode(line.record))
+            line = decode_json(raw, Line)
+            found = _conversations(line, decode_json(line.record))
         except msgspec.MsgspecError:
             continue
         if line.op == "create_conversation":

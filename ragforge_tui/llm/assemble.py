@@ -7,12 +7,14 @@ of using a field of its own; it is separated here too, wherever the text is spli
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
+import msgspec
+
 from ragforge_tui.llm.base import ReasoningPart, TextPart, ToolRequest
+from ragforge_tui.shared.json_text import decode_json
 
 _OPEN, _CLOSE = "<think>", "</think>"
 _BLOCK_FIELDS = ("thinking_blocks", "reasoning_details", "reasoning_items")
@@ -155,8 +157,8 @@ def _reasoning(delta: Any) -> str:
 
 def _is_whole(arguments: str) -> bool:
     try:
-        json.loads(arguments)
-    except ValueError:
+        decode_json(arguments)
+    except msgspec.DecodeError:
         return False
     return True
 

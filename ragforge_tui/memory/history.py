@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from ragforge_tui.llm import PAST_REASONING
-from ragforge_tui.shared.json_text import json_object
+from ragforge_tui.shared.json_text import decode_json, json_object
 from ragforge_tui.shared.records import Message, ToolCall, Turn, call_end
 from ragforge_tui.shared.sanitize import fenced
 from ragforge_tui.shared.tool_calls import is_reasoning
@@ -45,7 +45,7 @@ def result_text(call: ToolCall) -> str:
     if call.result is None:
         return UNKNOWN_OUTCOME
     try:
-        return msgspec.json.decode(call.result.result, type=_StoredResult).text or (call.result.error or "")
+        return decode_json(call.result.result, _StoredResult).text or (call.result.error or "")
     except msgspec.MsgspecError:
         return call.result.result
 
@@ -53,9 +53,9 @@ def result_text(call: ToolCall) -> str:
 def valid_arguments(arguments: str) -> str:
     """Return arguments as a JSON object; anything else is wrapped in one, since providers parse past arguments."""
     try:
-        if isinstance(json.loads(arguments or "{}"), dict):
+        if isinstance(decode_json(arguments or "{}"), dict):
             return arguments or "{}"
-    except ValueError:
+    except msgspec.DecodeError:
         pass
     return json.dumps({"malformed_arguments": arguments})
 

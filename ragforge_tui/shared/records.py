@@ -1,7 +1,7 @@
 """Records that every part of the program shares: conversations, messages, tool calls, results, summaries, topics.
 
 They mirror the labels and properties of the graph and cross the pipe between engine and screen unchanged. Times are
-timezone-aware UTC. Imports no other module of the package.
+timezone-aware UTC.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from typing import Literal
 
 import msgspec
+
+from ragforge_tui.shared.json_text import decode_json
 
 Role = Literal["user", "assistant", "system"]
 MessageState = Literal["complete", "streaming", "interrupted", "failed", "superseded"]
@@ -216,7 +218,7 @@ class RecalledPlace(msgspec.Struct, frozen=True, omit_defaults=True):
 def recalled_places(recalled: str) -> list[RecalledPlace]:
     """Return the places in `Message.recalled`; none if it is empty or unreadable."""
     try:
-        return msgspec.json.decode(recalled, type=list[RecalledPlace]) if recalled else []
+        return decode_json(recalled, list[RecalledPlace]) if recalled else []
     except msgspec.MsgspecError:
         return []
 

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import structs
 
 from ragforge_tui.shared.errors import ToolError
-from ragforge_tui.shared.json_text import parse_json, repaired_object
+from ragforge_tui.shared.json_text import MOST_NESTED, TooDeepError, parse_json, repaired_object
 from ragforge_tui.shared.sanitize import storable
 from ragforge_tui.tools.base import ToolArguments
 
@@ -98,6 +98,11 @@ def parse(name: str, kind: type[ToolArguments], text: str, *, repair: bool = Fal
 def _object(name: str, text: str, *, repair: bool) -> dict[str, Any]:
     try:
         value = parse_json(text) if text.strip() else {}
+    except TooDeepError as error:
+        raise ToolError(
+            f"The arguments of {name} are nested more than {MOST_NESTED} levels deep; the call did not run.",
+            todo="Call it again with a flat JSON object.",
+        ) from error
     except ValueError as error:
         value = repaired_object(text) if repair else None
         if not value:

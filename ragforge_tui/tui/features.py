@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from ragforge_tui.shared.files import STATE_BYTES, atomic_write, read_regular
+from ragforge_tui.shared.json_text import decode_json
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +66,7 @@ class Features:
 
     def _load(self) -> _Record:
         try:
-            return msgspec.json.decode(read_regular(self._path, STATE_BYTES), type=_Record)
+            return decode_json(read_regular(self._path, STATE_BYTES), _Record)
         except FileNotFoundError:
             return _Record()
         except (OSError, msgspec.MsgspecError) as error:

@@ -15,6 +15,7 @@ import msgspec
 
 from ragforge_tui.shared.events import Event, Notice, TrustRequested
 from ragforge_tui.shared.files import STATE_BYTES, atomic_write, read_regular
+from ragforge_tui.shared.json_text import decode_json
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.sanitize import storable
 
@@ -87,7 +88,7 @@ class TrustBook:
 
     def _load(self) -> dict[str, tuple[str, bool]]:
         try:
-            return msgspec.json.decode(read_regular(self._path, STATE_BYTES), type=dict[str, tuple[str, bool]])
+            return decode_json(read_regular(self._path, STATE_BYTES), dict[str, tuple[str, bool]])
         except (OSError, msgspec.MsgspecError):
             return {}
 

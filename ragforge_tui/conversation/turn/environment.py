@@ -9,7 +9,6 @@ contain it in the same place, and it is sent once.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import math
 import platform
@@ -24,6 +23,7 @@ import msgspec
 from ragforge_tui.memory.context import SystemPart
 from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.shared.git import RepositoryState, repository_state
+from ragforge_tui.shared.json_text import decode_json
 from ragforge_tui.shared.records import Turn
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.requests.work import Mode
@@ -282,8 +282,8 @@ def _commands(toolbox: Toolbox) -> list[str]:
     ]
     package = _text_of(toolbox, "package.json")
     try:
-        scripts = json.loads(package or "{}").get("scripts")
-    except (ValueError, RecursionError, AttributeError):
+        scripts = decode_json(package or "{}", dict).get("scripts")
+    except msgspec.DecodeError:
         scripts = None
     found += [f"npm run {word}" for word in _WORDS.split("|") if isinstance(scripts, dict) and word in scripts]
     return list(dict.fromkeys(found))

@@ -33,6 +33,7 @@ from ragforge_tui.shared.events import (
     ToolCallOutput,
     ToolCallStarted,
 )
+from ragforge_tui.shared.json_text import decode_json
 from ragforge_tui.shared.records import REFUSED, REFUSED_BECAUSE, STOPPED, Message, Todo, ToolCall, ToolResult, now
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.requests.work import Mode
@@ -260,10 +261,10 @@ def _refused(feedback: str) -> ToolOutcome:
 
 def _identity(call: ToolCall) -> str:
     try:
-        arguments: Any = json.loads(call.arguments)
+        arguments = decode_json(call.arguments)
         if isinstance(arguments, dict):
             arguments.pop("reason", None)
         canonical = json.dumps(arguments, sort_keys=True)
-    except ValueError:
+    except msgspec.DecodeError:
         canonical = call.arguments
     return f"{call.tool_name} {canonical}"

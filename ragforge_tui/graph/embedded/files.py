@@ -17,6 +17,7 @@ import psutil
 from ragforge_tui.settings.schema import Paths
 from ragforge_tui.shared.errors import ErrorInfo
 from ragforge_tui.shared.files import STATE_BYTES, FileLock, atomic_write, make_private, read_regular
+from ragforge_tui.shared.json_text import decode_json
 
 DATABASE = "ragforge"
 
@@ -78,7 +79,7 @@ class ServerFiles:
     def read_address(self) -> ServerAddress | None:
         """Return the content of the address file, None if it is missing or invalid."""
         try:
-            return msgspec.json.decode(read_regular(self.address, STATE_BYTES), type=ServerAddress)
+            return decode_json(read_regular(self.address, STATE_BYTES), ServerAddress)
         except (OSError, msgspec.MsgspecError):
             return None
 

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from ragforge_tui.graph.embedded.ports import ForeignPortError, ServerPorts
+from ragforge_tui.shared.json_text import decode_json
 
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -65,7 +66,7 @@ def request(login: Login, path: str, payload: Any = None, *, timeout: float = 10
             body = answer.read()
     except urllib.error.HTTPError as error:
         raise _failure(error) from None
-    return msgspec.json.decode(body) if body else None
+    return decode_json(body) if body else None
 
 
 def status(port: int, path: str, *, timeout: float = 2.0) -> int:
@@ -81,7 +82,7 @@ def status(port: int, path: str, *, timeout: float = 2.0) -> int:
 
 def _failure(error: urllib.error.HTTPError) -> HttpError:
     try:
-        said = msgspec.json.decode(error.read(), type=_Failure)
+        said = decode_json(error.read(), _Failure)
     except msgspec.MsgspecError:
         return HttpError(error.code, error.reason)
     return HttpError(error.code, said.detail or said.error, said.exception.rpartition(".")[2])

@@ -34,6 +34,7 @@ from ragforge_tui.graph.embedded.files import (
 from ragforge_tui.graph.embedded.ports import ServerPorts
 from ragforge_tui.shared.errors import GraphUnavailableError
 from ragforge_tui.shared.files import STATE_BYTES, atomic_write, make_private, read_regular
+from ragforge_tui.shared.json_text import decode_json
 
 log = logging.getLogger(__name__)
 
@@ -339,7 +340,7 @@ def _environment() -> dict[str, str]:
 
 def _stored_version(files: ServerFiles) -> str:
     try:
-        return msgspec.json.decode(read_regular(files.version, STATE_BYTES), type=DataVersion).arcadedb
+        return decode_json(read_regular(files.version, STATE_BYTES), DataVersion).arcadedb
     except FileNotFoundError:
         return ""
     except msgspec.MsgspecError:

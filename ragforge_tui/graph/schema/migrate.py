@@ -28,6 +28,7 @@ from ragforge_tui.graph.schema import (
     m010_line_changes,
 )
 from ragforge_tui.shared.errors import ForeignGraphError, GraphError
+from ragforge_tui.shared.json_text import decode_json
 
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction
@@ -217,4 +218,4 @@ async def recorded_folders(graph: SchemaGraph, added: Mapping[str, str] | None =
         )
     record = await graph.one("MATCH (v:RagforgeSchema {name: 'schema'}) RETURN v.contents_folders AS folders")
     stored = (record["folders"] or []) if record else []
-    return dict(msgspec.json.decode(line, type=tuple[str, str]) for line in stored)
+    return dict(decode_json(line, tuple[str, str]) for line in stored)

@@ -27,6 +27,7 @@ from ragforge_tui.shared.code_records import (
     UnresolvedName,
 )
 from ragforge_tui.shared.code_words import masked, search_text
+from ragforge_tui.shared.json_text import decode_json
 from ragforge_tui.shared.records import now
 from ragforge_tui.shared.sanitize import storable
 
@@ -266,7 +267,7 @@ class Code:
         row = await self._graph.one("MATCH (s:Scope {uuid: $uuid}) RETURN s.unresolved AS names", uuid=uuid)
         if not row or not row["names"]:
             return []
-        names = msgspec.json.decode(row["names"], type=list[tuple[str, Any, int]])
+        names = decode_json(row["names"], list[tuple[str, Any, int]])
         return [UnresolvedName(source=uuid, name=name, kind=kind, line=line) for name, kind, line in names]
 
     # --- scopes ----------------------------------------------------------------------------------------------------
@@ -408,7 +409,7 @@ class Code:
 
 def _totals_from(found: Mapping[str, Any]) -> CodeTotals:
     values = {name: value for name, value in found.items() if value is not None}
-    values["left_out"] = msgspec.json.decode(values.get("left_out", "{}"))
+    values["left_out"] = decode_json(values.get("left_out", "{}"))
     if "indexed_at" in values:
         values["indexed_at"] = native(values["indexed_at"])
     return CodeTotals(**values)

@@ -11,6 +11,7 @@ import msgspec
 from ragforge_tui.graph.connection import Graph, Transaction
 from ragforge_tui.graph.store.messages import INDEXED_CHARS
 from ragforge_tui.graph.store.records import derived
+from ragforge_tui.shared.json_text import decode_json
 from ragforge_tui.shared.records import ContextRecord, now
 from ragforge_tui.shared.sanitize import storable
 from ragforge_tui.shared.truncation import cut_middle
@@ -101,7 +102,7 @@ class Contexts:
         found = []
         for uuid, text in items.items():
             try:
-                record = msgspec.json.decode(text, type=ContextRecord)
+                record = decode_json(text, ContextRecord)
             except msgspec.MsgspecError:
                 continue  # Kept by a version that wrote it in another form.
             found.append(StoredRequest(record, replies[uuid]))

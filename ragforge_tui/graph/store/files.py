@@ -19,6 +19,7 @@ from ragforge_tui.graph.store.records import RESULT_FIELDS, projection, result_f
 from ragforge_tui.graph.store.tool_calls import RESULT_LARGE
 from ragforge_tui.graph.values import native
 from ragforge_tui.shared.accessed_files import group_of, merge_by_path, top_files
+from ragforge_tui.shared.json_text import decode_json
 from ragforge_tui.shared.records import AccessedFile, LineChange, Message, Turn
 
 _FILES = (
@@ -239,7 +240,7 @@ async def _results(graph: Graph, tx: Transaction, calls: list[str]) -> dict[str,
 
 def _short(result: str) -> str:
     try:
-        told = msgspec.json.decode(result, type=dict[str, Any])
+        told = decode_json(result, dict[str, Any])
     except msgspec.MsgspecError:
         return ""
     return msgspec.json.encode({name: value for name, value in told.items() if name not in _LONG}).decode()

@@ -20,6 +20,7 @@ from ragforge_tui.graph.store.conversations import read_segments
 from ragforge_tui.graph.store.parts import PART_BYTES, batches, byte_length, link_parts, store_large
 from ragforge_tui.graph.store.records import call_from, call_properties, file_rows, result_properties
 from ragforge_tui.graph.values import native
+from ragforge_tui.shared.json_text import decode_json
 from ragforge_tui.shared.records import ToolCall, ToolResult
 from ragforge_tui.shared.requests.work import CallEntry, CallPage
 from ragforge_tui.shared.sanitize import storable, storable_value
@@ -197,7 +198,7 @@ def cut_result(result: ToolResult) -> ToolResult:
     if size <= MAX_RESULT_BYTES:
         return msgspec.structs.replace(result, result_size_bytes=full)
     try:
-        data = msgspec.json.decode(storable(result.result))
+        data = decode_json(storable(result.result))
     except msgspec.DecodeError:
         data = None
     # Once, not with every cut: a result may be a list of a million numbers.

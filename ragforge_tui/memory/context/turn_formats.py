@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from ragforge_tui.memory.history import ChatMessage, result_text, turn_messages
+from ragforge_tui.shared.json_text import decode_json
 from ragforge_tui.shared.records import Message, ToolCall, ToolResult, Turn
 from ragforge_tui.shared.truncation import cut_lines, cut_middle
 
@@ -116,8 +117,8 @@ def short_arguments(written: str, limit: int) -> str | None:
     if len(written) <= limit:
         return written
     try:
-        arguments = json.loads(written)
-    except (ValueError, RecursionError):
+        arguments = decode_json(written)
+    except msgspec.DecodeError:
         return None
     if not isinstance(arguments, dict):
         return None

@@ -27,6 +27,7 @@ import msgspec
 import psutil
 
 from ragforge_tui.shared.files import STATE_BYTES, atomic_write, read_regular
+from ragforge_tui.shared.json_text import decode_json
 from ragforge_tui.shared.redaction import mask_secrets
 
 _log = logging.getLogger(__name__)
@@ -230,7 +231,7 @@ def end_leftovers(state_dir: Path) -> int:
     ended = 0
     for path in sorted((state_dir / "commands").glob("*.json")):
         try:
-            record = msgspec.json.decode(read_regular(path, STATE_BYTES), type=CommandRecord)
+            record = decode_json(read_regular(path, STATE_BYTES), CommandRecord)
         except FileNotFoundError:
             continue
         except (OSError, msgspec.MsgspecError) as error:

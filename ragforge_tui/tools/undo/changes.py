@@ -12,6 +12,8 @@ from itertools import pairwise
 
 import msgspec
 
+from ragforge_tui.shared.json_text import decode_json
+
 RESTORE = "restore_files"
 """Name of the call under which an undo is stored; models are not offered it."""
 
@@ -65,7 +67,7 @@ class _Result(msgspec.Struct):
 def changes_of(turn_index: int, result: str) -> list[FileChange]:
     """Return the file changes in the stored result of a writing call; empty if the result has none or is unreadable."""
     try:
-        parsed = msgspec.json.decode(result, type=_Result)
+        parsed = decode_json(result, _Result)
     except msgspec.MsgspecError:
         return []
     written = list(parsed.changes)

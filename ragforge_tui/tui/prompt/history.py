@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from ragforge_tui.shared.files import STATE_BYTES, atomic_write, locked, make_private, read_regular
+from ragforge_tui.shared.json_text import decode_json
 from ragforge_tui.shared.redaction import mask_secrets
 
 log = logging.getLogger(__name__)
@@ -81,7 +82,7 @@ class History:
         self.leave()
         if not entry.text.strip() or entry.size > MAX_ENTRY_CHARS:
             return
-        entry = msgspec.json.decode(_encoded(entry), type=Entry)
+        entry = decode_json(_encoded(entry), Entry)
         if self._entries and self._entries[-1] == entry:
             return
         self._entries.append(entry)
@@ -115,7 +116,7 @@ class History:
         entries: list[Entry] = []
         for line in lines[-MAX_ENTRIES:]:
             try:
-                entry = msgspec.json.decode(line, type=Entry)
+                entry = decode_json(line, Entry)
             except msgspec.MsgspecError:
                 continue  # Half a line of a terminal that died while writing.
             if not entries or entries[-1] != entry:
@@ -154,7 +155,7 @@ class Draft:
             try:
                 data = read_regular(path, STATE_BYTES)
                 path.unlink()
-                return msgspec.json.decode(data, type=Entry)
+                return decode_json(data, Entry)
             except (OSError, msgspec.MsgspecError) as error:
                 log.warning("draft %s not restored: %s", path.name, error)
         return None

@@ -37,6 +37,7 @@ from ragforge_tui.shared.events import (
     ToolCallStarted,
 )
 from ragforge_tui.shared.files import STATE_BYTES, atomic_write, read_regular
+from ragforge_tui.shared.json_text import decode_json
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.sidebar.pane import PANES, Pane, PaneTitle
 
@@ -111,7 +112,7 @@ class Layout(msgspec.Struct, kw_only=True):
 def load_layout(state_dir: Path) -> Layout:
     """Load the stored layout, or the default one."""
     try:
-        return msgspec.json.decode(read_regular(state_dir / FILE_NAME, STATE_BYTES), type=Layout)
+        return decode_json(read_regular(state_dir / FILE_NAME, STATE_BYTES), Layout)
     except FileNotFoundError:
         return Layout()
     except (OSError, msgspec.DecodeError) as error:
