@@ -286,10 +286,12 @@ async def _graph(loaded: Loaded, report: Report) -> Facts:
 
     async def look(graph: Graph) -> Facts:
         from ragforge_tui.graph import Store
+        from ragforge_tui.graph.foreign_nodes import foreign_nodes
 
         report.sections["code"] = _code(loaded, await Store(graph).code.totals(), report)
         report.sections["memory"] = await _memory(loaded, Store(graph), report)
-        return {**await graph.info(), "contents": await _contents(graph, report)}
+        foreign = "; ".join(map(str, await foreign_nodes(graph))) or "none"
+        return {**await graph.info(), "foreign nodes": foreign, "contents": await _contents(graph, report)}
 
     facts = await use_graph(loaded, target_of(loaded), look)
     nodes = ", ".join(f"{label} {count}" for label, count in facts.pop("nodes", {}).items())

@@ -27,6 +27,7 @@ from ragforge_tui.shared.errors import ConfigError, NotFoundError, RagforgeError
 
 if TYPE_CHECKING:
     from ragforge_tui.graph import Graph, JournalInfo
+    from ragforge_tui.graph.foreign_nodes import ForeignNodes
     from ragforge_tui.graph.store.contents import LostContent
 
 SHORT_KEY = 8
@@ -182,11 +183,16 @@ def contents(
 
 @graph_app.command()
 def check(ctx: typer.Context, graph: GraphOption = None, json: JsonFlag = False) -> None:
-    """Read and verify all texts that are stored in files."""
+    """Read and verify all texts that are stored in files, and count nodes of other programs."""
+    from ragforge_tui.graph.foreign_nodes import foreign_nodes
+
+    async def look(graph: Graph) -> tuple[list[LostContent], list[ForeignNodes]]:
+        return await lost_contents(graph), await foreign_nodes(graph)
+
     loaded = settings(ctx, graph=graph)
-    lost = run_async(use_graph(loaded, target_of(loaded), lost_contents))
+    lost, foreign = run_async(use_graph(loaded, target_of(loaded), look))
     if json:
-        print_json(lost)
+        print_json({"lost_texts": lost, "foreign_nodes": foreign})
     elif lost:
         rows = [[text.conversation_id[:SHORT_KEY], text.label, text.uuid, text.field, text.loss] for text in lost]
         table(rows, ["ID", "NODE", "NODE'S ID", "TEXT", "PROBLEM"])
@@ -194,6 +200,10 @@ def check(ctx: typer.Context, graph: GraphOption = None, json: JsonFlag = False)
             print_text(f"{reason[0].upper()}{reason[1:]}.")
     else:
         print_text("All texts in files are there and unchanged.")
+    if foreign and not json:
+        print_text("Nodes of other programs, or damaged ones, are left alone:")
+        for nodes in foreign:
+            print_text(f"  {nodes}")
     if lost:
         raise typer.Exit(FAILED)
 

@@ -80,8 +80,20 @@ class Reference(msgspec.Struct, frozen=True, array_like=True):
         return msgspec.json.encode(self).decode()
 
     @staticmethod
+    def is_valid(encoded: Any) -> bool:
+        """Return whether a property of a node is a reference; another program may have written it."""
+        return isinstance(encoded, str) and Reference.decode(encoded) != _NOTHING
+
+    @staticmethod
     def decode(encoded: str) -> Reference:
-        return decode_json(encoded, Reference)
+        """Return a reference; one to nothing for a value that another program wrote."""
+        try:
+            return decode_json(encoded, Reference)
+        except msgspec.DecodeError:
+            return _NOTHING
+
+
+_NOTHING = Reference("", "", 0, 0, "", 0)
 
 
 class Text(msgspec.Struct, frozen=True):
@@ -236,7 +248,7 @@ class ContentFiles:
 
     async def fill(self, rows: Iterable[dict[str, Any]], fields: Iterable[str]) -> None:
         """Put the texts of files into rows: `row[field]`, where ``row[f"{field}_file"]`` is a reference."""
-        places = [(row, field) for row in rows for field in fields if row.get(f"{field}_file")]
+        places = [(row, field) for row in rows for field in fields if isinstance(row.get(f"{field}_file"), str)]
         texts = await self.read({row[f"{field}_file"] for row, field in places})
         for row, field in places:
             text = texts[row[f"{field}_file"]]

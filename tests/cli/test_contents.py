@@ -35,7 +35,7 @@ def test_texts_move_there_and_back_and_losses_are_reported(cli: Cli) -> None:
     ran = cli.run("doctor")
     assert ran.code == 1
     assert "contents: 1 text cannot be read" in ran.out.partition("problems")[2]
-    (lost,) = cli.run("graph", "check", "--json").json
+    (lost,) = cli.run("graph", "check", "--json").json["lost_texts"]
     assert (lost["conversation_id"], lost["field"], lost["loss"]) == (said["uuid"], "content", "changed")
     assert "Text not available" in cli.ok("show", said["uuid"]).out
     assert "1 stay where they are" in cli.ok("graph", "contents", "--to", "graph").out

@@ -17,11 +17,11 @@ import pytest
 from ragforge_tui.graph import Graph, GraphTarget, Store
 from ragforge_tui.graph.backup import backup_file, snapshot
 from ragforge_tui.graph.backup.backup_file import Header, Nodes, check, new_backup
-from ragforge_tui.graph.backup.labels import ALL, SCHEMA_LABELS
 from ragforge_tui.graph.backup.restore import Restored, restore
 from ragforge_tui.graph.backup.snapshot import back_up
 from ragforge_tui.graph.content_files import Reference
 from ragforge_tui.graph.dialect import ArcadeDialect
+from ragforge_tui.graph.labels import ALL, SCHEMA_LABELS
 from ragforge_tui.graph.schema.migrate import MIGRATIONS, VERSION, record_embedding
 from ragforge_tui.graph.store.insights import insight_uuid
 from ragforge_tui.graph.values import plain

@@ -2,11 +2,13 @@
 
 Nothing in it belongs to one backend: nodes and relationships have their properties, and nodes are named by their keys.
 It is written under another name and renamed when it is on disk, and read completely before anything is done with it, so
-that a part of a backup is never taken for one.
+that a part of a backup is never taken for one. It may also come from elsewhere: however it is made, reading it takes a
+bounded amount of memory.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
@@ -20,9 +22,11 @@ from typing import IO, Any
 
 import msgspec
 
-from ragforge_tui.graph.backup.labels import ALL
+from ragforge_tui.graph.backup.backup_checks import ContentCheck, InvalidBackupError, check_origin
+from ragforge_tui.graph.labels import ALL
+from ragforge_tui.graph.schema.migrate import VERSION
 from ragforge_tui.shared.errors import GraphError
-from ragforge_tui.shared.files import make_private, open_regular
+from ragforge_tui.shared.files import make_private, open_regular, try_lock
 
 MAGIC = b"ragforge-chat backup\n"
 FORMAT = 1
@@ -30,6 +34,13 @@ _LENGTH = struct.Struct(">I")
 _DIGEST_BYTES = hashlib.sha256().digest_size
 _LEVEL = 3
 _READ_BYTES = 1024 * 1024
+FRAME_BYTES = 1024 * 1024
+"""Records are made of this size; only a row that is larger makes a larger one."""
+_MOST_BYTES = 64 * 1024 * 1024
+_MANY_BYTES = 2 * 1024 * 1024
+"""A larger frame holds a few large texts: a million small values would take a hundred times its size in memory."""
+_MOST_VALUES = 100_000
+_PARTIAL = ".part"
 _RELATIONSHIP = re.compile(r"[A-Z_]+")
 
 Key = list[str]
@@ -151,11 +162,13 @@ def new_backup(path: Path, header: Header) -> Iterator[BackupWriter]:
             todo="Choose another name.",
             kind="backup",
         )
-    partial = path.with_name(f"{path.name}.part")
+    partial = path.with_name(f"{path.name}{_PARTIAL}")
     try:
         make_private(path.parent)
+        _remove_partial(path.parent)
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
         with os.fdopen(os.open(partial, flags, 0o600), "wb") as file:
+            try_lock(file)
             os.fchmod(file.fileno(), 0o600)
             yield BackupWriter(file, header)
             file.flush()
@@ -177,41 +190,87 @@ def new_backup(path: Path, header: Header) -> Iterator[BackupWriter]:
 def is_backup(path: Path) -> bool:
     """Return whether a file begins as backups do."""
     try:
-        with open_regular(path) as file:
+        with _opened(path) as file:
             return file.read(len(MAGIC)) == MAGIC
-    except OSError:
+    except (OSError, GraphError):
         return False
 
 
-def check(path: Path) -> tuple[Header, End]:
-    """Read a whole backup, and return its header and its end; blocks.
+def _opened(path: Path) -> IO[bytes]:
+    """Open a file for reading.
 
     Raises:
-        GraphError: It is no backup, was made by a newer release, or is cut off or changed.
+        GraphError: It is no file.
+        OSError: It cannot be read.
     """
     try:
-        with open_regular(path) as file:
+        return open_regular(path)
+    except OSError as error:
+        if error.errno in (errno.EINVAL, errno.EISDIR):
+            raise _refused(f"{path} is not a file.", "Choose a file that `graph backup` wrote.") from error
+        raise
+
+
+def _remove_partial(folder: Path) -> None:
+    """Remove the parts of backups in a folder that were killed while they were written."""
+    for path in folder.glob(f"*{_PARTIAL}"):
+        with suppress(OSError, GraphError), _opened(path) as file:
+            if file.read(len(MAGIC)) == MAGIC and try_lock(file):
+                path.unlink()
+
+
+def check(path: Path) -> tuple[Header, End]:
+    """Read a whole backup and check all that it holds, and return its header and its end; blocks.
+
+    Raises:
+        GraphError: It is no backup, was made by a newer release, is cut off or changed, or holds what this program
+            does not write.
+    """
+    try:
+        with _opened(path) as file:
             if file.read(len(MAGIC)) != MAGIC:
                 raise _refused(f"{path} is not a backup of ragforge-chat.", "Choose a file that `graph backup` wrote.")
             _verify(file, path)
-        header: Header | None = None
-        end: End | None = None
-        for found in _frames(path):
-            if header is None:
-                header = _HEADER.decode(found)
-                if header.format > FORMAT:
-                    raise _refused(f"{path} was written by a newer release.", "Upgrade ragforge-tui.")
-            else:
-                record = _RECORD.decode(found)
-                if not _is_known(record):
-                    raise _damaged(path)
-                end = record if isinstance(record, End) else None
+        return _checked(path)
     except OSError as error:
         raise _refused(f"{path} cannot be read: {error.strerror or error}.", "Check the name.") from error
-    except (msgspec.MsgspecError, zlib.error, struct.error) as error:
+    except InvalidBackupError as error:
+        raise _refused(f"The backup {path} cannot be restored: {error}.", "Use another backup.") from error
+    except (msgspec.MsgspecError, zlib.error, struct.error, RecursionError) as error:
         raise _damaged(path) from error
-    if header is None or end is None:
+
+
+def _checked(path: Path) -> tuple[Header, End]:
+    frames = _frames(path)
+    header = _HEADER.decode(next(frames, bytearray()))
+    if header.format < 1:
+        raise InvalidBackupError(f"its format is {header.format}")
+    if header.format > FORMAT:
+        raise _refused(f"{path} was written by a newer release.", "Upgrade ragforge-tui.")
+    if header.schema_version > VERSION:
+        raise GraphError(
+            f"The backup {path} has schema version {header.schema_version}; this program supports {VERSION}.",
+            kept="The graph was not changed.",
+            todo="Upgrade ragforge-tui.",
+            kind="graph_newer",
+        )
+    check_origin(header.schema_version, header.schema)
+    content, end = ContentCheck(), None
+    for record in map(_RECORD.decode, frames):
+        if not _is_known(record) or end is not None:
+            raise _damaged(path)
+        match record:
+            case Nodes(label=label, rows=rows):
+                content.add_nodes(label, rows)
+            case Edges(kind=kind, source=source, target=target, rows=edges):
+                content.add_edges(kind, source, target, edges)
+            case Texts(conversation=conversation, texts=texts):
+                content.add_texts(conversation, len(texts))
+            case End():
+                end = record
+    if end is None:
         raise _damaged(path)
+    content.finish(end.nodes, end.edges, end.texts, end.lost)
     return header, end
 
 
@@ -233,14 +292,82 @@ def records(path: Path) -> Iterator[Record]:
         yield _RECORD.decode(frame)
 
 
-def _frames(path: Path) -> Iterator[bytes]:
+def _frames(path: Path) -> Iterator[bytearray]:
     """Yield the decompressed frames of a file whose checksum is right, the header first."""
-    with open_regular(path) as file:
+    with _opened(path) as file:
         end = os.fstat(file.fileno()).st_size - _DIGEST_BYTES
         file.seek(len(MAGIC))
         while file.tell() < end:
             (length,) = _LENGTH.unpack(file.read(_LENGTH.size))
-            yield zlib.decompress(file.read(length))
+            data = _decompressed(file.read(length))
+            if len(data) > _MANY_BYTES and _has_many_values(data):
+                raise InvalidBackupError("one of its records has too many values")
+            yield data
+            del data  # before the next one is read
+
+
+def _decompressed(packed: bytes) -> bytearray:
+    """Decompress a frame piece by piece: in one call, zlib would take twice the memory of a large one.
+
+    Raises:
+        InvalidBackupError: It is cut off, or larger than any that this program writes.
+    """
+    data, stream = bytearray(), zlib.decompressobj()
+    while not stream.eof and len(data) <= _MOST_BYTES:
+        piece = stream.decompress(packed, _READ_BYTES)
+        if not piece and not stream.eof:
+            break
+        data += piece
+        packed = stream.unconsumed_tail
+    if not stream.eof or len(data) > _MOST_BYTES:
+        raise InvalidBackupError("one of its records is cut off or larger than 64 MiB")
+    return data
+
+
+_FIXED = {
+    **dict.fromkeys((0xC0, 0xC2, 0xC3), 0),
+    0xCA: 4,
+    0xCB: 8,
+    0xCC: 1,
+    0xCD: 2,
+    0xCE: 4,
+    0xCF: 8,
+    0xD0: 1,
+    0xD1: 2,
+    0xD2: 4,
+    0xD3: 8,
+    0xD4: 2,
+    0xD5: 3,
+    0xD6: 5,
+    0xD7: 9,
+    0xD8: 17,
+}
+"""Bytes after the first one, by type of a MessagePack value."""
+_SIZED = {0xC4: 1, 0xC5: 2, 0xC6: 4, 0xD9: 1, 0xDA: 2, 0xDB: 4}
+"""Bytes of the length, for texts and bytes."""
+_EXTENSIONS = {0xC7: 1, 0xC8: 2, 0xC9: 4}
+
+
+def _has_many_values(data: bytearray) -> bool:
+    """Return whether MessagePack has more values than a record of large texts, without decoding them."""
+    place = values = 0
+    while place < len(data):
+        values += 1
+        if values > _MOST_VALUES:
+            return True
+        kind = data[place]
+        place += 1
+        if 0xA0 <= kind <= 0xBF:
+            place += kind & 0x1F
+        elif kind in _SIZED:
+            place += _SIZED[kind] + int.from_bytes(data[place : place + _SIZED[kind]])
+        elif kind in _EXTENSIONS:
+            place += _EXTENSIONS[kind] + 1 + int.from_bytes(data[place : place + _EXTENSIONS[kind]])
+        elif kind >= 0xDC and kind <= 0xDF:
+            place += 2 if kind in (0xDC, 0xDE) else 4
+        else:
+            place += _FIXED.get(kind, 0)
+    return False
 
 
 def _verify(file: IO[bytes], path: Path) -> None:

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from ragforge_tui.graph.backup.backup_file import Edges, Header, Nodes, Record, Texts, check, records
-from ragforge_tui.graph.backup.labels import ALL, FILE_SUFFIX, matched
-from ragforge_tui.graph.backup.snapshot import BackupInfo, Progress, back_up
+from ragforge_tui.graph.backup.snapshot import BackupInfo, Progress, back_up, row_bytes
 from ragforge_tui.graph.connection import Graph, Transaction
 from ragforge_tui.graph.content_files import Reference, Text
+from ragforge_tui.graph.labels import ALL, FILE_SUFFIX, key_names, matched, own_node
 from ragforge_tui.graph.repositories import Store
-from ragforge_tui.graph.schema.migrate import MIGRATIONS, VERSION
-from ragforge_tui.graph.store.parts import batches, byte_length
+from ragforge_tui.graph.schema.migrate import MIGRATIONS
+from ragforge_tui.graph.store.parts import batches
 from ragforge_tui.shared.errors import GraphError
 from ragforge_tui.shared.records import now
 
@@ -32,6 +33,7 @@ _OWN = frozenset(
 """Properties of a version node that a graph keeps, or that are set by other means."""
 _SECONDS = 300.0
 _DELETED_AT_ONCE = 200
+_KEPT_BACKUPS = 5
 _MARK = "MATCH (v:RagforgeSchema {name: 'schema'}) SET v.restoring = $name, v.restored = 0"
 _UNMARK = "MATCH (v:RagforgeSchema {name: 'schema'}) SET v.restoring = NULL, v.restored = NULL"
 _BATCH = (
@@ -75,13 +77,6 @@ async def restore(
             failed: the same command starts again.
     """
     header, end = await asyncio.to_thread(check, path)
-    if header.schema_version > VERSION:
-        raise GraphError(
-            f"The backup {path} has schema version {header.schema_version}; this program supports {VERSION}.",
-            kept="The graph was not changed.",
-            todo="Upgrade ragforge-tui.",
-            kind="graph_newer",
-        )
     if await graph.used_by_others():
         raise _in_use(graph)
     interrupted, kept = await graph.being_restored(), ""
@@ -104,6 +99,7 @@ async def restore(
     await restoring.prepare(header)
     dropped = await restoring.run()
     await restoring.finish(header)
+    await asyncio.to_thread(_remove_old, keep, path)
     return Restored(
         graph=graph.name,
         backup=await asyncio.to_thread(BackupInfo.of, path, header, end),
@@ -128,9 +124,18 @@ def _free_name(folder: Path) -> Path:
     return next(name for name in names if not name.exists())
 
 
+def _remove_old(folder: Path, restored: Path) -> None:
+    """Remove the oldest of the backups that restores made; not the one that was restored."""
+    made = sorted(folder.glob("before-restore-*.backup"), key=lambda path: path.stat().st_mtime)
+    for path in made[:-_KEPT_BACKUPS]:
+        if path != restored:
+            with suppress(OSError):
+                path.unlink()
+
+
 async def _has_nodes(graph: Graph) -> bool:
     for label in ALL:
-        if await graph.one(f"MATCH (n:{label}) RETURN 1 AS found LIMIT 1"):
+        if await graph.one(f"MATCH {own_node('n', label)} RETURN 1 AS found LIMIT 1"):
             return True
     return False
 
@@ -138,7 +143,9 @@ async def _has_nodes(graph: Graph) -> bool:
 async def _clear(graph: Graph) -> None:
     """Remove all nodes of the program, in small transactions."""
     for label in ALL:
-        statement = f"MATCH (n:{label}) WITH n LIMIT {_DELETED_AT_ONCE} DETACH DELETE n RETURN count(*) AS removed"
+        statement = (
+            f"MATCH {own_node('n', label)} WITH n LIMIT {_DELETED_AT_ONCE} DETACH DELETE n RETURN count(*) AS removed"
+        )
         while (row := await graph.write_one(statement)) and row["removed"]:
             pass
 
@@ -205,8 +212,10 @@ class _Restoring:
         self._references |= {reference.sha256: reference.encode() for reference in references}
 
     async def _nodes(self, record: Nodes) -> None:
-        statement = f"UNWIND $rows AS row CREATE (n:{record.label}) SET n = row"
-        for rows in batches(map(self._moved, record.rows), _row_bytes):
+        # A damaged node of the program may have been left: it has the same key.
+        key = ", ".join(f"{name}: row.{name}" for name in key_names(record.label))
+        statement = f"UNWIND $rows AS row MERGE (n:{record.label} {{{key}}}) SET n = row"
+        for rows in batches(map(self._moved, record.rows), row_bytes):
             await self._write(statement, rows)
             self._report(len(rows))
 
@@ -217,7 +226,7 @@ class _Restoring:
             f"CREATE (a)-[r:{record.kind}]->(b) SET r += row.properties RETURN count(r) AS stored"
         )
         edges = ({"source": a, "target": b, "properties": properties} for a, b, properties in record.rows)
-        for rows in batches(edges, lambda row: _row_bytes(row["properties"])):
+        for rows in batches(edges, lambda row: row_bytes(row["properties"])):
             self._dropped += len(rows) - await self._write(statement, rows)
             self._report(len(rows))
 
@@ -264,17 +273,3 @@ async def _streamed(path: Path) -> AsyncIterator[Record]:
     found = records(path)
     while (record := await asyncio.to_thread(next, found, None)) is not None:
         yield record
-
-
-def _row_bytes(row: dict[str, Any]) -> int:
-    return sum(_value_bytes(value) + len(name) + 4 for name, value in row.items())
-
-
-def _value_bytes(value: Any) -> int:
-    if isinstance(value, str):
-        return byte_length(value)
-    if isinstance(value, bytes):
-        return len(value)
-    if isinstance(value, list):
-        return sum(_value_bytes(item) for item in value)
-    return 9

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from ragforge_tui.graph.backup.backup_file import (
     FORMAT,
+    FRAME_BYTES,
     BackupWriter,
     Edges,
     End,
@@ -27,11 +28,14 @@ from ragforge_tui.graph.backup.backup_file import (
     Texts,
     new_backup,
 )
-from ragforge_tui.graph.backup.labels import ALL, FILE_SUFFIX, OWNED, SHARED, key_names, key_of, matched
 from ragforge_tui.graph.connection import Graph, Transaction
 from ragforge_tui.graph.content_files import LostText, Reference
+from ragforge_tui.graph.labels import ALL, FILE_SUFFIX, OWNED, SHARED, key_names, key_of, matched, own_node
+from ragforge_tui.graph.store.parts import byte_length
 from ragforge_tui.graph.values import native
 from ragforge_tui.shared.records import now
+
+T = TypeVar("T")
 
 Progress = Callable[[int, int], None]
 
@@ -108,7 +112,8 @@ async def back_up(graph: Graph, path: Path, progress: Progress = lambda done, to
     )
     with new_backup(path, header) as writer:
         snapshot = _Snapshot(graph, writer)
-        ids = [row["uuid"] for row in await graph.rows("MATCH (c:Conversation) RETURN c.uuid AS uuid ORDER BY uuid")]
+        conversations = own_node("c", "Conversation")
+        ids = [row["uuid"] for row in await graph.rows(f"MATCH {conversations} RETURN c.uuid AS uuid ORDER BY uuid")]
         for done, uuid in enumerate(ids, 1):
             await snapshot.conversation(uuid)
             progress(done, len(ids))
@@ -158,7 +163,7 @@ class _Snapshot:
         known: set[str] = set()
         done: dict[str, set[str]] = {}
         for label in OWNED:
-            nodes = f"MATCH (n:{label} {{conversation_id: $id}})"
+            nodes = f"MATCH {own_node('n', label, 'conversation_id: $id')}"
             statement = f"{nodes} WHERE {_SETTLED.get(label, 'false')} RETURN [n.uuid] AS key"
             keys = await self._keys(statement, id=uuid, turn=counters["next_turn"] - 1)
             await self._pages(label, keys, known)
@@ -168,7 +173,9 @@ class _Snapshot:
             before, fresh = await self._counters(uuid), known.copy()
             written: dict[str, list[Key]] = {}
             for label in OWNED:
-                keys = await self._keys(f"MATCH (n:{label} {{conversation_id: $id}}) RETURN [n.uuid] AS key", id=uuid)
+                keys = await self._keys(
+                    f"MATCH {own_node('n', label, 'conversation_id: $id')} RETURN [n.uuid] AS key", id=uuid
+                )
                 await self._pages(label, [key for key in keys if key[0] not in done[label]], fresh)
                 written[label] = keys
             last = attempt == _ATTEMPTS - 1
@@ -187,7 +194,7 @@ class _Snapshot:
     async def shared(self, label: str) -> None:
         """Write all nodes of a label."""
         names = ", ".join(f"n.{name}" for name in key_names(label))
-        await self._pages(label, await self._keys(f"MATCH (n:{label}) RETURN [{names}] AS key"), set())
+        await self._pages(label, await self._keys(f"MATCH {own_node('n', label)} RETURN [{names}] AS key"), set())
 
     async def _counters(self, uuid: str) -> dict[str, Any] | None:
         names = ", ".join(f"c.{name} AS {name}" for name in _COUNTERS)
@@ -232,7 +239,7 @@ class _Snapshot:
             f"{pattern}-[r]->(m) {elsewhere}RETURN key, type(r) AS type, labels(m)[0] AS label, "
             "m.uuid AS uuid, m.workspace AS workspace, m.path AS path, r AS r"
         )
-        owners = f"{pattern}<-[r]-(c:Conversation) RETURN key, type(r) AS type, c.uuid AS uuid, r AS r"
+        owners = f"{pattern}<-[r]-{own_node('c', 'Conversation')} RETURN key, type(r) AS type, c.uuid AS uuid, r AS r"
         for start in range(0, len(keys), _AT_ONCE):
             page = keys[start : start + _AT_ONCE]
 
@@ -250,6 +257,11 @@ class _Snapshot:
 
     async def _texts(self, nodes: list[dict[str, Any]], known: set[str]) -> dict[str, list[FileText]]:
         """Return the texts in files that nodes refer to, by conversation, except those written before."""
+        for node in nodes:
+            for name, value in node.items():
+                if name.endswith(FILE_SUFFIX) and value is not None and not Reference.is_valid(value):
+                    node[name] = None
+                    self.counts.lost += 1
         wanted = {
             value: (node["uuid"], name.removesuffix(FILE_SUFFIX))
             for node in nodes
@@ -275,22 +287,54 @@ class _Snapshot:
         texts: dict[str, list[FileText]],
     ) -> None:
         for conversation_id, own in texts.items():
-            self._writer.put(Texts(conversation_id, own))
+            for some in _in_frames(own, lambda text: byte_length(text.data)):
+                self._writer.put(Texts(conversation_id, some))
             self.counts.texts += len(own)
-        if nodes:
-            self._writer.put(Nodes(label, nodes))
-            self.counts.nodes[label] += len(nodes)
+        for page in _in_frames(nodes, row_bytes):
+            self._writer.put(Nodes(label, page))
+        self.counts.nodes[label] += len(nodes)
         grouped: dict[tuple[str, str, str], list[tuple[Key, Key, dict[str, Any]]]] = {}
         for edge in edges:
-            if edge["label"] in ALL:
-                row = (edge["key"], key_of(edge["label"], edge), edge["r"])
+            key = key_of(edge["label"], edge) if edge["label"] in ALL else []
+            if key and all(isinstance(part, str) for part in key):
+                row = (edge["key"], key, edge["r"])
                 grouped.setdefault((edge["type"], label, edge["label"]), []).append(row)
         for edge in owned:
             row = ([edge["uuid"]], edge["key"], edge["r"])
             grouped.setdefault((edge["type"], "Conversation", label), []).append(row)
         for (kind, source, target), rows in grouped.items():
-            self._writer.put(Edges(kind, source, target, rows))
+            for part in _in_frames(rows, lambda row: row_bytes(row[2]) + 200):
+                self._writer.put(Edges(kind, source, target, part))
             self.counts.edges[kind] += len(rows)
+
+
+def _in_frames(rows: list[T], size_of: Callable[[T], int]) -> Iterator[list[T]]:
+    """Yield rows in lists of about `FRAME_BYTES`, at least one row each."""
+    some: list[T] = []
+    size = 0
+    for row in rows:
+        size += size_of(row)
+        some.append(row)
+        if size >= FRAME_BYTES:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some
+
+
+def row_bytes(row: Mapping[str, Any]) -> int:
+    """Estimate the size of a node's or a relationship's properties, vectors included."""
+    return sum(_value_bytes(value) + len(name) + 4 for name, value in row.items())
+
+
+def _value_bytes(value: Any) -> int:
+    if isinstance(value, str):
+        return byte_length(value)
+    if isinstance(value, bytes):
+        return len(value)
+    if isinstance(value, list):
+        return sum(_value_bytes(item) for item in value)
+    return 9
 
 
 async def _edges(tx: Transaction, statement: str, **parameters: Any) -> Rows:

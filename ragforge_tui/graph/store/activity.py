@@ -7,6 +7,7 @@ from datetime import datetime
 import msgspec
 
 from ragforge_tui.graph.connection import Graph
+from ragforge_tui.graph.labels import own_node
 from ragforge_tui.graph.store.records import CONVERSATION_FIELDS, conversation_from, graph_value, projection
 from ragforge_tui.graph.values import native
 from ragforge_tui.shared.records import Conversation
@@ -40,7 +41,8 @@ class Activity:
         `private`.
         """
         rows = await self._graph.rows(
-            "MATCH (c:Conversation) WHERE c.updated_at >= $since AND c.created_at < $until AND c.status <> 'deleted' "
+            f"MATCH {own_node('c', 'Conversation')} "
+            "WHERE c.updated_at >= $since AND c.created_at < $until AND c.status <> 'deleted' "
             "AND ($workspace IS NULL OR c.workspace = $workspace) "
             "AND (NOT coalesce(c.private, false) OR c.uuid = $private) "
             f"RETURN {_CONVERSATION} AS c",
@@ -49,7 +51,8 @@ class Activity:
             workspace=workspace,
             private=private,
         )
-        conversations = {row["c"]["uuid"]: conversation_from(row["c"]) for row in rows}
+        found_all = [one for row in rows if (one := conversation_from(row["c"])) is not None]
+        conversations = {one.uuid: one for one in found_all}
         found: list[ActiveTurns] = []
         ids = list(conversations)
         for start in range(0, len(ids), _AT_ONCE):

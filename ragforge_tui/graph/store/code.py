@@ -14,8 +14,10 @@ from typing import Any
 import msgspec
 
 from ragforge_tui.graph.connection import Graph, Transaction
+from ragforge_tui.graph.labels import own_node
 from ragforge_tui.graph.store.code_search import SCOPE, CodeSearch, scope_from, workspace_key
 from ragforge_tui.graph.store.parts import BATCH_NODES, batches, byte_length
+from ragforge_tui.graph.store.records import given, record_from
 from ragforge_tui.graph.values import native
 from ragforge_tui.shared.code_records import (
     CodeTotals,
@@ -255,11 +257,10 @@ class Code:
             limit=limit,
         )
         return [
-            (
-                Reference(**{name: row[name] for name in ("source", "target", "kind", "line", "confidence")}),
-                scope_from(row["s"]),
-            )
+            (reference, scope)
             for row in rows
+            if (scope := scope_from(row["s"])) is not None
+            and (reference := record_from(Reference, given(row, Reference.__struct_fields__))) is not None
         ]
 
     async def unresolved(self, uuid: str) -> list[UnresolvedName]:
@@ -277,7 +278,7 @@ class Code:
         rows = await self._graph.rows(
             f"UNWIND $ids AS id MATCH (s:Scope {{uuid: id}}) RETURN {SCOPE} AS s", ids=list(dict.fromkeys(uuids))
         )
-        found = {row["s"]["uuid"]: scope_from(row["s"]) for row in rows}
+        found = {scope.uuid: scope for row in rows if (scope := scope_from(row["s"])) is not None}
         return [found[uuid] for uuid in dict.fromkeys(uuids) if uuid in found]
 
     async def by_name(self, workspace: str, name: str, file: str = "", *, removed: bool = False) -> list[Scope]:
@@ -302,7 +303,7 @@ class Code:
             removed=removed,
             limit=_PAGE,
         )
-        return [scope_from(row["s"]) for row in rows]
+        return [scope for row in rows if (scope := scope_from(row["s"])) is not None]
 
     async def in_lines(self, workspace: str, path: str, first: int, last: int) -> list[Scope]:
         """Return the scopes of a file that share lines with a range, the innermost first."""
@@ -316,7 +317,7 @@ class Code:
             last=last,
             limit=_PAGE,
         )
-        return [scope_from(row["s"]) for row in rows]
+        return [scope for row in rows if (scope := scope_from(row["s"])) is not None]
 
     async def candidates(
         self,
@@ -349,8 +350,8 @@ class Code:
             "MATCH (c:Conversation {uuid: m.conversation_id}) "
             "WHERE c.status <> 'deleted' AND NOT coalesce(c.private, false) "
             "RETURN c.uuid AS conversation_id, c.title AS title, m.turn_index AS turn_index, m.uuid AS message_id, "
-            "m.timestamp AS timestamp, m.role AS role, left(m.content, $chars) AS text, m.content_file AS text_file "
-            "ORDER BY m.timestamp DESC, m.position LIMIT $limit",
+            "m.timestamp AS timestamp, m.role AS role, left(toStringOrNull(m.content), $chars) AS text, "
+            "m.content_file AS text_file ORDER BY m.timestamp DESC, m.position LIMIT $limit",
             uuid=scope_uuid,
             limit=4 * limit,
             chars=_TALK_CHARS,
@@ -398,7 +399,7 @@ class Code:
     async def totals(self, workspace: str = "") -> list[CodeTotals]:
         """Return the stored totals of one workspace, or of all by path."""
         rows = await self._graph.rows(
-            "MATCH (i:CodeIndex) WHERE $workspace = '' OR i.workspace = $workspace "
+            f"MATCH {own_node('i', 'CodeIndex')} WHERE $workspace = '' OR i.workspace = $workspace "
             "RETURN i {.workspace, .indexed_at, .left_out, "
             + ", ".join(f".{name}" for name in _TOTALS)
             + "} AS i ORDER BY i.workspace",
@@ -408,11 +409,9 @@ class Code:
 
 
 def _totals_from(found: Mapping[str, Any]) -> CodeTotals:
-    values = {name: value for name, value in found.items() if value is not None}
-    values["left_out"] = decode_json(values.get("left_out", "{}"))
-    if "indexed_at" in values:
-        values["indexed_at"] = native(values["indexed_at"])
-    return CodeTotals(**values)
+    left_out = found["left_out"] if isinstance(found["left_out"], str) else "{}"
+    values = {**given(found, tuple(found)), "left_out": decode_json(left_out)}
+    return record_from(CodeTotals, values) or CodeTotals(workspace=found["workspace"])
 
 
 def _scope_rows(workspace: str, files: Sequence[IndexedFile]) -> list[dict[str, Any]]:

@@ -128,7 +128,9 @@ class CodeLinks:
             limit=limit,
         )
         return [
-            TouchedScope(scope=scope_from(row["scope"], ""), turn_index=row["turn"], turns=row["turns"]) for row in rows
+            TouchedScope(scope=scope, turn_index=row["turn"], turns=row["turns"])
+            for row in rows
+            if (scope := scope_from(row["scope"], "")) is not None
         ]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from ragforge_tui.graph.connection import Graph
 from ragforge_tui.graph.schema.indexes import SCOPE_TEXT
 from ragforge_tui.graph.store.code_vectors import CodeVectors, Floats
-from ragforge_tui.graph.store.records import given, projection
+from ragforge_tui.graph.store.records import given, projection, record_from
 from ragforge_tui.graph.store.search import BEST_OF_INDEX, MAX_TERMS, quoted
 from ragforge_tui.shared.code_records import Scope, ScopeHit
 from ragforge_tui.shared.sanitize import storable
@@ -32,12 +32,13 @@ _BY_WORDS = (
     "WITH node, score, node.workspace = $workspace AND node.removed_at IS NULL "
     "AND (size($kinds) = 0 OR node.kind IN $kinds) AS wanted "
     "RETURN count(node) AS seen, "
-    f"collect(CASE WHEN wanted THEN [score, {_HIT}, left(node.text, $chars)] ELSE NULL END)[..$limit] AS hits"
+    f"collect(CASE WHEN wanted THEN [score, {_HIT}, left(toStringOrNull(node.text), $chars)] ELSE NULL END)"
+    "[..$limit] AS hits"
 )
 _BY_UUID = (
     "UNWIND $ids AS id MATCH (node:Scope {uuid: id}) "
     "WHERE node.removed_at IS NULL AND (size($kinds) = 0 OR node.kind IN $kinds) "
-    f"RETURN collect([{_HIT}, left(node.text, $chars)]) AS hits"
+    f"RETURN collect([{_HIT}, left(toStringOrNull(node.text), $chars)]) AS hits"
 )
 
 
@@ -95,7 +96,8 @@ class CodeSearch:
         if not near:
             return [], {}
         row = await self._graph.one(_BY_UUID, ids=list(near), kinds=list(kinds), chars=HIT_CHARS)
-        return [ScopeHit(scope=scope_from(node, text)) for node, text in (row["hits"] if row else [])], near
+        found = (scope_from(node, text) for node, text in (row["hits"] if row else []))
+        return [ScopeHit(scope=scope) for scope in found if scope is not None], near
 
     async def _by_words(self, workspace: str, terms: str, kinds: Sequence[str], limit: int) -> list[ScopeHit]:
         query = f"+{SCOPE_TEXT[0]}:({terms})"
@@ -122,7 +124,11 @@ class CodeSearch:
         )
         if row is None:
             return [], 0
-        hits = [ScopeHit(scope=scope_from(node, text), words=float(score)) for score, node, text in row["hits"]]
+        hits = [
+            ScopeHit(scope=scope, words=float(score))
+            for score, node, text in row["hits"]
+            if (scope := scope_from(node, text)) is not None
+        ]
         return sorted(hits, key=lambda hit: (-(hit.words or 0.0), hit.scope.uuid)), row["seen"]
 
 
@@ -135,10 +141,10 @@ def workspace_key(workspace: str) -> str:
     return "w" + hashlib.sha256(workspace.encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
 
-def scope_from(properties: Mapping[str, Any], text: str | None = None) -> Scope:
+def scope_from(properties: Mapping[str, Any], text: str | None = None) -> Scope | None:
     """Return a scope from its node's properties, with `text` in place of theirs if given."""
     found = given(properties, SCOPE_FIELDS)
-    return Scope(**found if text is None else {**found, "text": text})
+    return record_from(Scope, found if text is None else {**found, "text": text})
 
 
 def _weighted(words: Sequence[str], similar: Mapping[str, float]) -> str:

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from ragforge_tui.graph.connection import Graph, Transaction
 from ragforge_tui.graph.schema.migrate import recorded_embedding
-from ragforge_tui.graph.store.records import given
+from ragforge_tui.graph.store.records import given, record_from
 from ragforge_tui.shared.code_records import Scope
 
 log = logging.getLogger(__name__)
@@ -52,7 +52,10 @@ _EMBEDDED_FIELDS = (
     "digest",
 )
 _PAGE_FILES = 300
-_WORDS = "MATCH (c:CodeWords {{workspace: $workspace, model: $model}}) RETURN {} AS page"
+_WORDS = (
+    "MATCH (c:CodeWords {{workspace: $workspace, model: $model}}) "
+    "WHERE c.words IS :: LIST<STRING NOT NULL> NOT NULL AND c.vectors IS NOT NULL RETURN {} AS page"
+)
 _SECTION_CHARS = 400
 """Of a section's text, which has neither signature nor documentation."""
 
@@ -95,14 +98,19 @@ class CodeVectors:
         rows = await self._graph.rows(
             "UNWIND $paths AS path MATCH (s:Scope {workspace: $workspace, file: path}) WHERE s.removed_at IS NULL "
             f"AND (s.embed_model IS NULL OR s.embed_model <> $model) "
-            f"RETURN collect(s {{{fields}, text: CASE WHEN s.kind = 'section' THEN left(s.text, $chars) ELSE '' END}}) "
-            "AS scopes",
+            f"RETURN collect(s {{{fields}, "
+            "text: CASE WHEN s.kind = 'section' THEN left(toStringOrNull(s.text), $chars) ELSE '' END}) AS scopes",
             workspace=workspace,
             paths=list(paths),
             model=model,
             chars=_SECTION_CHARS,
         )
-        return [Scope(**given(scope, (*_EMBEDDED_FIELDS, "text"))) for row in rows for scope in row["scopes"]]
+        return [
+            scope
+            for row in rows
+            for properties in row["scopes"]
+            if (scope := record_from(Scope, given(properties, (*_EMBEDDED_FIELDS, "text")))) is not None
+        ]
 
     async def store(self, workspace: str, model: str, vectors: Sequence[tuple[Scope, Floats]]) -> bool:
         """Store vectors; False, storing nothing, when the graph's model is another one.

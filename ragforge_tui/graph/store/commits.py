@@ -28,8 +28,8 @@ _TURN = (
     "MATCH (c:Conversation {uuid: m.conversation_id}) "
     "OPTIONAL MATCH (q:Message {conversation_id: m.conversation_id, turn_index: m.turn_index, position: 0}) "
     "RETURN key, m.conversation_id AS conversation_id, c.title AS title, c.status AS status, "
-    "m.turn_index AS turn_index, substring(coalesce(q.content, ''), 0, 1000) AS question, "
-    "q.content_file AS question_file, substring(coalesce(q.turn_text, ''), 0, 1000) AS other"
+    "m.turn_index AS turn_index, substring(coalesce(toStringOrNull(q.content), ''), 0, 1000) AS question, "
+    "q.content_file AS question_file, substring(coalesce(toStringOrNull(q.turn_text), ''), 0, 1000) AS other"
 )
 _AT_ONCE = 500
 

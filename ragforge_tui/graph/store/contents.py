@@ -16,6 +16,7 @@ import msgspec
 
 from ragforge_tui.graph.connection import Graph, Transaction
 from ragforge_tui.graph.content_files import LostText, Reference, Text
+from ragforge_tui.graph.labels import own_node
 from ragforge_tui.graph.store.messages import LARGE
 from ragforge_tui.graph.store.parts import (
     batches,
@@ -163,7 +164,7 @@ class Contents:
             for kind in KINDS:
                 names = ", ".join(f"n.{field}_file AS {field}" for field in kind.fields)
                 rows = await self._graph.rows(
-                    f"MATCH (n:{kind.label} {{conversation_id: $id}}) WHERE {kind.in_files} "
+                    f"MATCH {own_node('n', kind.label, 'conversation_id: $id')} WHERE {kind.in_files} "
                     f"RETURN n.uuid AS uuid, {names}",
                     id=conversation_id,
                 )
@@ -228,7 +229,8 @@ class Contents:
         for kind in KINDS:
             names = ", ".join(f"n.{field}_file AS {field}" for field in kind.fields)
             rows = await self._graph.rows(
-                f"MATCH (n:{kind.label} {{conversation_id: $id}}) WHERE {kind.in_files} RETURN n.uuid AS uuid, {names}",
+                f"MATCH {own_node('n', kind.label, 'conversation_id: $id')} "
+                f"WHERE {kind.in_files} RETURN n.uuid AS uuid, {names}",
                 id=conversation_id,
             )
             fields = [(row, field) for row in rows for field in kind.fields if row[field]]
@@ -249,7 +251,7 @@ class Contents:
         for kind in KINDS:
             first = ", ".join(f"n.{field}_file" for field in kind.fields)
             row = await self._graph.one(
-                f"MATCH (n:{kind.label} {{conversation_id: $id}}) WHERE {kind.in_files} "
+                f"MATCH {own_node('n', kind.label, 'conversation_id: $id')} WHERE {kind.in_files} "
                 f"RETURN coalesce({first}) AS file LIMIT 1",
                 id=conversation_id,
             )
@@ -261,7 +263,8 @@ class Contents:
         found = 0
         for kind in KINDS:
             row = await self._graph.one(
-                f"MATCH (n:{kind.label}) WHERE {kind.in_files if in_files else kind.in_graph} RETURN count(n) AS nodes"
+                f"MATCH {own_node('n', kind.label)} "
+                f"WHERE {kind.in_files if in_files else kind.in_graph} RETURN count(n) AS nodes"
             )
             found += row["nodes"] if row else 0
         return found
@@ -269,7 +272,8 @@ class Contents:
     async def _conversations(self) -> AsyncIterator[str]:
         last = ""
         while rows := await self._graph.rows(
-            "MATCH (c:Conversation) WHERE c.uuid > $last RETURN c.uuid AS uuid ORDER BY uuid LIMIT $limit",
+            f"MATCH {own_node('c', 'Conversation')} WHERE c.uuid > $last "
+            "RETURN c.uuid AS uuid ORDER BY uuid LIMIT $limit",
             last=last,
             limit=_IDS_AT_ONCE,
         ):
@@ -282,7 +286,8 @@ class Contents:
     ) -> list[dict[str, Any]]:
         """Return some nodes that are to be moved, as they are stored."""
         rows = await self._graph.rows(
-            f"MATCH (n:{kind.label} {{conversation_id: $id}}) WHERE ({kind.in_files if in_files else kind.in_graph}) "
+            f"MATCH {own_node('n', kind.label, 'conversation_id: $id')} "
+            f"WHERE ({kind.in_files if in_files else kind.in_graph}) "
             f"AND NOT n.uuid IN $skipped RETURN {kind.projection} AS n LIMIT $limit",
             id=conversation_id,
             skipped=skipped,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from ragforge_tui.graph.connection import Graph, Transaction
+from ragforge_tui.graph.labels import own_node
 from ragforge_tui.graph.store.messages import INDEXED_CHARS
 from ragforge_tui.graph.store.records import derived
 from ragforge_tui.shared.json_text import decode_json
@@ -89,7 +90,8 @@ class Contexts:
             conversation_id: The conversation that holds the turn itself, not a branch of it.
         """
         rows = await self._graph.rows(
-            "MATCH (m:Message {conversation_id: $id, turn_index: $turn})-[:WAS_SENT]->(x:Context) "
+            f"MATCH {own_node('m', 'Message', 'conversation_id: $id, turn_index: $turn')}-[:WAS_SENT]->"
+            f"{own_node('x', 'Context')} "
             "RETURN x.uuid AS uuid, x.items AS items, m.position AS position ORDER BY position",
             id=conversation_id,
             turn=turn_index,

@@ -9,13 +9,14 @@ merged into it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 
 from ragforge_tui.graph.connection import Graph, Transaction
+from ragforge_tui.graph.labels import own_node
 from ragforge_tui.graph.store.records import (
     CONVERSATION_FIELDS,
     conversation_from,
@@ -35,7 +36,9 @@ from ragforge_tui.shared.records import (
 from ragforge_tui.shared.sanitize import storable
 
 _CONVERSATION = projection("c", CONVERSATION_FIELDS)
-_FIND = f"MATCH (c:Conversation {{uuid: $uuid}}) RETURN {_CONVERSATION} AS c"
+_ANY = own_node("c", "Conversation")
+_THIS = own_node("c", "Conversation", "uuid: $uuid")
+_FIND = f"MATCH {_THIS} RETURN {_CONVERSATION} AS c"
 _FIXED = {"uuid", "created_at", "next_turn", "message_count", "total_chars", "branch_of", "branch_turn"}
 _CHANGEABLE = {*CONVERSATION_FIELDS, "summary_embedding"} - _FIXED
 _CANDIDATES = 5
@@ -97,7 +100,7 @@ class Conversations:
             record = await result.single(strict=True)
             if c.branch_of:
                 await link_branch(tx, c)
-            return conversation_from(record["c"])
+            return _known(c.uuid, record.data())
 
         return await self._graph.write(work)
 
@@ -108,9 +111,7 @@ class Conversations:
             NotFoundError: There is none.
         """
         record = await self._graph.one(_FIND, uuid=uuid)
-        if record is None:
-            raise _unknown(uuid)
-        return conversation_from(record["c"])
+        return _known(uuid, record)
 
     async def resolve(self, ref: str) -> Conversation:
         """Return the conversation with the id `ref` or with this prefix; deleted ones are found by their full id only.
@@ -125,12 +126,12 @@ class Conversations:
             if exact is not None:
                 return [exact]
             result = await tx.run(
-                "MATCH (c:Conversation) WHERE c.uuid STARTS WITH $ref AND c.status <> 'deleted' "
+                f"MATCH {_ANY} WHERE c.uuid STARTS WITH $ref AND c.status <> 'deleted' "
                 f"RETURN {_CONVERSATION} AS c ORDER BY c.updated_at DESC LIMIT $limit",
                 ref=wanted,
                 limit=_CANDIDATES + 1,
             )
-            return [conversation_from(record["c"]) async for record in result]
+            return [one async for record in result if (one := conversation_from(record["c"])) is not None]
 
         found: list[Conversation] = await self._graph.read(work) if wanted else []
         if not found:
@@ -152,7 +153,7 @@ class Conversations:
         """Return the conversations that pass the filter, newest first."""
         order = "created_at" if f.order == "created" else "updated_at"
         statement = (
-            "MATCH (c:Conversation) "
+            f"MATCH {_ANY} "
             "WHERE ($status = 'any' OR c.status = $status) AND ($workspace IS NULL OR c.workspace = $workspace) "
             "AND (size($tags) = 0 OR any(tag IN $tags WHERE tag IN c.tags)) "
             "AND ($since IS NULL OR c.updated_at >= $since) AND ($until IS NULL OR c.created_at < $until) "
@@ -169,7 +170,8 @@ class Conversations:
             "until": graph_value(f.until),
             "limit": max(f.limit, 0),
         }
-        return [conversation_from(record["c"]) for record in await self._graph.rows(statement, **parameters)]
+        rows = await self._graph.rows(statement, **parameters)
+        return [one for row in rows if (one := conversation_from(row["c"])) is not None]
 
     async def peek(self, conversation_id: str, *, chars: int = 600) -> ConversationPeek:
         """Return the first message and the last text of a conversation; a branch starts with its parent's.
@@ -195,13 +197,14 @@ class Conversations:
     async def pulse(self, conversation_id: str) -> ConversationPulse | None:
         """Return the state an open conversation polls: one node, by its id; None when it is gone."""
         record = await self._graph.one(
-            f"MATCH (c:Conversation {{uuid: $id}}) RETURN {_CONVERSATION} AS c, "
+            f"MATCH {_THIS} RETURN {_CONVERSATION} AS c, "
             "coalesce(c.summary_sequence, 0) + coalesce(c.summaries_replaced, 0) AS summaries",
-            id=conversation_id,
+            uuid=conversation_id,
         )
-        if record is None:
+        found = conversation_from(record["c"]) if record else None
+        if record is None or found is None:
             return None
-        return ConversationPulse(conversation=conversation_from(record["c"]), summaries=record["summaries"])
+        return ConversationPulse(conversation=found, summaries=record["summaries"])
 
     async def changed(self, since: datetime, *, workspace: str | None = None) -> ConversationChanges:
         """Return at most `MOST_CHANGES` changed at `since` or later, newest first, and the number of all."""
@@ -210,12 +213,12 @@ class Conversations:
 
         async def work(tx: Transaction) -> ConversationChanges:
             result = await tx.run(
-                f"MATCH (c:Conversation) WHERE c.updated_at >= $since AND {where} "
+                f"MATCH {_ANY} WHERE c.updated_at >= $since AND {where} "
                 f"RETURN {_CONVERSATION} AS c ORDER BY c.updated_at DESC, c.uuid LIMIT $limit",
                 parameters,
             )
-            changed = [conversation_from(record["c"]) async for record in result]
-            result = await tx.run(f"MATCH (c:Conversation) WHERE {where} RETURN count(c) AS n", parameters)
+            changed = [one async for record in result if (one := conversation_from(record["c"])) is not None]
+            result = await tx.run(f"MATCH {_ANY} WHERE {where} RETURN count(c) AS n", parameters)
             record = await result.single(strict=True)
             return ConversationChanges(changed=changed, count=record["n"])
 
@@ -233,13 +236,11 @@ class Conversations:
         values = {name: graph_value(value) for name, value in changes.items()}
         values.setdefault("updated_at", now())
         record = await self._graph.write_one(
-            f"MATCH (c:Conversation {{uuid: $uuid}}) SET c += $values RETURN {_CONVERSATION} AS c",
+            f"MATCH {_THIS} SET c += $values RETURN {_CONVERSATION} AS c",
             uuid=uuid,
             values=values,
         )
-        if record is None:
-            raise _unknown(uuid)
-        return conversation_from(record["c"])
+        return _known(uuid, record)
 
     async def purge(self, uuid: str) -> bool:
         """Remove a conversation and all it owns, in batches; nodes that others share stay.
@@ -258,7 +259,7 @@ class Conversations:
             await self.update(uuid, status="deleted", deleted_at=now())
         for label, size in _OWNED:
             await self._delete_all(
-                f"MATCH (n:{label} {{conversation_id: $uuid}}) WITH n LIMIT {size} DETACH DELETE n "
+                f"MATCH {own_node('n', label, 'conversation_id: $uuid')} WITH n LIMIT {size} DETACH DELETE n "
                 "RETURN count(*) AS removed",
                 uuid,
             )
@@ -276,14 +277,16 @@ class Conversations:
         return [
             record["uuid"]
             for record in await self._graph.rows(
-                "MATCH (c:Conversation {status: 'deleted'}) WHERE c.deleted_at <= $cutoff RETURN c.uuid AS uuid",
+                f"MATCH {_ANY} WHERE c.status = 'deleted' AND c.deleted_at <= $cutoff RETURN c.uuid AS uuid",
                 cutoff=cutoff,
             )
         ]
 
     async def _has_branches(self, uuid: str) -> bool:
         return (
-            await self._graph.one("MATCH (b:Conversation {branch_of: $uuid}) RETURN b.uuid AS uuid LIMIT 1", uuid=uuid)
+            await self._graph.one(
+                f"MATCH {own_node('b', 'Conversation', 'branch_of: $uuid')} RETURN b.uuid AS uuid LIMIT 1", uuid=uuid
+            )
             is not None
         )
 
@@ -411,7 +414,8 @@ async def _texts(graph: Graph, tx: Transaction, segment: Segment, turn: int, cha
     """Return roles and beginnings of a turn's messages that have text, in order."""
     result = await tx.run(
         "MATCH (m:Message {conversation_id: $id, turn_index: $turn}) WHERE m.state <> 'superseded' "
-        "RETURN m.role AS role, left(m.content, $chars) AS text, m.content_file AS text_file ORDER BY m.position",
+        "RETURN m.role AS role, left(toStringOrNull(m.content), $chars) AS text, "
+        "m.content_file AS text_file ORDER BY m.position",
         id=segment.conversation_id,
         turn=turn,
         chars=max(chars, 1),
@@ -431,7 +435,7 @@ async def _remove_orphans(graph: Graph, purged: str) -> None:
     for label in _SHARED:
         # A file of the code index stays, even one that defines nothing.
         deletion = (
-            f"MATCH (n:{label}) WHERE NOT (n)--() AND n.indexed_at IS NULL WITH n LIMIT {_AT_ONCE} "
+            f"MATCH {own_node('n', label)} WHERE NOT (n)--() AND n.indexed_at IS NULL WITH n LIMIT {_AT_ONCE} "
             "DELETE n RETURN count(*) AS removed"
         )
         while (row := await graph.write_one(deletion)) and row["removed"]:
@@ -449,7 +453,7 @@ async def _remove_orphans(graph: Graph, purged: str) -> None:
 
 async def _orphaned_topics(tx: Transaction) -> tuple[list[str], dict[str, list[str]]]:
     """Return the topics to remove, and the names that each remaining topic loses as aliases."""
-    result = await tx.run("MATCH (t:Topic) RETURN t.uuid AS uuid, t.name AS name")
+    result = await tx.run(f"MATCH {own_node('t', 'Topic')} RETURN t.uuid AS uuid, t.name AS name")
     names = {record["uuid"]: record["name"] async for record in result}
     result = await tx.run("MATCH (:Summary)-[h:HAS_TOPIC]->(t:Topic) RETURN DISTINCT t.uuid AS uuid, h.topic AS named")
     needed = {uuid async for record in result for uuid in (record["uuid"], record["named"])}
@@ -484,6 +488,13 @@ def _topics_deletion(orphans: list[str], told_by: dict[str, list[str]]) -> Any:
         await tx.run("UNWIND $ids AS id MATCH (t:Topic {uuid: id}) DETACH DELETE t", ids=orphans)
 
     return work
+
+
+def _known(uuid: str, row: Mapping[str, Any] | None) -> Conversation:
+    found = conversation_from(row["c"]) if row else None
+    if found is None:
+        raise _unknown(uuid)
+    return found
 
 
 def _unknown(ref: str) -> NotFoundError:

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from ragforge_tui.graph.connection import Graph, Transaction
+from ragforge_tui.graph.labels import own_node
 from ragforge_tui.graph.store.conversations import segments_of
 from ragforge_tui.graph.store.parts import join_large, outside
 from ragforge_tui.graph.store.records import RESULT_FIELDS, projection, result_from
@@ -24,8 +25,9 @@ from ragforge_tui.shared.records import AccessedFile, LineChange, Message, Turn
 
 _FILES = (
     "UNWIND $segments AS segment "
-    "MATCH (m:Message {conversation_id: segment.id})-[:MADE_TOOL_CALL]->(t:ToolCall)-[a:ACCESSED]->(f:File) "
-    "WHERE m.turn_index >= segment.first AND m.turn_index <= segment.last AND coalesce(t.success, true) "
+    f"MATCH (m:Message {{conversation_id: segment.id}})-[:MADE_TOOL_CALL]->{own_node('t', 'ToolCall')}"
+    f"-[a:ACCESSED]->{own_node('f', 'File')} "
+    "WHERE m.turn_index >= segment.first AND m.turn_index <= segment.last AND coalesce(t.success, true) <> false "
     "RETURN f.path AS path, a.access AS access, t.tool_name AS tool, max(m.turn_index) AS turn, "
     "max(t.timestamp) AS at, count(*) AS count"
 )
@@ -34,9 +36,10 @@ _END = 2**31
 _RESULT = projection("r", RESULT_FIELDS, *outside(RESULT_LARGE))
 _WRITES = (
     "UNWIND $segments AS segment "
-    "MATCH (m:Message {conversation_id: segment.id})-[:MADE_TOOL_CALL]->(t:ToolCall)"
-    "-[:PRODUCED_RESULT]->(r:ToolResult) "
-    "WHERE m.turn_index >= segment.first AND m.turn_index <= segment.last AND t.tool_name IN $tools AND r.success "
+    f"MATCH {own_node('m', 'Message', 'conversation_id: segment.id')}-[:MADE_TOOL_CALL]->{own_node('t', 'ToolCall')}"
+    f"-[:PRODUCED_RESULT]->{own_node('r', 'ToolResult')} "
+    "WHERE m.turn_index >= segment.first AND m.turn_index <= segment.last "
+    "AND t.tool_name IN $tools AND r.success = true "
     "RETURN t.uuid AS call, t.tool_name AS tool, m.turn_index AS turn, m.position AS position, "
     "coalesce(t.iteration, 1) AS iteration, coalesce(t.ordinal, 0) AS ordinal"
 )
@@ -128,7 +131,7 @@ class Files:
                 "UNWIND $segments AS segment MATCH (m:Message {conversation_id: segment.id, position: 0}) "
                 "WHERE m.turn_index >= segment.first AND m.turn_index <= segment.last "
                 "AND (m.content CONTAINS '@' OR (m.content_file IS NOT NULL AND m.turn_text CONTAINS '@')) "
-                "RETURN m.uuid AS uuid, m.turn_index AS turn, left(m.content, $chars) AS content, "
+                "RETURN m.uuid AS uuid, m.turn_index AS turn, left(toStringOrNull(m.content), $chars) AS content, "
                 "m.content_file AS content_file, m.timestamp AS at "
                 "ORDER BY turn DESC LIMIT $limit",
                 segments=[{"id": s.conversation_id, "first": s.first, "last": s.last} for s in segments],
@@ -234,7 +237,7 @@ async def _results(graph: Graph, tx: Transaction, calls: list[str]) -> dict[str,
         found = await tx.run(_RESULTS, ids=calls[start : start + _RESULTS_AT_ONCE])
         rows = [(record["id"], dict(record["r"])) async for record in found]
         await join_large(graph, tx, (result for _, result in rows), RESULT_LARGE)
-        texts.update((call, _short(result_from(result).result)) for call, result in rows)
+        texts |= {call: _short(one.result) for call, row in rows if (one := result_from(row)) is not None}
     return texts
 
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ragforge_tui.graph.connection import Graph, Transaction
-from ragforge_tui.graph.store.records import derived, given, graph_value, projection
-from ragforge_tui.graph.store.summary_tree import finding_from, finding_text
+from ragforge_tui.graph.store.records import derived, given, graph_value, projection, record_from
+from ragforge_tui.graph.store.summary_tree import finding_text, findings_from
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.records import EXTRACTIVE, Insight, now
 from ragforge_tui.shared.sanitize import storable
@@ -36,11 +36,9 @@ def insight_properties(insight: Insight) -> dict[str, Any]:
     return properties
 
 
-def insight_from(properties: Any) -> Insight:
+def insight_from(properties: Any) -> Insight | None:
     fields = {"main_topic": "", **given(properties, _PLAIN)}
-    for name in _LISTS:
-        fields[name] = [finding_from(text) for text in properties.get(name) or []]
-    return Insight(**fields)
+    return record_from(Insight, {**fields, **{name: findings_from(properties.get(name)) for name in _LISTS}})
 
 
 class Insights:
@@ -57,7 +55,8 @@ class Insights:
                 f"UNWIND $ids AS id MATCH (i:Insight {{uuid: id}}) RETURN {_INSIGHT} AS i",
                 ids=[insight_uuid(uuid) for uuid in conversation_ids[start : start + _PAGE]],
             )
-            found |= {(insight := insight_from(row["i"])).conversation_id: insight for row in rows}
+            insights = [insight for row in rows if (insight := insight_from(row["i"])) is not None]
+            found |= {insight.conversation_id: insight for insight in insights}
         return found
 
     async def store(self, insight: Insight) -> Insight:

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ragforge_tui.graph.connection import Graph
+from ragforge_tui.graph.labels import own_node
 from ragforge_tui.graph.schema.indexes import MESSAGE_LEX, SUMMARY_TEXT
 from ragforge_tui.graph.store.search import Match, Scope, Search, matches
 from ragforge_tui.graph.store.summaries import SUMMARY, summary_from
@@ -101,9 +102,9 @@ class OtherConversations:
             workspace: Only conversations of this folder; None: all.
         """
         hidden = "(c.status = 'deleted' OR coalesce(c.private, false) OR c.uuid IN $own)"
-        which = f"(c:Conversation) WHERE {hidden}"
+        which = f"{own_node('c', 'Conversation')} WHERE {hidden}"
         if workspace is not None:
-            which = f"(c:Conversation {{workspace: $workspace}}) WHERE NOT {hidden}"
+            which = f"{own_node('c', 'Conversation', 'workspace: $workspace')} WHERE NOT {hidden}"
         rows, everything = await asyncio.gather(
             self._graph.rows(
                 f"MATCH {which} RETURN c.uuid AS uuid, c.next_turn - 1 AS turns, "
@@ -266,7 +267,8 @@ class OtherConversations:
             return []
         # In one row, with times as text: the driver spends more on a row or a time than on a text.
         rows = await self._graph.rows(
-            "UNWIND $ids AS id MATCH (m:Message {uuid: id}) MATCH (c:Conversation {uuid: m.conversation_id}) "
+            f"UNWIND $ids AS id MATCH {own_node('m', 'Message', 'uuid: id')} "
+            f"MATCH {own_node('c', 'Conversation', 'uuid: m.conversation_id')} "
             "OPTIONAL MATCH (s:Sitting {conversation_id: m.conversation_id, ordinal: m.sitting}) "
             "RETURN collect([m.uuid, m.conversation_id, coalesce(c.title, ''), m.turn_index, "
             "toString(coalesce(s.date, m.timestamp)), coalesce(m.turn_text, ''), "
@@ -292,7 +294,8 @@ class OtherConversations:
         if not rows:
             return []
         found = await self._graph.rows(
-            "UNWIND $ids AS id MATCH (s:Summary {uuid: id}) MATCH (c:Conversation {uuid: s.conversation_id}) "
+            f"UNWIND $ids AS id MATCH {own_node('s', 'Summary', 'uuid: id')} "
+            f"MATCH {own_node('c', 'Conversation', 'uuid: s.conversation_id')} "
             "OPTIONAL MATCH (m:Message {conversation_id: s.conversation_id, turn_index: s.end_turn_index, "
             f"position: 0}}) RETURN collect([{SUMMARY}, coalesce(c.title, ''), "
             "toString(coalesce(m.timestamp, s.created_at)), "
@@ -302,13 +305,14 @@ class OtherConversations:
         )
         return [
             OtherSummary(
-                summary=summary_from(properties),
+                summary=summary,
                 title=title,
                 ended=moment(ended),
                 vector=None if vector is None else np.frombuffer(bytes(vector), np.float32),
             )
             for row in found
             for properties, title, ended, vector in row["summaries"]
+            if (summary := summary_from(properties)) is not None
         ]
 
     async def _count_messages(self) -> int:

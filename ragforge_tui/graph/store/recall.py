@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from ragforge_tui.graph.connection import Graph, Transaction
+from ragforge_tui.graph.labels import own_node
 from ragforge_tui.graph.store.conversations import Segment, in_pages, read_segments
 from ragforge_tui.graph.store.messages import INDEXED_CHARS, key_properties
 from ragforge_tui.graph.store.parts import batches, row_size
@@ -132,7 +133,7 @@ class Recall:
         return [
             record["uuid"]
             for record in await self._graph.rows(
-                "MATCH (c:Conversation) WHERE c.status <> 'deleted' AND NOT coalesce(c.stub, false) "
+                f"MATCH {own_node('c', 'Conversation')} WHERE c.status <> 'deleted' AND NOT coalesce(c.stub, false) "
                 "AND coalesce(c.branch_turn, 0) < c.next_turn - 1 "
                 "AND (coalesce(c.indexed_turn, 0) < c.next_turn - 1 OR coalesce(c.keys_version, 1) < $version) "
                 "RETURN c.uuid AS uuid ORDER BY c.updated_at DESC LIMIT $limit",
@@ -166,7 +167,7 @@ class Recall:
         found = [
             Span(record["uuid"], record["first"], record["last"])
             for record in await self._graph.rows(
-                "MATCH (c:Conversation) WHERE c.status <> 'deleted' AND NOT coalesce(c.private, false) "
+                f"MATCH {own_node('c', 'Conversation')} WHERE c.status <> 'deleted' AND NOT coalesce(c.private, false) "
                 "RETURN c.uuid AS uuid, coalesce(c.branch_turn, 0) + 1 AS first, c.next_turn - 1 AS last "
                 "ORDER BY c.uuid"
             )
@@ -186,7 +187,7 @@ class Recall:
                 for record in await self._graph.rows(
                     "UNWIND $rows AS row "
                     "MATCH (m:Message {conversation_id: row.id, turn_index: row.turn, position: 0}) "
-                    "RETURN left(coalesce(m.lex_key, m.lex_key_fr, ''), $chars) AS key",
+                    "RETURN left(coalesce(toStringOrNull(m.lex_key), toStringOrNull(m.lex_key_fr), ''), $chars) AS key",
                     rows=page,
                     chars=_KEY_CHARS,
                 )

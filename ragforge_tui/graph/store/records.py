@@ -9,11 +9,15 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 from ragforge_tui.graph.values import native
 from ragforge_tui.shared.records import Conversation, FileAccess, Message, ToolCall, ToolResult, Usage
 from ragforge_tui.shared.sanitize import storable, storable_value
+
+T = TypeVar("T", bound=msgspec.Struct)
 
 NAMESPACE = uuid.UUID("5f0c2a5e-8a6d-5d0f-9b0e-2f6d1c7a4e31")
 """Namespace of derived ids: the same thing always gets the same uuid, which makes writes idempotent."""
@@ -39,6 +43,27 @@ def given(properties: Mapping[str, Any], fields: tuple[str, ...]) -> dict[str, A
     return {name: native(properties[name]) for name in fields if properties.get(name) is not None}
 
 
+def record_from(kind: type[T], values: Mapping[str, Any]) -> T | None:
+    """Return a record of a node's properties; None if one it cannot be without is missing or of another type.
+
+    A graph may be shared, so a node may be another program's, or changed by one. A property that does not fit is read
+    as if it had never been set.
+    """
+    try:
+        return msgspec.convert(values, kind)
+    except msgspec.ValidationError:
+        fitting = dict(values)
+    for field in msgspec.structs.fields(kind):
+        try:
+            msgspec.convert(fitting.get(field.name), field.type)
+        except msgspec.ValidationError:
+            fitting.pop(field.name, None)
+    try:
+        return msgspec.convert(fitting, kind)
+    except msgspec.ValidationError:
+        return None
+
+
 def graph_value(value: Any) -> Any:
     """Convert a value for the driver."""
     if isinstance(value, datetime):
@@ -55,8 +80,8 @@ def conversation_properties(conversation: Conversation) -> dict[str, Any]:
     return properties_of(conversation, CONVERSATION_FIELDS)
 
 
-def conversation_from(properties: Mapping[str, Any]) -> Conversation:
-    return Conversation(**given(properties, CONVERSATION_FIELDS))
+def conversation_from(properties: Mapping[str, Any]) -> Conversation | None:
+    return record_from(Conversation, given(properties, CONVERSATION_FIELDS))
 
 
 def message_properties(message: Message) -> dict[str, Any]:
@@ -66,10 +91,10 @@ def message_properties(message: Message) -> dict[str, Any]:
     return properties
 
 
-def message_from(properties: Mapping[str, Any]) -> Message:
-    message = Message(**given(properties, MESSAGE_FIELDS))
-    if properties.get("input_tokens") is not None:
-        message.usage = Usage(**given(properties, USAGE_FIELDS))
+def message_from(properties: Mapping[str, Any]) -> Message | None:
+    message = record_from(Message, given(properties, MESSAGE_FIELDS))
+    if message is not None and properties.get("input_tokens") is not None:
+        message.usage = record_from(Usage, given(properties, USAGE_FIELDS))
     return message
 
 
@@ -77,16 +102,16 @@ def call_properties(call: ToolCall, conversation_id: str) -> dict[str, Any]:
     return {**properties_of(call, CALL_FIELDS), "conversation_id": conversation_id}
 
 
-def call_from(properties: Mapping[str, Any]) -> ToolCall:
-    return ToolCall(**given(properties, CALL_FIELDS))
+def call_from(properties: Mapping[str, Any]) -> ToolCall | None:
+    return record_from(ToolCall, given(properties, CALL_FIELDS))
 
 
 def result_properties(result: ToolResult, conversation_id: str) -> dict[str, Any]:
     return {**properties_of(result, RESULT_FIELDS), "conversation_id": conversation_id}
 
 
-def result_from(properties: Mapping[str, Any]) -> ToolResult:
-    return ToolResult(**given(properties, RESULT_FIELDS))
+def result_from(properties: Mapping[str, Any]) -> ToolResult | None:
+    return record_from(ToolResult, given(properties, RESULT_FIELDS))
 
 
 def file_rows(files: list[FileAccess]) -> list[dict[str, str]]:

@@ -20,6 +20,7 @@ import msgspec
 
 from ragforge_tui.graph.connection import Graph, Transaction
 from ragforge_tui.graph.content_files import ContentFiles, Reference
+from ragforge_tui.graph.labels import own_node
 from ragforge_tui.graph.schema.indexes import MESSAGE_LEX, MESSAGE_TEXT
 from ragforge_tui.graph.store.conversations import Segment, find_conversation, segments_of
 from ragforge_tui.graph.store.messages import INDEXED_CHARS, key_properties
@@ -44,20 +45,22 @@ _WINDOW = 20_000
 # Statements of the search for a text.
 _IN_MESSAGES = (
     "MATCH (m:Message {conversation_id: $id}) WHERE m.turn_index >= $first AND m.turn_index <= $last "
-    "AND m.state <> 'superseded' AND (toLower(coalesce(m.content, '')) CONTAINS $text "
-    "OR toLower(coalesce(m.reasoning, '')) CONTAINS $text) RETURN DISTINCT m.turn_index AS turn"
+    "AND m.state <> 'superseded' AND (toLower(coalesce(toStringOrNull(m.content), '')) CONTAINS $text "
+    "OR toLower(coalesce(toStringOrNull(m.reasoning), '')) CONTAINS $text) RETURN DISTINCT m.turn_index AS turn"
 )
 _IN_CALLS = (
-    "MATCH (t:ToolCall {conversation_id: $id}) WHERE toLower(coalesce(t.arguments, '')) CONTAINS $coded "
-    "OR toLower(coalesce(t.reasoning, '')) CONTAINS $text RETURN DISTINCT t.message_id AS message"
+    "MATCH (t:ToolCall {conversation_id: $id}) "
+    "WHERE toLower(coalesce(toStringOrNull(t.arguments), '')) CONTAINS $coded "
+    "OR toLower(coalesce(toStringOrNull(t.reasoning), '')) CONTAINS $text RETURN DISTINCT t.message_id AS message"
 )
 _IN_RESULTS = (
-    "MATCH (r:ToolResult {conversation_id: $id}) WHERE toLower(coalesce(r.result, '')) CONTAINS $coded "
-    "OR toLower(coalesce(r.error, '')) CONTAINS $text "
+    "MATCH (r:ToolResult {conversation_id: $id}) WHERE toLower(coalesce(toStringOrNull(r.result), '')) CONTAINS $coded "
+    "OR toLower(coalesce(toStringOrNull(r.error), '')) CONTAINS $text "
     "MATCH (t:ToolCall {uuid: r.tool_call_id}) RETURN DISTINCT t.message_id AS message"
 )
 _IN_PARTS = (
-    "MATCH (p:Part {conversation_id: $id}) WHERE toLower(p.text) CONTAINS $text OR toLower(p.text) CONTAINS $coded "
+    "MATCH (p:Part {conversation_id: $id}) WHERE toLower(toStringOrNull(p.text)) CONTAINS $text "
+    "OR toLower(toStringOrNull(p.text)) CONTAINS $coded "
     "RETURN DISTINCT p.owner AS owner"
 )
 _OWNERS = (
@@ -105,7 +108,13 @@ def matches(rows: Iterable[Mapping[str, Any]]) -> list[Match]:
 
     A row of its own for each of some hundred small ones would cost the driver more than all the rest of a search.
     """
-    found = [Match(*fields) for row in rows for fields in row["matches"]]
+    # Another program may have stored a node with the properties of an index.
+    found = [
+        Match(uuid, conversation_id, turn_index, score)
+        for row in rows
+        for uuid, conversation_id, turn_index, score in row["matches"]
+        if isinstance(uuid, str) and isinstance(conversation_id, str) and isinstance(turn_index, int)
+    ]
     return sorted(found, key=lambda match: -match.score)
 
 
@@ -229,19 +238,21 @@ class Search:
         async def work(tx: Transaction) -> Scope:
             if conversation_id:
                 result = await tx.run(
-                    "MATCH (c:Conversation {uuid: $id}) WHERE c.status <> 'deleted' RETURN c.uuid AS uuid",
+                    f"MATCH {own_node('c', 'Conversation', 'uuid: $id')} WHERE c.status <> 'deleted' "
+                    "RETURN c.uuid AS uuid",
                     id=conversation_id,
                 )
                 return Scope([record["uuid"] async for record in result], [])
             if workspace is not None:
                 result = await tx.run(
-                    "MATCH (c:Conversation {workspace: $workspace}) "
+                    f"MATCH {own_node('c', 'Conversation', 'workspace: $workspace')} "
                     "WHERE c.status <> 'deleted' AND NOT coalesce(c.private, false) RETURN c.uuid AS uuid",
                     workspace=workspace,
                 )
                 return Scope([record["uuid"] async for record in result], [])
             result = await tx.run(
-                "MATCH (c:Conversation) WHERE c.status = 'deleted' OR coalesce(c.private, false) RETURN c.uuid AS uuid"
+                f"MATCH {own_node('c', 'Conversation')} "
+                "WHERE c.status = 'deleted' OR coalesce(c.private, false) RETURN c.uuid AS uuid"
             )
             return Scope(None, [record["uuid"] async for record in result])
 
@@ -301,8 +312,8 @@ class Search:
                 "UNWIND $rows AS row MATCH (m:Message {conversation_id: row.id, turn_index: row.turn}) "
                 "WHERE m.state <> 'superseded' "
                 "RETURN row.uuid AS key, m.uuid AS uuid, m.role AS role, m.timestamp AS at, m.position AS position, "
-                "left(m.content, $chars) AS text, m.content_file AS text_file, m.turn_text AS turn_text "
-                "ORDER BY m.position",
+                "left(toStringOrNull(m.content), $chars) AS text, m.content_file AS text_file, "
+                "m.turn_text AS turn_text ORDER BY m.position",
                 rows=[{"uuid": row.uuid, "id": row.id, "turn": row.turn_index} for row in rows],
                 chars=INDEXED_CHARS,
             )
@@ -384,8 +395,8 @@ async def turns_holding(contents: ContentFiles, tx: Transaction, segment: Segmen
         owners |= await _owners_of(tx, segment.conversation_id, digests)
     if owners:
         for statement in _OWNERS:
-            messages |= await _column(tx, statement, "message", ids=sorted(owners))
-    return turns | await _column(tx, _TURNS, "turn", ids=sorted(messages), **between)
+            messages |= await _column(tx, statement, "message", ids=list(owners))
+    return turns | await _column(tx, _TURNS, "turn", ids=list(messages), **between)
 
 
 async def _owners_of(tx: Transaction, conversation_id: str, digests: Collection[str]) -> set[str]:

@@ -19,12 +19,19 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ragforge_tui.graph.store.conversations import Segment, find_conversation, segments_of
-from ragforge_tui.graph.store.records import CONVERSATION_FIELDS, conversation_from, given, graph_value, projection
+from ragforge_tui.graph.store.records import (
+    CONVERSATION_FIELDS,
+    conversation_from,
+    given,
+    graph_value,
+    projection,
+    record_from,
+)
 from ragforge_tui.graph.store.summary_tree import (
     TurnSize,
     chosen_end,
-    finding_from,
     finding_properties,
+    findings_from,
     frontier_marked,
     merged_chain,
 )
@@ -96,7 +103,8 @@ class Summaries:
         """
 
         async def work(tx: AsyncManagedTransaction) -> list[Summary] | None:
-            headline = f"conversation_summary: substring(coalesce(s.conversation_summary, ''), 0, {HEADLINE_CHARS})"
+            text = "coalesce(toStringOrNull(s.conversation_summary), '')"
+            headline = f"conversation_summary: substring({text}, 0, {HEADLINE_CHARS})"
             return await _visible(tx, conversation_id, f"{_OUTLINE[:-1]}, {headline}}}")
 
         found: list[Summary] | None = await self._graph.read(work)
@@ -120,11 +128,12 @@ class Summaries:
     async def by_id(self, uuids: Sequence[str]) -> list[Summary]:
         """Return the summaries of these ids that exist, in the order of the turns, without their parents."""
         return [
-            summary_from(record["s"])
+            summary
             for record in await self._graph.rows(
                 f"UNWIND $ids AS id MATCH (s:Summary {{uuid: id}}) RETURN {SUMMARY} AS s ORDER BY s.start_turn_index",
                 ids=list(uuids),
             )
+            if (summary := summary_from(record["s"])) is not None
         ]
 
     async def turn_sizes(self, conversation_id: str, *, start: int) -> list[TurnSize]:
@@ -287,7 +296,7 @@ async def _visible(tx: AsyncManagedTransaction, conversation_id: str, fields: st
         f"RETURN {fields} AS s ORDER BY s.level, s.start_turn_index",
         rows=[{"id": part.conversation_id, "last": part.last_turn} for part in lineage],
     )
-    found = [summary_from(record["s"]) async for record in result]
+    found = [summary async for record in result if (summary := summary_from(record["s"])) is not None]
     return frontier_marked(merged_chain(found, [part.conversation_id for part in lineage]))
 
 
@@ -305,14 +314,10 @@ async def _lineage(tx: AsyncManagedTransaction, conversation_id: str) -> list[Li
     return found
 
 
-def summary_from(properties: Any) -> Summary:
+def summary_from(properties: Any) -> Summary | None:
     """Return a summary from the properties that `SUMMARY` projects."""
-    fields = {"conversation_summary": "", **given(properties, _FIELDS)}
-    return Summary(
-        **fields,
-        key_findings=[finding_from(text) for text in properties.get("key_findings") or []],
-        topics=list(properties.get("topics") or []),
-    )
+    fields = {"conversation_summary": "", **given(properties, (*_FIELDS, "topics"))}
+    return record_from(Summary, {**fields, "key_findings": findings_from(properties.get("key_findings"))})
 
 
 async def _one(tx: AsyncManagedTransaction, uuid: str) -> Summary | None:
@@ -335,7 +340,8 @@ async def _state(tx: AsyncManagedTransaction, conversation_id: str) -> tuple[Con
     record = await result.single()
     if record is None:
         return None
-    return conversation_from(record["c"]), list(record["watermarks"]), int(record["sequence"])
+    conversation = conversation_from(record["c"])
+    return (conversation, list(record["watermarks"]), int(record["sequence"])) if conversation is not None else None
 
 
 async def _fits(

@@ -46,6 +46,11 @@ def finding_text(finding: Finding) -> str:
     return f"{text} [{', '.join(f't{turn}' for turn in finding.turns)}]" if finding.turns else text
 
 
+def findings_from(stored: Any) -> list[Finding]:
+    """Return stored findings; none of a property that another program wrote."""
+    return [finding_from(text) for text in stored if isinstance(text, str)] if isinstance(stored, list) else []
+
+
 def finding_properties(summary: Summary) -> dict[str, Any]:
     """Return the findings of a summary as stored, and the text by which they and its files are searched."""
     findings = [storable(finding_text(finding)) for finding in summary.key_findings]
@@ -98,7 +103,11 @@ def merged_chain(found: Sequence[Summary], lineage: Sequence[str]) -> list[Summa
             )
             # One over summaries the branch has replaced by its own does not fit on top of them.
             older = [
-                s for s in own if (first is None or s.end_turn_index < first) and ids.issuperset(s.parent_summaries)
+                s
+                for s in own
+                if (first is None or s.end_turn_index < first)
+                and ids.issuperset(s.parent_summaries)
+                and (level == 1 or s.parent_summaries)
             ]
             chain = [*older, *chain]
         for summary in chain:

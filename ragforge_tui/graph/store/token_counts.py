@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from ragforge_tui.graph.connection import Graph, Transaction
+from ragforge_tui.graph.labels import own_node
 from ragforge_tui.graph.store.parts import join_large
 
 _END = "~"
@@ -48,7 +49,8 @@ class TokenCounts:
         if last == _END:
             return ""
         row = await self._graph.one(
-            "MATCH (c:Conversation) WHERE c.uuid > $last RETURN c.uuid AS uuid ORDER BY uuid LIMIT 1", last=last
+            f"MATCH {own_node('c', 'Conversation')} WHERE c.uuid > $last RETURN c.uuid AS uuid ORDER BY uuid LIMIT 1",
+            last=last,
         )
         if row is None:
             await self.set_examined(_END)

@@ -15,11 +15,11 @@ from typing import Any
 import msgspec
 
 from ragforge_tui.graph.connection import Graph, Transaction
+from ragforge_tui.graph.labels import own_node
 from ragforge_tui.graph.store.commits import commit_rows, link_commits
 from ragforge_tui.graph.store.conversations import read_segments
 from ragforge_tui.graph.store.parts import PART_BYTES, batches, byte_length, link_parts, store_large
-from ragforge_tui.graph.store.records import call_from, call_properties, file_rows, result_properties
-from ragforge_tui.graph.values import native
+from ragforge_tui.graph.store.records import call_from, call_properties, file_rows, result_from, result_properties
 from ragforge_tui.shared.json_text import decode_json
 from ragforge_tui.shared.records import ToolCall, ToolResult
 from ragforge_tui.shared.requests.work import CallEntry, CallPage
@@ -42,14 +42,15 @@ _END = 2**31
 
 _CALLS = (
     "UNWIND range($first, $last) AS turn "
-    "MATCH (m:Message {conversation_id: $id, turn_index: turn})-[:MADE_TOOL_CALL]->(t:ToolCall) "
+    f"MATCH {own_node('m', 'Message', 'conversation_id: $id, turn_index: turn')}-[:MADE_TOOL_CALL]->"
+    f"{own_node('t', 'ToolCall')} "
     "OPTIONAL MATCH (t)-[:PRODUCED_RESULT]->(r:ToolResult) "
     "RETURN turn, m.position AS position, t {.uuid, .message_id, .tool_name, .iteration, .ordinal, .timestamp, "
-    ".duration_ms, .success} AS call, substring(t.arguments, 0, $shown) AS arguments, "
-    "t.arguments_file AS arguments_file, substring(t.reasoning, 0, $shown) AS reasoning, "
+    ".duration_ms, .success} AS call, substring(toStringOrNull(t.arguments), 0, $shown) AS arguments, "
+    "t.arguments_file AS arguments_file, substring(toStringOrNull(t.reasoning), 0, $shown) AS reasoning, "
     "t.reasoning_file AS reasoning_file, "
     "CASE WHEN r IS NULL THEN NULL ELSE r {.uuid, .success, .timestamp, .result_size_bytes} END AS result, "
-    "substring(r.error, 0, $error) AS error"
+    "substring(toStringOrNull(r.error), 0, $error) AS error"
 )
 
 
@@ -146,7 +147,7 @@ class ToolCalls:
             _CALLS, id=conversation_id, first=first, last=last, shown=SHOWN_CHARS, error=ERROR_CHARS
         )
         await self._graph.contents.fill(rows, CALL_LARGE)
-        return sorted(map(_entry, rows), key=_order)
+        return sorted((entry for row in rows if (entry := _entry(row)) is not None), key=_order)
 
     async def _conversation_of(self, message_uuid: str) -> str:
         record = await self._graph.one(
@@ -226,19 +227,14 @@ def _page(found: list[CallEntry], first: int, limit: int) -> CallPage:
     return CallPage(calls=found, first_turn=first)
 
 
-def _entry(row: dict[str, Any]) -> CallEntry:
+def _entry(row: dict[str, Any]) -> CallEntry | None:
     properties = {**row["call"], **{name: (row[name] or "")[:SHOWN_CHARS] for name in CALL_LARGE}}
     call = call_from(properties)
+    if call is None:
+        return None
     if (outcome := row["result"]) is not None:
-        call.result = ToolResult(
-            uuid=outcome["uuid"],
-            tool_call_id=call.uuid,
-            success=bool(outcome["success"]),
-            result="",
-            error=row["error"],
-            timestamp=native(outcome["timestamp"]),
-            result_size_bytes=outcome["result_size_bytes"] or 0,
-        )
+        more = {"tool_call_id": call.uuid, "result": "", "error": row["error"]}
+        call.result = result_from({**outcome, **more})
     return CallEntry(turn_index=row["turn"], position=row["position"] or 0, call=call)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from ragforge_tui.graph.labels import own_node
 from ragforge_tui.graph.store.topic_names import MAX_NAME_CHARS, ProposedTopic, TopicLink, topic_key, topic_uuid
 from ragforge_tui.graph.values import native
 from ragforge_tui.shared.records import EXTRACTIVE, Summary, now
@@ -302,7 +303,8 @@ async def root_in(tx: AsyncManagedTransaction, uuid: str) -> str:
 async def roots_in(tx: AsyncManagedTransaction) -> dict[str, str]:
     """Return the last successor of each merged topic."""
     result = await tx.run(
-        "MATCH (t:Topic)-[:MERGED_INTO]->(w:Topic) RETURN t.uuid AS uuid, w.uuid AS into, w.created_at AS at"
+        f"MATCH {own_node('t', 'Topic')}-[:MERGED_INTO]->{own_node('w', 'Topic')} "
+        "RETURN t.uuid AS uuid, w.uuid AS into, w.created_at AS at"
     )
     into: dict[str, tuple[datetime, str]] = {}
     async for record in result:

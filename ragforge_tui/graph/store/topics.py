@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from ragforge_tui.graph.labels import own_node
 from ragforge_tui.graph.store.topic_edges import merge_in, relate_in, roots_in, unmerge_in
 from ragforge_tui.graph.store.topic_names import topic_key
 from ragforge_tui.graph.values import native
@@ -179,8 +180,8 @@ class Topics:
             family = [uuid for uuid, root in (await roots_in(tx)).items() if root == topic.uuid]
             where, parameters = _in_scope(scope)
             result = await tx.run(
-                "MATCH (t:Topic)<-[:HAS_TOPIC]-(s:Summary) WHERE t.uuid IN $topics "
-                f"MATCH (c:Conversation {{uuid: s.conversation_id}}) WHERE {where} "
+                f"MATCH (t:Topic)<-[:HAS_TOPIC]-{own_node('s', 'Summary')} WHERE t.uuid IN $topics "
+                f"MATCH {own_node('c', 'Conversation', 'uuid: s.conversation_id')} WHERE {where} "
                 "RETURN DISTINCT c.uuid AS id, s.level AS level, s.start_turn_index AS first, s.end_turn_index AS last",
                 topics=[topic.uuid, *family],
                 **parameters,
@@ -251,7 +252,7 @@ class Topics:
     async def conversations(self, uuid: str) -> list[str]:
         """Return the conversations whose summaries have a topic, by its id, and the branches of these."""
         rows = await self._graph.rows(
-            "MATCH (:Topic {uuid: $uuid})<-[:HAS_TOPIC]-(s:Summary) "
+            f"MATCH (:Topic {{uuid: $uuid}})<-[:HAS_TOPIC]-{own_node('s', 'Summary')} "
             "RETURN DISTINCT s.conversation_id AS id ORDER BY id",
             uuid=uuid,
         )
@@ -299,14 +300,15 @@ class Topics:
         ) -> tuple[list[dict[str, Any]], dict[str, str], list[dict[str, Any]]]:
             where, parameters = _in_scope(scope)
             result = await tx.run(
-                "MATCH (t:Topic)<-[h:HAS_TOPIC]-(s:Summary) "
-                f"MATCH (c:Conversation {{uuid: s.conversation_id}}) WHERE {where} "
-                "RETURN h.topic AS proposed, c.uuid AS conversation, count(DISTINCT s.uuid) AS summaries, "
+                f"MATCH (t:Topic)<-[h:HAS_TOPIC]-{own_node('s', 'Summary')} "
+                f"MATCH {own_node('c', 'Conversation', 'uuid: s.conversation_id')} WHERE {where} "
+                "RETURN toStringOrNull(h.topic) AS proposed, c.uuid AS conversation, "
+                "count(DISTINCT s.uuid) AS summaries, "
                 "sum(CASE WHEN s.made_by = $extractive THEN 0 ELSE 1 END) AS by_model, "
                 "sum(CASE WHEN s.made_by = $extractive AND s.level = 1 THEN 1 ELSE 0 END) AS extracts, "
                 # A model's description comes before an extracted one.
                 "max(CASE WHEN coalesce(h.description, '') = '' THEN '' WHEN s.made_by = $extractive "
-                "THEN '0' + h.description ELSE '1' + h.description END) AS described",
+                "THEN '0' + toStringOrNull(h.description) ELSE '1' + toStringOrNull(h.description) END) AS described",
                 extractive=EXTRACTIVE,
                 **parameters,
             )
@@ -332,7 +334,8 @@ class Topics:
         return {
             record["uuid"]: record
             for record in await self._graph.rows(
-                "UNWIND $ids AS id MATCH (t:Topic {uuid: id}) OPTIONAL MATCH (t)-[m:MERGED_INTO]->(:Topic) "
+                f"UNWIND $ids AS id MATCH {own_node('t', 'Topic', 'uuid: id')} "
+                "OPTIONAL MATCH (t)-[m:MERGED_INTO]->(:Topic) "
                 "RETURN t.uuid AS uuid, t.name AS name, t.created_at AS created_at, max(m.confidence) AS confidence",
                 ids=uuids,
             )
@@ -420,8 +423,9 @@ def _in_scope(scope: TopicScope) -> tuple[str, dict[str, Any]]:
 async def _related(tx: AsyncManagedTransaction, scope: TopicScope) -> list[dict[str, Any]]:
     """Return RELATED_TO edges; `shown` is whether the reason comes from a conversation in scope."""
     result = await tx.run(
-        "MATCH (a:Topic)-[r:RELATED_TO]->(b:Topic) RETURN a.uuid AS a, b.uuid AS b, r.confidence AS confidence, "
-        "coalesce(r.reason, '') AS reason, coalesce(r.conversation_id, '') AS source"
+        f"MATCH {own_node('a', 'Topic')}-[r:RELATED_TO]->{own_node('b', 'Topic')} "
+        "RETURN a.uuid AS a, b.uuid AS b, coalesce(toFloatOrNull(r.confidence), 0.0) AS confidence, "
+        "coalesce(toStringOrNull(r.reason), '') AS reason, coalesce(toStringOrNull(r.conversation_id), '') AS source"
     )
     rows = [dict(record) async for record in result]
     where, parameters = _in_scope(scope)

@@ -6,9 +6,10 @@ ten thousand cost as much as thirty. A branch reads the turns it shares from its
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 from ragforge_tui.graph.connection import Graph, Transaction
+from ragforge_tui.graph.labels import own_node
 from ragforge_tui.graph.store.conversations import Segment, existing_conversation, in_pages, read_segments
 from ragforge_tui.graph.store.messages import LARGE, MESSAGE
 from ragforge_tui.graph.store.parts import join_large, outside
@@ -23,13 +24,14 @@ from ragforge_tui.graph.store.records import (
 from ragforge_tui.graph.store.tool_calls import CALL_LARGE, RESULT_LARGE
 from ragforge_tui.graph.values import native
 from ragforge_tui.graph.writer import writer_alive
-from ragforge_tui.shared.records import FileAccess, LineChange, Message, ToolCall, Turn, now
+from ragforge_tui.shared.records import FileAccess, FileAccessKind, LineChange, Message, ToolCall, Turn, now
 from ragforge_tui.shared.requests.memory import TurnLine
 
 PAGE = 100
 """Turns per statement."""
 _LINES_PAGE = 500
 _CHANGES_AT_ONCE = 20
+_ACCESSES = frozenset(get_args(FileAccessKind))
 LINE_CHARS = 160
 
 _CALL = projection("t", CALL_FIELDS, *outside(CALL_LARGE))
@@ -84,8 +86,9 @@ class Turns:
         rows = await self._graph.rows(
             "UNWIND range($first, $last) AS turn "
             "MATCH (m:Message {conversation_id: $id, turn_index: turn, position: 0}) "
-            "RETURN turn, substring(coalesce(m.content, ''), 0, $chars) AS text, m.content_file AS text_file, "
-            "substring(coalesce(m.turn_text, ''), 0, $chars) AS other, m.timestamp AS at ORDER BY turn",
+            "RETURN turn, substring(coalesce(toStringOrNull(m.content), ''), 0, $chars) AS text, "
+            "m.content_file AS text_file, "
+            "substring(coalesce(toStringOrNull(m.turn_text), ''), 0, $chars) AS other, m.timestamp AS at ORDER BY turn",
             id=page.conversation_id,
             first=page.first,
             last=page.last,
@@ -124,7 +127,7 @@ async def _messages(graph: Graph, tx: Transaction, page: Segment) -> list[Messag
     )
     rows = [dict(record["m"]) async for record in result]
     await join_large(graph, tx, rows, LARGE)
-    return [as_seen(message_from(row)) for row in rows]
+    return [as_seen(message) for row in rows if (message := message_from(row)) is not None]
 
 
 def as_seen(message: Message) -> Message:
@@ -153,6 +156,8 @@ async def _add_calls(graph: Graph, tx: Transaction, messages: list[Message]) -> 
     calls: dict[str, ToolCall] = {}
     for properties, outcome in rows:
         call = call_from(properties)
+        if call is None or call.message_id not in answers:
+            continue
         call.result = result_from(outcome) if outcome else None
         calls[call.uuid] = call
     await _add_files(tx, calls)
@@ -166,7 +171,8 @@ async def _add_changes(graph: Graph, turns: list[Turn]) -> None:
     writing = [uuid for uuid, call in calls.items() if any(file.access == "write" for file in call.files)]
     for start in range(0, len(writing), _CHANGES_AT_ONCE):
         rows = await graph.rows(
-            "UNWIND $ids AS id MATCH (t:ToolCall {uuid: id})-[h:CHANGED]->(f:File) RETURN id, f.path AS path, "
+            f"UNWIND $ids AS id MATCH (t:ToolCall {{uuid: id}})-[h:CHANGED]->{own_node('f', 'File')} "
+            "RETURN id, f.path AS path, "
             "h.before AS before, h.after AS after, h.hunks AS hunks ORDER BY id, path",
             ids=writing[start : start + _CHANGES_AT_ONCE],
         )
@@ -178,10 +184,10 @@ async def _add_changes(graph: Graph, turns: list[Turn]) -> None:
 
 async def _add_files(tx: Transaction, calls: dict[str, ToolCall]) -> None:
     result = await tx.run(
-        "UNWIND $ids AS id MATCH (t:ToolCall {uuid: id})-[a:ACCESSED]->(f:File) "
-        "RETURN id, f.path AS path, a.access AS access, a.ordinal AS ordinal",
+        f"UNWIND $ids AS id MATCH (t:ToolCall {{uuid: id}})-[a:ACCESSED]->{own_node('f', 'File')} "
+        "RETURN id, f.path AS path, a.access AS access, coalesce(toIntegerOrNull(a.ordinal), 0) AS ordinal",
         ids=list(calls),
     )
-    rows = [(record["id"], record["ordinal"] or 0, record["path"], record["access"]) async for record in result]
+    rows = [(r["id"], r["ordinal"], r["path"], r["access"]) async for r in result if r["access"] in _ACCESSES]
     for uuid, _, path, access in sorted(rows):
         calls[uuid].files.append(FileAccess(path=path, access=access))

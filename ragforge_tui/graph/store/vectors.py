@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ragforge_tui.graph.connection import Graph, Transaction
+from ragforge_tui.graph.labels import own_node
 from ragforge_tui.graph.schema.indexes import VECTOR
 from ragforge_tui.graph.schema.migrate import record_embedding, recorded_embedding
 from ragforge_tui.graph.store.records import CONVERSATION_FIELDS, conversation_from, projection
@@ -60,16 +61,18 @@ class VectorKind(msgspec.Struct, frozen=True):
 KINDS = {
     kind.label: kind
     for kind in (
-        VectorKind("Message", "(n:Message {position: 0}) WHERE n.recall_version IS NOT NULL", "n.turn_text"),
+        VectorKind(
+            "Message", f"{own_node('n', 'Message', 'position: 0')} WHERE n.recall_version IS NOT NULL", "n.turn_text"
+        ),
         VectorKind(
             "Summary",
-            "(n:Summary) WHERE true",
+            f"{own_node('n', 'Summary')} WHERE true",
             "n.conversation_summary + '\\n' + coalesce(n.actions_summary, '')",
         ),
-        VectorKind("Topic", "(n:Topic) WHERE true", "n.name + '\\n' + coalesce(n.description, '')"),
+        VectorKind("Topic", f"{own_node('n', 'Topic')} WHERE true", "n.name + '\\n' + coalesce(n.description, '')"),
         VectorKind(
             "Conversation",
-            "(n:Conversation) WHERE true",
+            f"{own_node('n', 'Conversation')} WHERE true",
             "n.summary",
             vector="summary_embedding",
             model="summary_embed_model",
@@ -179,7 +182,7 @@ class Vectors:
     async def _forget(self, label: str, prop: str) -> None:
         model = KINDS[label].model if label in KINDS else "embed_model"
         statement = (
-            f"MATCH (n:{label}) WHERE n.{prop} IS NOT NULL WITH n LIMIT 500 "
+            f"MATCH {own_node('n', label)} WHERE n.{prop} IS NOT NULL WITH n LIMIT 500 "
             f"SET n.{prop} = NULL, n.{prop}_bytes = NULL, n.{model} = NULL RETURN count(n) AS cleared"
         )
         while (row := await self._graph.write_one(statement)) and row["cleared"]:
@@ -231,11 +234,13 @@ class Vectors:
         Args:
             by_turns: Compare conversations whose summary has no vector too, by the most similar of their turns.
         """
-        summary, turn = (self._graph.dialect.cosine(own, "$vector") for own in ("c.summary_embedding", "m.embedding"))
+        summary, turn = (self._graph.dialect.cosine(each, "$vector") for each in ("c.summary_embedding", "m.embedding"))
         statements = [
-            "MATCH (v:RagforgeSchema {name: 'schema'}), (c:Conversation) WHERE c.summary_embedding IS NOT NULL "
+            f"MATCH (v:RagforgeSchema {{name: 'schema'}}), {own_node('c', 'Conversation')} "
+            "WHERE c.summary_embedding IS NOT NULL "
             f"AND c.summary_embed_model = v.embedding_model AND {_VISIBLE} WITH c, {summary} AS score {_BEST}",
-            "MATCH (v:RagforgeSchema {name: 'schema'}), (c:Conversation) WHERE (c.summary_embedding IS NULL "
+            f"MATCH (v:RagforgeSchema {{name: 'schema'}}), {own_node('c', 'Conversation')} "
+            "WHERE (c.summary_embedding IS NULL "
             f"OR c.summary_embed_model <> v.embedding_model) AND {_VISIBLE} "
             f"WITH v, c ORDER BY c.updated_at DESC LIMIT {MOST_WITHOUT_SUMMARY} "
             "MATCH (m:Message {conversation_id: c.uuid, position: 0}) "
@@ -252,9 +257,10 @@ class Vectors:
         asked = statements if by_turns else statements[:1]
         pages = await asyncio.gather(*(self._graph.rows(statement, **parameters) for statement in asked))
         found = [
-            SimilarConversation(conversation=conversation_from(record["c"]), score=record["score"])
+            SimilarConversation(conversation=conversation, score=record["score"])
             for page in pages
             for record in page
+            if (conversation := conversation_from(record["c"])) is not None
         ]
         return sorted(found, key=lambda one: (-one.score, one.conversation.uuid))[: max(limit, 0)]
 

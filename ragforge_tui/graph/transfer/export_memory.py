@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from ragforge_tui.graph.connection import Graph, Transaction
+from ragforge_tui.graph.labels import own_node
 from ragforge_tui.graph.store.commits import message_commit
 from ragforge_tui.graph.store.conversations import in_pages, segments_of
 from ragforge_tui.graph.store.insights import insight_uuid, stored_insight
-from ragforge_tui.graph.store.records import given
+from ragforge_tui.graph.store.records import given, record_from
 from ragforge_tui.graph.store.summaries import Summaries
 from ragforge_tui.graph.values import native
 from ragforge_tui.shared.export_records import (
@@ -112,21 +113,22 @@ class MemoryExporter:
 
 
 _COMMITS = (
-    "MATCH (m)-[:PRODUCED]->(k:Commit) RETURN m.turn_index AS turn_index, m.uuid AS message, "
+    f"MATCH (m)-[:PRODUCED]->{own_node('k', 'Commit')} RETURN m.turn_index AS turn_index, m.uuid AS message, "
     "k.workspace AS workspace, k.hash AS hash, k.author AS author, "
     "k.subject AS subject, k.committed_at AS committed_at ORDER BY m.turn_index, m.position, k.committed_at, k.hash"
 )
 _CONTEXTS = (
-    "MATCH (m)-[:WAS_SENT]->(x:Context) RETURN x.uuid AS uuid, x.items AS items, x.tokens AS tokens, "
+    f"MATCH (m)-[:WAS_SENT]->{own_node('x', 'Context')} RETURN x.uuid AS uuid, x.items AS items, x.tokens AS tokens, "
     "x.digest AS digest, x.created_at AS at, m.uuid AS message, m.turn_index AS turn "
     "ORDER BY m.turn_index, m.position, x.uuid"
 )
 _SPOKEN = (
-    "MATCH (m)-[:SPOKEN_AS]->(p:Persona) RETURN m.turn_index AS turn_index, m.uuid AS message, p.uuid AS persona "
+    f"MATCH (m)-[:SPOKEN_AS]->{own_node('p', 'Persona')} "
+    "RETURN m.turn_index AS turn_index, m.uuid AS message, p.uuid AS persona "
     "ORDER BY m.turn_index, m.position, p.uuid"
 )
 _PERSONAS = (
-    "MATCH (m)-[:SPOKEN_AS]->(p:Persona) "
+    f"MATCH (m)-[:SPOKEN_AS]->{own_node('p', 'Persona')} "
     "RETURN DISTINCT p.uuid AS uuid, p.name AS name, p.digest AS digest, p.text AS text ORDER BY p.uuid"
 )
 
@@ -168,7 +170,8 @@ async def _system_texts(tx: Transaction, uuid: str) -> list[SystemText]:
     """Return those of the conversation and of its ancestors, whose requests are exported too."""
     segments = await segments_of(tx, uuid, 1, _ALL_TURNS)
     result = await tx.run(
-        "UNWIND $ids AS id MATCH (:Conversation {uuid: id})-[:BEGINS_WITH]->(t:SystemText) "
+        "UNWIND $ids AS id MATCH (:Conversation {uuid: id})-[:BEGINS_WITH]->"
+        f"{own_node('t', 'SystemText')} "
         "RETURN DISTINCT t.uuid AS uuid, t.digest AS digest, t.text AS text ORDER BY t.digest",
         ids=[uuid, *(segment.conversation_id for segment in segments if segment.conversation_id != uuid)],
     )
@@ -182,9 +185,9 @@ async def _topics(tx: Transaction, summaries: list[Summary]) -> tuple[list[Topic
     ids = [summary.uuid for summary in summaries]
     for start in range(0, len(ids), _PAGE):
         result = await tx.run(
-            "UNWIND $ids AS id MATCH (s:Summary {uuid: id})-[h:HAS_TOPIC]->(t:Topic) "
-            "RETURN id AS summary, coalesce(h.topic, t.uuid) AS topic, t.uuid AS root, h.confidence AS confidence, "
-            "h.description AS description",
+            f"UNWIND $ids AS id MATCH (s:Summary {{uuid: id}})-[h:HAS_TOPIC]->{own_node('t', 'Topic')} "
+            "RETURN id AS summary, coalesce(toStringOrNull(h.topic), t.uuid) AS topic, t.uuid AS root, "
+            "h.confidence AS confidence, toStringOrNull(h.description) AS description",
             ids=ids[start : start + _PAGE],
         )
         async for row in result:
@@ -214,9 +217,9 @@ async def _merges(tx: Transaction, wanted: set[str]) -> list[TopicEdge]:
             break
         asked |= wanted
         result = await tx.run(
-            "UNWIND $ids AS id MATCH (a:Topic {uuid: id})-[m:MERGED_INTO]->(b:Topic) "
-            "RETURN id AS source, b.uuid AS target, m.confidence AS confidence, coalesce(m.reason, '') AS reason, "
-            "m.at AS at, m.conversation_id AS by",
+            f"UNWIND $ids AS id MATCH (a:Topic {{uuid: id}})-[m:MERGED_INTO]->{own_node('b', 'Topic')} "
+            "RETURN id AS source, b.uuid AS target, m.confidence AS confidence, "
+            "coalesce(toStringOrNull(m.reason), '') AS reason, m.at AS at, toStringOrNull(m.conversation_id) AS by",
             ids=fresh,
         )
         async for row in result:
@@ -238,8 +241,8 @@ async def _merges(tx: Transaction, wanted: set[str]) -> list[TopicEdge]:
 async def _relations(tx: Transaction, wanted: set[str]) -> list[TopicEdge]:
     result = await tx.run(
         "UNWIND $ids AS id MATCH (a:Topic {uuid: id})-[r:RELATED_TO]->(b:Topic) WHERE b.uuid IN $ids "
-        "RETURN id AS source, b.uuid AS target, r.confidence AS confidence, r.reason AS reason, "
-        "r.conversation_id AS by",
+        "RETURN id AS source, b.uuid AS target, r.confidence AS confidence, toStringOrNull(r.reason) AS reason, "
+        "toStringOrNull(r.conversation_id) AS by",
         ids=sorted(wanted),
     )
     return [
@@ -261,9 +264,9 @@ async def _nodes(tx: Transaction, wanted: set[str]) -> list[Topic]:
         f"RETURN t {{{', '.join(f'.{name}' for name in TOPIC_FIELDS)}}} AS t",
         ids=sorted(wanted),
     )
-    found = [Topic(**given(record["t"], TOPIC_FIELDS)) async for record in result]
+    found = [topic async for record in result if (topic := record_from(Topic, given(record["t"], TOPIC_FIELDS)))]
     return sorted(found, key=lambda topic: (topic.name, topic.uuid))
 
 
-def _sure(confidence: float | None) -> float:
-    return 1.0 if confidence is None else float(confidence)
+def _sure(confidence: Any) -> float:
+    return float(confidence) if isinstance(confidence, int | float) else 1.0

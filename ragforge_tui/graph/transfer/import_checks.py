@@ -26,7 +26,7 @@ from ragforge_tui.shared.records import Message, Summary, ToolCall
 _UUID = re.compile(r"[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 MAX_LEVEL = 64
 """Each level of summaries covers at least two of the level below, so 64 are more than turns can be counted for."""
-_LARGEST = 2**63
+LARGEST = 2**63
 """Integers of the graph have 64 bits."""
 _SHOWN_CHARS = 60
 _PAGE = 500
@@ -45,7 +45,7 @@ def check_export(e: ConversationExport) -> None:
     for record in _records(e):
         for name in record.__struct_fields__:
             value = getattr(record, name)
-            if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
+            if isinstance(value, int) and not -LARGEST <= value < LARGEST:
                 raise invalid_import(f"{name} of a {type(record).__name__} is too large")
     _check_turns(e)
     _check_branch(e)

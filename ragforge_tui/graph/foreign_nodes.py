@@ -1,0 +1,35 @@
+"""Nodes of other programs that have a label of this one's: counted, and otherwise left alone."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ragforge_tui.graph.connection import Graph
+from ragforge_tui.graph.labels import ALL, is_own, lacking
+
+
+class ForeignNodes(msgspec.Struct, frozen=True, kw_only=True):
+    """Nodes of a label that are not this program's.
+
+    Attributes:
+        lacks: Properties that they lack, or that have another type.
+    """
+
+    label: str
+    nodes: int
+    lacks: list[str]
+
+    def __str__(self) -> str:
+        return f"{self.nodes} {self.label} without a valid {', '.join(self.lacks)}"
+
+
+async def foreign_nodes(graph: Graph) -> list[ForeignNodes]:
+    """Return the nodes of other programs that have a label of this program's, by label."""
+    found: list[ForeignNodes] = []
+    for label in ALL:
+        rows = await graph.rows(
+            f"MATCH (n:{label}) WHERE NOT ({is_own('n', label)}) WITH {lacking('n', label)} AS lacks "
+            "RETURN lacks, count(*) AS nodes ORDER BY nodes DESC"
+        )
+        found += [ForeignNodes(label=label, nodes=row["nodes"], lacks=row["lacks"]) for row in rows]
+    return found
