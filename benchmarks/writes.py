@@ -130,7 +130,7 @@ async def one_turn(store: Store, conversation_id: str) -> None:
         writer=writer_id(),
         timestamp=now(),
     )
-    await store.messages.add(answer)
+    await store.messages.add(answer, asked.uuid)
     call = ToolCall(
         uuid=str(uuid.uuid4()), message_id=answer.uuid, tool_name="read_file", arguments="{}", timestamp=now()
     )
@@ -145,7 +145,8 @@ async def one_turn(store: Store, conversation_id: str) -> None:
     files = [FileAccess(path="src/parser.py", access="read")]
     done = msgspec.structs.replace(call, success=True, duration_ms=2, result=result, files=files)
     await store.tool_calls.finish(done, "/benchmark")
-    await store.messages.finish(msgspec.structs.replace(answer, content="It skips it. " * 40, state="complete"))
+    done_answer = msgspec.structs.replace(answer, content="It skips it. " * 40, state="complete")
+    await store.messages.finish(done_answer, asked.uuid)
 
 
 def quantile(times: list[float], percent: int) -> float:

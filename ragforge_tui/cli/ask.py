@@ -142,6 +142,8 @@ async def _watch(engine: Engine, message_id: str, show: Show) -> events.TurnEnd:
     async for event in engine.events():
         if isinstance(event, events.TurnStarted) and event.message.uuid == message_id:
             turn = (event.conversation_id, event.turn_index)
+        elif isinstance(event, events.TurnsMoved) and turn is not None and event.conversation_id == turn[0]:
+            turn = (turn[0], event.moved.get(turn[1], turn[1]))
         elif isinstance(event, events.TurnEnd) and (event.conversation_id, event.turn_index) == turn:
             return event
         show(event)

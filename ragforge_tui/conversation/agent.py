@@ -291,7 +291,9 @@ class ConversationAgent(ConversationLibrary):
 
     async def _on_graph_ready(self, store: Store) -> None:
         """Drain the journal into the graph that became reachable, then start chores in the background."""
-        await self.services.recorder.drain(store)
+        places = await self.services.recorder.drain(store)
+        for conversation in self._open.values():
+            conversation.turns_placed(places)
         self._chores = asyncio.create_task(self._do_chores(store, self.services.recorder.take_drained()))
         for conversation in self._open.values():
             conversation.memory.wake()

@@ -14,6 +14,8 @@ class Answer(msgspec.Struct, kw_only=True, frozen=True):
 
     Attributes:
         content: The turn's last text.
+        turn_index: The turn's place in the conversation; while the graph is unreachable a guess, which `TurnsMoved`
+            corrects.
         reasoning: The model's reasoning before its replies.
         tool_calls: All calls of the turn with their results.
         context_used: What the request held before the turn's own messages: sections, items with their sources, tokens.
@@ -43,7 +45,7 @@ def answer_of(end: TurnEnd | None, turn: Turn, sent: ContextRecord | None) -> An
     replies = [message for message in turn.messages if message.role == "assistant"]
     return Answer(
         content=end.text,
-        turn_index=end.turn_index,
+        turn_index=turn.turn_index,
         reasoning="\n".join(reply.reasoning for reply in replies if reply.reasoning),
         tool_calls=[call for reply in replies for call in reply.tool_calls],
         usage=end.usage,

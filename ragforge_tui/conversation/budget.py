@@ -13,7 +13,7 @@ from ragforge_tui.conversation.approvals.pending import Approvals
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import CostLimitReached, CostScope, Event, Notice
 from ragforge_tui.shared.formatting import dollars
-from ragforge_tui.shared.records import Usage
+from ragforge_tui.shared.records import Turn, Usage
 
 Emit = Callable[[Event], None]
 
@@ -77,14 +77,12 @@ class SessionBudget:
 class TurnBudget:
     """Cost check of one turn."""
 
-    def __init__(
-        self, budget: SessionBudget, approvals: Approvals, emit: Emit, *, conversation_id: str, turn_index: int
-    ) -> None:
+    def __init__(self, budget: SessionBudget, approvals: Approvals, emit: Emit, turn: Turn) -> None:
         self._budget = budget
         self._approvals = approvals
         self._emit = emit
-        self._conversation_id = conversation_id
-        self._turn_index = turn_index
+        self._conversation_id = turn.messages[0].conversation_id
+        self._of = turn
         self._turn = Limit(budget.turn_limit)
 
     async def before_request(self) -> None:
@@ -103,7 +101,7 @@ class TurnBudget:
         def question(approval_id: str) -> CostLimitReached:
             return CostLimitReached(
                 conversation_id=self._conversation_id,
-                turn_index=self._turn_index,
+                turn_index=self._of.turn_index,
                 approval_id=approval_id,
                 scope=scope,
                 limit=limit.dollars or 0.0,

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import uuid
 from collections import deque
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing, contextmanager
 from typing import Protocol
 
@@ -36,6 +36,7 @@ from ragforge_tui.shared.events import (
     TurnCompleted,
     TurnEnd,
     TurnFailed,
+    TurnsMoved,
     TurnStarted,
 )
 from ragforge_tui.shared.records import ContextRecord, Message, Turn, now
@@ -95,8 +96,8 @@ class Conversation(StoredConversation):
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._queue: deque[QueuedTurn] = deque()
-        self._context: ContextRecord | None = None
-        """Context that the last finished turn was sent."""
+        self._context: tuple[str, ContextRecord | None] = ("", None)
+        """First message of the last finished turn, and the context that was sent."""
         self._own_ids: set[str] = set()
         self._preparing: asyncio.Task[None] | None = None
         self._opening = [msgspec.structs.replace(turn, messages=list(turn.messages)) for turn in turns]
@@ -169,13 +170,16 @@ class Conversation(StoredConversation):
             ```
         """
         end: TurnEnd | None = None
-        async for event in self.stream(text):
-            if isinstance(event, TurnCompleted | TurnCancelled | TurnFailed):
-                end = event
-        index = end.turn_index if end is not None else 0
-        turn = next((turn for turn in reversed(self._window.turns) if turn.turn_index == index), Turn(turn_index=index))
-        sent = self._context
-        return answer_of(end, turn, sent if sent is not None and sent.turn_index == index else None)
+        message_id = uuid.uuid4().hex
+        async with aclosing(self._stream(text, message_id)) as events:
+            async for event in events:
+                if isinstance(event, TurnCompleted | TurnCancelled | TurnFailed):
+                    end = event
+        # By its message: the turn's index may have changed since the event.
+        known = (turn for turn in reversed(self._window.turns) if turn.messages[0].uuid == message_id)
+        turn = next(known, None) or Turn(turn_index=end.turn_index if end is not None else 0)
+        answered, sent = self._context
+        return answer_of(end, turn, sent if answered == message_id else None)
 
     async def stream(self, text: str) -> AsyncGenerator[Event, None]:
         """Send a message and yield its turn's events up to the final one; leaving the loop early stops the turn.
@@ -191,26 +195,36 @@ class Conversation(StoredConversation):
                     print(event.call.tool_name)
             ```
         """
+        async with aclosing(self._stream(text, uuid.uuid4().hex)) as events:
+            async for event in events:
+                yield event
+
+    async def _stream(self, text: str, message_id: str) -> AsyncGenerator[Event, None]:
         async with self._sending:
             if self.busy:
                 await self.wait_idle()
-            async with aclosing(self._events_of(text)) as events:
+            async with aclosing(self._events_of(text, message_id)) as events:
                 async for event in events:
                     yield event
 
-    async def _events_of(self, text: str) -> AsyncGenerator[Event, None]:
+    async def _events_of(self, text: str, message_id: str) -> AsyncGenerator[Event, None]:
+        index = 0
         with self._services.events.subscribe() as events:
-            index = await self.submit(text)
+            await self.submit(text, message_id)
             try:
                 while True:
                     event = await events.get()
                     if getattr(event, "conversation_id", "") != self.record.uuid:
                         continue
+                    if isinstance(event, TurnStarted) and event.message.uuid == message_id:
+                        index = event.turn_index
+                    elif isinstance(event, TurnsMoved):
+                        index = event.moved.get(index, index)
                     yield event
                     if isinstance(event, TurnEnd) and event.turn_index == index:
                         return
             finally:
-                if self.active_turn == index:
+                if self._active is not None and self._active.messages[0].uuid == message_id:
                     self.cancel()
                     await self.wait_idle()
 
@@ -249,7 +263,7 @@ class Conversation(StoredConversation):
         if turn.messages[0].doing or any(message.role == "system" for message in turn.messages):
             raise RagforgeError("Nothing to retry: the last turn was a command of yours.", todo="Send a new message.")
         self.memory.start()
-        await store.messages.supersede(self.record.uuid, turn.turn_index, from_position=1)
+        await store.messages.supersede(self.record.uuid, turn.messages[0].uuid, from_position=1)
         del turn.messages[1:]
         self._own_ids.add(turn.messages[0].uuid)  # even if another process asked first, this one answers now
         message = msgspec.structs.replace(turn.messages[0])
@@ -271,6 +285,21 @@ class Conversation(StoredConversation):
     def answered_here(self, turn: Turn) -> bool:
         """Return whether this process wrote every message of a turn that is not superseded."""
         return all(message.uuid in self._own_ids for message in turn.messages if message.state != "superseded")
+
+    def turns_placed(self, places: Mapping[str, int]) -> None:
+        """Correct the indexes of turns that began without the graph, which has stored them by now.
+
+        Args:
+            places: Indexes of turns by the uuid of their first message.
+        """
+        moved = self._window.place(places)
+        if not moved:
+            return
+        log.info("turns of %s have other indexes than assumed: %s", self.record.uuid, moved)
+        self.record.next_turn = max(self.record.next_turn, *(index + 1 for index in moved.values()))
+        self._services.approvals.turns_moved(self.record.uuid, moved)
+        self.memory.turns_moved(moved)
+        self._services.emit(TurnsMoved(conversation_id=self.record.uuid, moved=moved))
 
     async def reload(self, turn: Turn) -> None:
         """Reload a turn that another process changed."""
@@ -509,9 +538,8 @@ class Conversation(StoredConversation):
         with memory.active_turns.running(), memory.pace.turn():
             end = await runner.run()
         if isinstance(runner, TurnRunner):
-            self._context = runner.context
+            self._context = turn.messages[0].uuid, runner.context
         else:
-            self._context = None
             self._inputs.outdated()
         for reply in turn.messages[1:]:
             self._own_ids.add(reply.uuid)

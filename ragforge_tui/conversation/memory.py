@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 
@@ -203,6 +203,13 @@ class ConversationMemory:
         self._idle.clear()
         self._ended.put_nowait(turn)
         self.start()
+
+    def turns_moved(self, moved: Mapping[int, int]) -> None:
+        """Correct the assumed indexes of turns; the turns between them are read with the next work."""
+        self.files.turns_moved(moved)
+        first, last = self._ended_turns
+        self._ended_turns = moved.get(first, first), moved.get(last, last)
+        self._caught_up = False
 
     def wake(self) -> None:
         """Retry failed work, now that the graph is reachable again."""

@@ -296,19 +296,17 @@ async def drain_file(store: Store, path: Path, file: io.BufferedRandom, touched:
     Raises:
         GraphUnavailableError: The graph became unreachable; the file stays.
     """
-    turns: dict[tuple[str, int], int] = {}
     written = 0
     rejected: list[bytes] = []
     for raw in complete_lines(file):
         try:
-            await apply_line(store, decode_json(raw, Line), turns)
+            await apply_line(store, decode_json(raw, Line), touched)
             written += 1
         except GraphUnavailableError:
             raise
         except (RagforgeError, msgspec.MsgspecError, TypeError, ValueError) as error:
             log.warning("journal: a record of %s was refused: %s", path.name, error)
             rejected.append(raw)
-    touched.update(conversation_id for conversation_id, _ in turns)
     _done(path, rejected)
     return written
 

@@ -10,8 +10,9 @@ gets the identity when that address first answers.
     <state>/journal/*.jsonl              of releases that did not distinguish graphs
 
 A line is one operation of the store. The store's operations are idempotent, so a line may be applied twice. A turn that
-began while the graph was unreachable has an index guessed by the engine; the store allocates the real one, and later
-records of that turn move with it.
+began while the graph was unreachable has an index guessed by the engine; the store allocates the real one. Every other
+record names its turn by the uuid of the turn's first message, so it finds that turn whenever and by whomever it is
+written.
 """
 
 from __future__ import annotations
@@ -240,7 +241,7 @@ _RECORDS: dict[str, type[Any]] = {
 }
 """Operations on one record; further arguments are passed on. The names are part of the format of a journal."""
 
-_PLAIN = frozenset({"update_conversation", "supersede", "index_turn", "store_context", "store_persona"})
+_PLAIN = frozenset({"update_conversation", "store_context", "store_persona"})
 """Operations that take only named arguments."""
 
 _TIMES = frozenset({"deleted_at", "updated_at"})
@@ -282,16 +283,16 @@ def complete_lines(file: IO[bytes]) -> Iterator[bytes]:
             yield line.rstrip(b"\n")
 
 
-async def apply_line(store: Store, line: Line, turns: dict[tuple[str, int], int]) -> None:
+async def apply_line(store: Store, line: Line, touched: set[str]) -> None:
     """Do one operation.
 
     Args:
-        turns: Guessed turn indexes by (conversation, guess), with those the store gave; extended here.
+        touched: Conversations with new turns; extended here.
 
     Raises:
         GraphError: The graph is unreachable, or rejects it.
     """
-    arguments = _with_allocated_turn(line.arguments, turns)
+    arguments = dict(line.arguments)
     if line.op in _PLAIN:
         for name in _TIMES & arguments.keys():
             arguments[name] = msgspec.convert(arguments[name], datetime | None)
@@ -300,14 +301,9 @@ async def apply_line(store: Store, line: Line, turns: dict[tuple[str, int], int]
     if line.op not in _RECORDS:
         raise ValueError(f"the journal does not know {line.op!r}")
     record = decode_json(line.record, _RECORDS[line.op])
-    if line.op == "begin_turn":
-        guessed = record.turn_index
-        stored = await store.messages.begin_turn(record)
-        turns[record.conversation_id, guessed] = stored.turn_index
-        return
-    if isinstance(record, Message):
-        record.turn_index = turns.get((record.conversation_id, record.turn_index), record.turn_index)
     await _method(store, line.op)(record, **arguments)
+    if line.op == "begin_turn":
+        touched.add(record.conversation_id)
 
 
 def _method(store: Store, op: str) -> Callable[..., Awaitable[object]]:
@@ -315,14 +311,13 @@ def _method(store: Store, op: str) -> Callable[..., Awaitable[object]]:
     methods: dict[str, Callable[..., Awaitable[object]]] = {
         "create_conversation": store.conversations.create,
         "update_conversation": store.conversations.update,
+        "begin_turn": store.messages.begin_turn,
         "add_message": store.messages.add,
         "finish_message": store.messages.finish,
-        "supersede": store.messages.supersede,
         "store_persona": store.messages.store_persona,
         "start_tool_call": store.tool_calls.start,
         "finish_tool_call": store.tool_calls.finish,
         "store_context": store.contexts.store,
-        "index_turn": store.search.index_turn,
     }
     return methods[op]
 
@@ -360,9 +355,3 @@ def _conversations(line: Line, record: Any) -> set[str]:
     if isinstance(record, dict):
         found.add(record.get("uuid" if line.op == "create_conversation" else "conversation_id"))
     return {uuid for uuid in found if isinstance(uuid, str) and uuid}
-
-
-def _with_allocated_turn(arguments: dict[str, Any], turns: dict[tuple[str, int], int]) -> dict[str, Any]:
-    """Return the arguments with a guessed turn index replaced by the allocated one."""
-    key = (arguments.get("conversation_id", ""), arguments.get("turn_index", 0))
-    return {**arguments, "turn_index": turns[key]} if key in turns else arguments

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -92,6 +92,15 @@ class RecentFiles:
         relevant = self._filter()
         noted = merge_by_path(file for file in (*accesses_of(turn), *self._mentioned(turn)) if relevant(file))
         self._turns[turn.turn_index] = list(noted.values())
+        self._changed()
+
+    def turns_moved(self, moved: Mapping[int, int]) -> None:
+        """Correct the indexes of noted turns: the new ones by those assumed so far."""
+        noted: dict[int, list[AccessedFile]] = {}
+        for assumed, files in self._turns.items():
+            index = moved.get(assumed, assumed)
+            noted[index] = [msgspec.structs.replace(file, turn_index=index) for file in files]
+        self._turns = noted
         self._changed()
 
     def groups(self, limit: int = MOST_FILES) -> list[AccessedFile]:

@@ -191,6 +191,17 @@ class TurnReset(_TurnEvent):
     """The reader fell behind and events were dropped: the turn must be fetched again."""
 
 
+class TurnsMoved(_Event):
+    """Turns that began without the graph have their final indexes, which differ from those shown so far.
+
+    Attributes:
+        moved: New indexes by those of the events so far; later events of a running turn carry the new one.
+    """
+
+    conversation_id: str
+    moved: dict[int, int]
+
+
 class TurnElsewhere(_TurnEvent):
     """Another process started or continued a turn of the conversation that is open here.
 
@@ -396,6 +407,7 @@ Event = (
     TurnEvent
     | MemoryEvent
     | TurnElsewhere
+    | TurnsMoved
     | MessageQueued
     | Notice
     | TrustRequested

@@ -13,14 +13,16 @@ from ragforge_tui.conversation.approvals.pending import Approvals
 from ragforge_tui.conversation.budget import CostDeclined, CostStopped, Limit, SessionBudget, TurnBudget
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.events import ApprovalDecision, CostLimitReached, Event, Notice, TurnCancelled, TurnFailed
-from ragforge_tui.shared.records import Usage
+from ragforge_tui.shared.records import Turn, Usage
 from ragforge_tui.tools.sensitive import Guard
 from tests.conftest import ONE_BACKEND
 from tests.support.agents import with_model
 from tests.support.openai_server import OpenAIServer
+from tests.support.records import message
 
 ALLOWED = AllowedCommands(Guard(Path.cwd()))
 READ = {"name": "read_file", "arguments": {"path": "greeting.py"}}
+TURN = Turn(turn_index=1, messages=[message("x")])
 
 
 def test_a_limit_counts_the_next_request_as_the_last() -> None:
@@ -52,7 +54,7 @@ class Person:
             self.approvals.answer(event.approval_id, self.decisions.pop(0))
 
     def turn(self, budget: SessionBudget) -> TurnBudget:
-        return TurnBudget(budget, self.approvals, self.emit, conversation_id="x", turn_index=1)
+        return TurnBudget(budget, self.approvals, self.emit, TURN)
 
 
 def paid(dollars: float) -> Usage:
@@ -83,9 +85,7 @@ async def test_the_session_goes_over_all_turns() -> None:
     first.note(paid(0.6), "m")
     with pytest.raises(CostDeclined):
         await person.turn(budget).before_request()
-    nobody = TurnBudget(
-        budget, Approvals(allowed=ALLOWED, interactive=False), person.events.append, conversation_id="x", turn_index=1
-    )
+    nobody = TurnBudget(budget, Approvals(allowed=ALLOWED, interactive=False), person.events.append, TURN)
     with pytest.raises(CostStopped, match=r"model\.max_session_cost"):
         await nobody.before_request()
 

@@ -30,11 +30,11 @@ class HeldStore:
         self.error: Exception | None = None
         stored = Recorder.add_message
 
-        async def held(recorder: Recorder, message: Message) -> Message:
+        async def held(recorder: Recorder, message: Message, turn_id: str) -> Message:
             await self.gate.wait()
             if self.error is not None:
                 raise self.error
-            return await stored(recorder, message)
+            return await stored(recorder, message, turn_id)
 
         monkeypatch.setattr(Recorder, "add_message", held)
 

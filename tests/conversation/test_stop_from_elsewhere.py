@@ -11,6 +11,7 @@ from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.events import ModelRetry, TextDelta, ToolCallStarted, TurnCancelled
 from tests.support.agents import with_model
 from tests.support.openai_server import OpenAIServer
+from tests.support.records import turn_id
 
 PATIENCE = 120.0
 
@@ -28,7 +29,8 @@ async def stopped_at(graph: Graph, loaded: Loaded, moment: type) -> tuple[str, T
         async for event in conversation.stream("go"):
             if isinstance(event, moment) and not asked:
                 asked = True
-                await Store(graph).messages.request_stop(conversation.record.uuid, 1)
+                store = Store(graph)
+                await store.messages.request_stop(await turn_id(store, conversation.record.uuid, 1))
         assert isinstance(event, TurnCancelled)
         return conversation.record.uuid, event
 

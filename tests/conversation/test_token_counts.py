@@ -16,7 +16,7 @@ from ragforge_tui.shared.export_records import ConversationExport
 from ragforge_tui.shared.records import Message
 from tests.conftest import ONE_BACKEND
 from tests.support.openai_server import OpenAIServer
-from tests.support.records import conversation, message
+from tests.support.records import add_reply, conversation, message
 from tests.support.turns import turn_of
 
 ASKED = "Größenwahn: 大きな問題 — was heißt das? " * 5
@@ -81,9 +81,7 @@ async def test_counts_of_earlier_releases_are_replaced_in_the_background(loaded:
         c = await store.conversations.create(conversation(workspace=loaded.workspace))
         for n, text in texts.items():
             await store.messages.begin_turn(message(c.uuid, content=text, token_count=len(text) // 4))
-            await store.messages.add(
-                message(c.uuid, role="assistant", turn_index=n, content=text, token_count=7_654_321)
-            )
+            await add_reply(store, message(c.uuid, role="assistant", turn_index=n, content=text, token_count=7_654_321))
         await store.graph.run("MATCH (v:RagforgeSchema) REMOVE v.tokens_counted_to")
     async with ConversationAgent(loaded, interactive=True) as agent:
         store = await agent.store()

@@ -15,7 +15,7 @@ from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.export_records import ConversationExport
 from ragforge_tui.shared.records import ToolCall, ToolResult, Turn, now
 from ragforge_tui.shared.requests.work import CallPage
-from tests.support.records import call_of, conversation, message
+from tests.support.records import add_reply, call_of, conversation, message
 from tests.support.turns import turn_of
 
 
@@ -85,7 +85,7 @@ async def test_pages_hold_whole_turns_and_meet(store: Store) -> None:
 async def test_a_call_that_failed_gives_the_reason_and_long_arguments_are_cut(store: Store) -> None:
     c = await store.conversations.create(conversation())
     await store.messages.begin_turn(message(c.uuid, content="go"))
-    answer = await store.messages.add(message(c.uuid, role="assistant", turn_index=1))
+    answer = await add_reply(store, message(c.uuid, role="assistant", turn_index=1))
     call = call_of(answer.uuid, arguments=json.dumps({"path": "a.py", "content": "y" * 3_000_000}))
     await store.tool_calls.start(call, c.uuid)
     running = (await store.tool_calls.page(c.uuid)).calls[0].call

@@ -21,7 +21,7 @@ from ragforge_tui.settings.schema import Paths
 from ragforge_tui.shared.export_records import ConversationExport
 from ragforge_tui.shared.records import ToolResult, Turn, now
 from tests.conftest import open_graph
-from tests.support.records import call_of, conversation, message, one_turn, rows_of
+from tests.support.records import add_reply, call_of, conversation, finish_reply, message, one_turn, rows_of, supersede
 from tests.support.stored_memory import remembered, talk
 
 ROOT = Path(__file__).parents[2]
@@ -115,7 +115,7 @@ async def test_a_streaming_text_is_in_the_graph_until_it_is_complete(store: Stor
     c = await store.conversations.create(conversation())
     await store.messages.begin_turn(message(c.uuid, content="q"))
     answer = message(c.uuid, role="assistant", turn_index=1, state="streaming", writer=writer_id())
-    answer = await store.messages.add(answer)
+    answer = await add_reply(store, answer)
     for size in (1, MIB + 10, 2 * MIB):
         await store.messages.checkpoint(answer.uuid, content="x" * size, reasoning="y" * size, lease_until=now())
     assert (await turns_of(store, c.uuid))[0].messages[1].content == "x" * 2 * MIB
@@ -124,7 +124,7 @@ async def test_a_streaming_text_is_in_the_graph_until_it_is_complete(store: Stor
     assert (moved.nodes, moved.left) == (0, 1)
     done = msgspec.structs.replace(answer, content="x" * 3 * MIB, reasoning="y" * 2 * MIB, state="complete")
     for _ in range(2):
-        await store.messages.finish(done)
+        await finish_reply(store, done)
     stored = (await turns_of(store, c.uuid))[0].messages[1]
     assert (stored.content, stored.reasoning) == (done.content, done.reasoning)
     assert await rows_of(store.graph, "MATCH (p:Part) RETURN p.uuid") == 0
@@ -133,8 +133,8 @@ async def test_a_streaming_text_is_in_the_graph_until_it_is_complete(store: Stor
 
 async def test_retry_purge_and_import(store: Store) -> None:
     uuid = await remembered(store)
-    await store.messages.supersede(uuid, 2)
-    await store.messages.add(message(uuid, role="assistant", turn_index=2, content="a better answer"))
+    await supersede(store, uuid, 2)
+    await add_reply(store, message(uuid, role="assistant", turn_index=2, content="a better answer"))
     before = await exported(store, uuid)
     assert [m.content for m in before.turns[1].messages] == ["question 2", "answer to question 2", "a better answer"]
     assert await store.conversations.purge(uuid)
@@ -149,7 +149,7 @@ async def test_a_call_of_another_process_is_finished(store: Store, graph_target:
     c = await store.conversations.create(conversation())
     asked = await store.messages.begin_turn(message(c.uuid, content="q"))
     call = call_of(asked.uuid, arguments='{"path": "a"}')
-    answer = await store.messages.add(message(c.uuid, role="assistant", turn_index=1))
+    answer = await add_reply(store, message(c.uuid, role="assistant", turn_index=1))
     call = msgspec.structs.replace(call, message_id=answer.uuid)
     await store.tool_calls.start(call, c.uuid)
     result = ToolResult(uuid="r", tool_call_id=call.uuid, success=False, result="{}", error="stopped", timestamp=now())

@@ -8,7 +8,7 @@ import pytest
 from ragforge_tui.graph import Graph, Store
 from ragforge_tui.shared.errors import NotFoundError
 from tests.graph.test_transfer import with_result
-from tests.support.records import call_of, conversation, message, one_turn
+from tests.support.records import add_reply, call_of, conversation, finish_reply, message, one_turn, supersede
 
 
 @pytest.fixture
@@ -23,11 +23,11 @@ async def test_every_part_of_a_turn_is_looked_at(store: Store) -> None:
     await one_turn(store, other.uuid, "another zebra")
     asked = await store.messages.begin_turn(message(c.uuid, content="plain"))
     reply = message(c.uuid, role="assistant", turn_index=asked.turn_index, reasoning="think of an Okapi", content="…")
-    reply = await store.messages.add(reply)
+    reply = await add_reply(store, reply)
     call = call_of(reply.uuid, arguments='{"path":"say \\"hello\\".py"}')
     await store.tool_calls.start(call, c.uuid)
     await store.tool_calls.finish(with_result(call, "two\nlines of a Quagga"), "/w")
-    await store.messages.finish(msgspec.structs.replace(reply, state="complete"))
+    await finish_reply(store, msgspec.structs.replace(reply, state="complete"))
     await one_turn(store, c.uuid, "x" * 1_300_000 + " the far Wombat " + "y" * 1_000)
     assert await store.search.find_text(c.uuid, "zEBRA cross") == [1]
     assert await store.search.find_text(c.uuid, "okapi") == [2]
@@ -49,5 +49,5 @@ async def test_a_branch_is_looked_through_with_what_it_shares_and_without_the_re
     await one_turn(store, child.uuid, "another MATCH")
     assert await store.search.find_text(child.uuid, "match") == [1, 3]
     assert await store.search.find_text(root.uuid, "match") == [1, 3]
-    await store.messages.supersede(root.uuid, 3, 0)
+    await supersede(store, root.uuid, 3, 0)
     assert await store.search.find_text(root.uuid, "match") == [1]

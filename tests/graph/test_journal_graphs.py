@@ -196,7 +196,8 @@ async def test_moving_makes_the_conversations_that_only_the_other_graph_has(stor
 
 async def test_what_was_refused_is_listed_and_can_be_tried_again(store: Store, tmp_path: Path) -> None:
     journal = Journal(tmp_path, A)
-    journal.append("finish_message", message(conversation().uuid))
+    asked = message(conversation().uuid)
+    journal.append("finish_message", asked, turn_id=asked.uuid)
     await journal.drain(store)
     (info,) = JournalFolders(tmp_path).waiting()
     assert (info.records, info.refused) == (0, 1)

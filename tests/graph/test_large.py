@@ -11,7 +11,7 @@ from ragforge_tui.graph import Graph, Store
 from ragforge_tui.graph.store.parts import batches, split
 from ragforge_tui.graph.store.tool_calls import MAX_RESULT_BYTES, cut_result
 from ragforge_tui.shared.records import ToolResult, now
-from tests.support.records import call_of, conversation, message, rows_of
+from tests.support.records import add_reply, call_of, conversation, finish_reply, message, rows_of
 from tests.support.sizes import CONTENTS
 
 MIB = 1024 * 1024
@@ -55,12 +55,12 @@ async def test_a_growing_text_sends_only_its_tail_and_leaves_nothing_behind(grap
     store = Store(graph)
     c = await store.conversations.create(conversation())
     await store.messages.begin_turn(message(c.uuid, content="q"))
-    answer = await store.messages.add(message(c.uuid, role="assistant", turn_index=1, state="streaming"))
+    answer = await add_reply(store, message(c.uuid, role="assistant", turn_index=1, state="streaming"))
     for size in (1, MIB + 10, MIB + 20, 3 * MIB):
         await store.messages.checkpoint(answer.uuid, content="x" * size, reasoning="y" * size, lease_until=now())
     text = "x" * (3 * MIB + 5)
     thought = "y" * (2 * MIB)
-    await store.messages.finish(msgspec.structs.replace(answer, content=text, reasoning=thought, state="complete"))
+    await finish_reply(store, msgspec.structs.replace(answer, content=text, reasoning=thought, state="complete"))
     [turn] = await store.turns.between(c.uuid, start=1, end=2)
     assert (turn.messages[1].content, turn.messages[1].reasoning) == (text, thought)
     assert await rows_of(graph, "MATCH (p:Part {field: 'content'}) RETURN p.uuid") == 4
@@ -73,7 +73,7 @@ async def test_a_huge_tool_result_is_cut_with_a_note_and_its_size(graph: Graph) 
     asked = await store.messages.begin_turn(message(c.uuid, content="q"))
     body = msgspec.json.encode({"text": "é\n" * 4_000_000, "exit_status": 0}).decode()
     call = call_of(asked.uuid, arguments="z" * (MIB + 1))
-    answer = await store.messages.add(message(c.uuid, role="assistant", turn_index=1))
+    answer = await add_reply(store, message(c.uuid, role="assistant", turn_index=1))
     call = msgspec.structs.replace(call, message_id=answer.uuid, success=True)
     call.result = ToolResult(uuid="r1", tool_call_id=call.uuid, success=True, result=body, timestamp=now())
     await store.tool_calls.start(call, c.uuid)

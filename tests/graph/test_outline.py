@@ -10,7 +10,7 @@ from ragforge_tui.graph.store.summaries import HEADLINE_CHARS
 from ragforge_tui.graph.store.turns import LINE_CHARS
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.records import ContextRecord, now
-from tests.support.records import conversation, message
+from tests.support.records import add_reply, conversation, message
 from tests.support.stored_memory import remembered, summary, talk
 
 
@@ -68,7 +68,7 @@ async def test_requests_of_a_turn_in_their_order_those_alike_once(store: Store) 
     made = await store.conversations.create(conversation())
     await store.messages.begin_turn(message(made.uuid))
     for position, digest in enumerate(("first", "first", "second"), start=1):
-        reply = await store.messages.add(message(made.uuid, role="assistant", turn_index=1, content=f"r{position}"))
+        reply = await add_reply(store, message(made.uuid, role="assistant", turn_index=1, content=f"r{position}"))
         record = ContextRecord(conversation_id=made.uuid, turn_index=1, model=digest, created_at=now())
         await store.contexts.store(reply.uuid, msgspec.json.encode(record).decode(), 1, digest)
     found = await store.contexts.of_turn(made.uuid, 1)
@@ -79,6 +79,6 @@ async def test_requests_of_a_turn_in_their_order_those_alike_once(store: Store) 
 async def test_what_cannot_be_read_is_left_out(store: Store) -> None:
     made = await store.conversations.create(conversation())
     await store.messages.begin_turn(message(made.uuid))
-    reply = await store.messages.add(message(made.uuid, role="assistant", turn_index=1))
+    reply = await add_reply(store, message(made.uuid, role="assistant", turn_index=1))
     await store.contexts.store(reply.uuid, '{"turn": 1}', 1, "d")
     assert await store.contexts.of_turn(made.uuid, 1) == []

@@ -29,7 +29,7 @@ from ragforge_tui.graph.store.search import quoted
 from ragforge_tui.settings.schema import Paths
 from ragforge_tui.shared.errors import ForeignGraphError, GraphError
 from tests.conftest import EMBEDDED, open_graph
-from tests.support.records import conversation, message, rows_of
+from tests.support.records import add_reply, conversation, message, rows_of
 from tests.support.sizes import DIMENSION, paths_under
 
 
@@ -275,7 +275,7 @@ async def main(target, paths, conversation, name):
     store = Store(graph)
     for n in range(10):
         asked = await store.messages.begin_turn(message(conversation, content=f"{name} {n}"))
-        await store.messages.add(message(conversation, role="assistant", turn_index=asked.turn_index, content="a"))
+        await add_reply(store, message(conversation, role="assistant", turn_index=asked.turn_index, content="a"))
     await graph.close()
 
 asyncio.run(main(*sys.argv[1:]))
@@ -292,7 +292,7 @@ async def test_two_processes_share_one_row_of_turns(
     writers = [subprocess.Popen([sys.executable, "-c", _WRITER, *given, name]) for name in ("a", "b")]  # noqa: ASYNC220
     for n in range(10):
         asked = await store.messages.begin_turn(message(c.uuid, content=f"own {n}"))
-        await store.messages.add(message(c.uuid, role="assistant", turn_index=asked.turn_index, content="a"))
+        await add_reply(store, message(c.uuid, role="assistant", turn_index=asked.turn_index, content="a"))
     for writer in writers:
         assert writer.wait(120) == 0
     turns = await store.turns.between(c.uuid, start=1, end=99)

@@ -7,6 +7,7 @@ from neo4j import AsyncManagedTransaction
 
 from ragforge_tui.graph import Graph, Store
 from ragforge_tui.graph.schema.indexes import MESSAGE_TEXT
+from ragforge_tui.graph.store.recall import KeyRow
 from ragforge_tui.graph.store.search import BEST_OF_INDEX, MAX_TERMS, SNIPPET_CHARS, Matcher, excerpt, terms
 from ragforge_tui.shared.records import now
 from tests.support.records import conversation, message, one_turn
@@ -34,7 +35,17 @@ async def test_indexed_turn_is_found_by_its_answer(store: Store) -> None:
     c = await store.conversations.create(conversation())
     await one_turn(store, c.uuid, "question", answer="a long talk about xylophones")
     assert await store.search.turns("xylophone") == []
-    await store.search.index_turn(c.uuid, 1, turn_text="question\nxylophones", lex_key="window", language="en")
+    keys = KeyRow(
+        conversation_id=c.uuid,
+        turn_index=1,
+        text="question\nxylophones",
+        lex_key="window",
+        language="en",
+        ended=now(),
+        sitting=1,
+        version=1,
+    )
+    await store.recall.store_keys([keys])
     [hit] = await store.search.turns("xylophone")
     assert hit.role == "assistant"
     assert [hit.snippet[a:b] for a, b in hit.highlights] == ["xylophones"]

@@ -10,7 +10,7 @@ import pytest
 from ragforge_tui.graph import Graph, Store
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.records import now
-from tests.support.records import conversation, message
+from tests.support.records import add_reply, conversation, message
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ async def said(store: Store, uuid: str, question: str, *answers: str) -> None:
     """One turn."""
     asked = await store.messages.begin_turn(message(uuid, content=question))
     for answer in answers:
-        await store.messages.add(message(uuid, role="assistant", turn_index=asked.turn_index, content=answer))
+        await add_reply(store, message(uuid, role="assistant", turn_index=asked.turn_index, content=answer))
 
 
 async def test_how_a_conversation_begins_and_ends(store: Store) -> None:

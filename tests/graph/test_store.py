@@ -22,7 +22,7 @@ from ragforge_tui.shared.records import (
     Usage,
     now,
 )
-from tests.support.records import call_of, conversation, message, one_turn, rows_of
+from tests.support.records import add_reply, call_of, conversation, finish_reply, message, one_turn, rows_of, supersede
 
 
 @pytest.fixture
@@ -54,14 +54,14 @@ async def test_a_whole_turn_round_trips(store: Store) -> None:
     asked = await store.messages.begin_turn(message(c.uuid, content="Fix \x00 it \ud83d"))
     assert (asked.turn_index, asked.position) == (1, 0)
     answer = message(c.uuid, role="assistant", turn_index=1, state="streaming", writer=writer_id(), persona="Ada")
-    answer = await store.messages.add(answer)
+    answer = await add_reply(store, answer)
     assert answer.position == 1
     assert await store.messages.checkpoint(answer.uuid, content="Wor", reasoning="hm", lease_until=now())
     usage = Usage(input_tokens=10, output_tokens=5, cached_tokens=2, cost_usd=0.25)
     done = msgspec.structs.replace(
         answer, content="Working on it", reasoning="hmm", state="complete", usage=usage, token_count=5, error="e"
     )
-    await store.messages.finish(done)
+    await finish_reply(store, done)
     call = call_of(answer.uuid, arguments='{"n": 123456789012345678901234567890, "s": "\\u0000"', reasoning="why")
     await store.tool_calls.start(call, c.uuid)
     running = (await store.turns.between(c.uuid, start=1, end=2))[0].messages[1].tool_calls
@@ -100,9 +100,9 @@ async def test_writing_twice_is_writing_once(store: Store, graph: Graph) -> None
     call = call_of(answer.uuid)
     for _ in range(2):
         assert (await store.messages.begin_turn(asked)).turn_index == 1
-        assert (await store.messages.add(answer)).position == 1
+        assert (await add_reply(store, answer)).position == 1
         await store.tool_calls.start(call, c.uuid)
-        await store.messages.finish(answer)
+        await finish_reply(store, answer)
         await store.messages.store_persona(answer.uuid, "Ada", "d1", "text")
         await store.contexts.store(answer.uuid, "[]", 3, "digest")
     counted = await store.conversations.get(c.uuid)
@@ -114,7 +114,7 @@ async def test_writing_twice_is_writing_once(store: Store, graph: Graph) -> None
 async def test_finishing_an_unseen_message_stores_it(store: Store) -> None:
     c = await store.conversations.create(conversation())
     await store.messages.begin_turn(message(c.uuid, content="q"))
-    await store.messages.finish(message(c.uuid, role="assistant", content="a", turn_index=1))
+    await finish_reply(store, message(c.uuid, role="assistant", content="a", turn_index=1))
     [turn] = await store.turns.between(c.uuid, start=1, end=2)
     assert [m.content for m in turn.messages] == ["q", "a"]
 
@@ -135,7 +135,7 @@ async def test_concurrent_writers_share_one_row_of_indexes(store: Store) -> None
     begun = await asyncio.gather(*(store.messages.begin_turn(message(c.uuid, content=f"m{n}")) for n in range(12)))
     assert sorted(m.turn_index for m in begun) == list(range(1, 13))
     added = await asyncio.gather(
-        *(store.messages.add(message(c.uuid, role="assistant", turn_index=1, content=f"a{n}")) for n in range(6))
+        *(add_reply(store, message(c.uuid, role="assistant", turn_index=1, content=f"a{n}")) for n in range(6))
     )
     assert sorted(m.position for m in added) == list(range(1, 7))
     counted = await store.conversations.get(c.uuid)
@@ -168,7 +168,8 @@ async def test_streaming_without_its_writer_is_interrupted(
     writer = {"own": own, "own-dead": dead}.get(writer, writer)
     c = await store.conversations.create(conversation())
     await store.messages.begin_turn(message(c.uuid, content="q"))
-    await store.messages.add(
+    await add_reply(
+        store,
         message(
             c.uuid,
             role="assistant",
@@ -176,7 +177,7 @@ async def test_streaming_without_its_writer_is_interrupted(
             state="streaming",
             writer=writer,
             lease_until=lease and now() + lease,
-        )
+        ),
     )
     [turn] = await store.turns.between(c.uuid, start=1, end=2)
     assert turn.messages[1].state == seen
@@ -184,17 +185,17 @@ async def test_streaming_without_its_writer_is_interrupted(
 
 async def test_stop_flag_and_retry(store: Store) -> None:
     c = await store.conversations.create(conversation())
-    await store.messages.begin_turn(message(c.uuid, content="q"))
-    first = await store.messages.add(message(c.uuid, role="assistant", turn_index=1, state="streaming"))
+    asked = await store.messages.begin_turn(message(c.uuid, content="q"))
+    first = await add_reply(store, message(c.uuid, role="assistant", turn_index=1, state="streaming"))
     assert await store.messages.checkpoint(first.uuid, content="a", reasoning="", lease_until=now())
-    await store.messages.request_stop(c.uuid, 1)
-    assert await store.messages.stop_requested(c.uuid, 1)
+    await store.messages.request_stop(asked.uuid)
+    assert await store.messages.stop_requested(asked.uuid)
     assert not await store.messages.checkpoint(first.uuid, content="ab", reasoning="", lease_until=now())
-    await store.messages.finish(msgspec.structs.replace(first, content="ab", state="interrupted"))
-    await store.messages.supersede(c.uuid, 1)
-    assert not await store.messages.stop_requested(c.uuid, 1)
-    await store.messages.finish(msgspec.structs.replace(first, content="ab", state="complete"))
-    second = await store.messages.add(message(c.uuid, role="assistant", turn_index=1, content="better"))
+    await finish_reply(store, msgspec.structs.replace(first, content="ab", state="interrupted"))
+    await supersede(store, c.uuid, 1)
+    assert not await store.messages.stop_requested(asked.uuid)
+    await finish_reply(store, msgspec.structs.replace(first, content="ab", state="complete"))
+    second = await add_reply(store, message(c.uuid, role="assistant", turn_index=1, content="better"))
     [turn] = await store.turns.between(c.uuid, start=1, end=2)
     assert [(m.position, m.state) for m in turn.messages] == [(0, "complete"), (1, "superseded"), (2, "complete")]
     assert second.position == 2

@@ -15,7 +15,7 @@ from ragforge_tui.graph.store.summary_tree import finding_from, finding_text, su
 from ragforge_tui.graph.store.topic_names import ProposedTopic
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.records import EXTRACTIVE, FileAccess, Finding, Summary, ToolResult, now
-from tests.support.records import call_of, conversation, message, one_turn, rows_of
+from tests.support.records import add_reply, call_of, conversation, finish_reply, message, one_turn, rows_of, supersede
 from tests.support.sizes import DIMENSION
 from tests.support.turns import exchanges, imported
 
@@ -185,14 +185,14 @@ async def test_sizes_count_what_was_written_and_not_what_tools_gave(graph: Graph
     store = Store(graph)
     uuid = (await store.conversations.create(conversation())).uuid
     asked = await store.messages.begin_turn(message(uuid, content="12345"))
-    wrong = await store.messages.add(message(uuid, role="assistant", turn_index=1, content="superseded"))
-    await store.messages.supersede(uuid, 1)
-    said = await store.messages.add(message(uuid, role="assistant", turn_index=1, content="123"))
+    wrong = await add_reply(store, message(uuid, role="assistant", turn_index=1, content="superseded"))
+    await supersede(store, uuid, 1)
+    said = await add_reply(store, message(uuid, role="assistant", turn_index=1, content="123"))
     call = call_of(said.uuid, files=[FileAccess(path="a.py", access="read")])
     await store.tool_calls.start(call, uuid)
     [size] = await store.summaries.turn_sizes(uuid, start=1)
     assert (size.chars, size.finished) == (8, False)
-    await store.messages.add(message(uuid, role="assistant", turn_index=1, content="1"))
+    await add_reply(store, message(uuid, role="assistant", turn_index=1, content="1"))
     await store.messages.begin_turn(message(uuid, content="not answered"))
     first, second = await store.summaries.turn_sizes(uuid, start=1)
     assert (first.chars, first.finished) == (9, True)
@@ -200,15 +200,15 @@ async def test_sizes_count_what_was_written_and_not_what_tools_gave(graph: Graph
     streaming = message(
         uuid, role="assistant", turn_index=2, content="12", state="streaming", writer=writer_id(), lease_until=now()
     )
-    await store.messages.add(streaming)
+    await add_reply(store, streaming)
     assert not (await store.summaries.turn_sizes(uuid, start=2))[0].finished
     gone = message(
         uuid, role="assistant", turn_index=2, state="streaming", writer="elsewhere|x|1|1", lease_until=asked.timestamp
     )
     gone.lease_until = asked.timestamp.replace(year=2020)
-    await store.messages.finish(streaming)
-    await store.messages.supersede(uuid, 2)
-    await store.messages.add(gone)
+    await finish_reply(store, streaming)
+    await supersede(store, uuid, 2)
+    await add_reply(store, gone)
     assert (await store.summaries.turn_sizes(uuid, start=2))[0].finished
     assert wrong.turn_index == 1
     with pytest.raises(NotFoundError):
@@ -219,7 +219,7 @@ async def test_a_command_of_the_users_ends_its_turn_when_it_has_ended(graph: Gra
     store = Store(graph)
     uuid = (await store.conversations.create(conversation())).uuid
     await store.messages.begin_turn(message(uuid, content="!make"))
-    doing = await store.messages.add(message(uuid, role="system", turn_index=1))
+    doing = await add_reply(store, message(uuid, role="system", turn_index=1))
     assert not (await store.summaries.turn_sizes(uuid, start=1))[0].finished
     call = call_of(doing.uuid, tool_name="run_command")
     await store.tool_calls.start(call, uuid)
@@ -230,7 +230,7 @@ async def test_a_command_of_the_users_ends_its_turn_when_it_has_ended(graph: Gra
     [size] = await store.summaries.turn_sizes(uuid, start=1)
     assert size.finished and size.own
     await store.messages.begin_turn(message(uuid, content="!sleep 30"))
-    await store.messages.add(message(uuid, role="system", turn_index=2, state="interrupted"))
+    await add_reply(store, message(uuid, role="system", turn_index=2, state="interrupted"))
     assert (await store.summaries.turn_sizes(uuid, start=2))[0].finished
 
 

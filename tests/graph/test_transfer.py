@@ -14,7 +14,7 @@ from ragforge_tui.graph import Graph, Store
 from ragforge_tui.shared.errors import GraphError, GraphUnavailableError, NotFoundError
 from ragforge_tui.shared.export_records import ConversationExport
 from ragforge_tui.shared.records import FileAccess, ToolCall, ToolResult, Turn, Usage, now
-from tests.support.records import call_of, conversation, message, one_turn, rows_of
+from tests.support.records import add_reply, call_of, conversation, finish_reply, message, one_turn, rows_of, supersede
 
 _NODES = "MATCH (n) WHERE NOT n:RagforgeSchema AND NOT n:RagforgeMigration RETURN n.uuid"
 
@@ -47,16 +47,16 @@ async def filled(store: Store, **fields: object) -> str:
         answer = message(
             c.uuid, role="assistant", turn_index=asked.turn_index, reasoning="r", usage=Usage(input_tokens=n)
         )
-        answer = await store.messages.add(answer)
+        answer = await add_reply(store, answer)
         for ordinal in range(2):
             call = call_of(answer.uuid, ordinal=ordinal, reasoning="why")
             await store.tool_calls.start(call, c.uuid)
             await store.tool_calls.finish(with_result(call, f"result {n}", "shared.py", f"{c.uuid}-{n}.py"), "/w")
-        await store.messages.finish(msgspec.structs.replace(answer, content=f"answer {n}", state="complete"))
+        await finish_reply(store, msgspec.structs.replace(answer, content=f"answer {n}", state="complete"))
         await store.messages.store_persona(answer.uuid, "Ada", "digest", "text")
         await store.contexts.store(answer.uuid, "[]", 1, f"d{n}")
-    await store.messages.supersede(c.uuid, 3)
-    await store.messages.add(message(c.uuid, role="assistant", turn_index=3, content="y" * 1_200_000))
+    await supersede(store, c.uuid, 3)
+    await add_reply(store, message(c.uuid, role="assistant", turn_index=3, content="y" * 1_200_000))
     return c.uuid
 
 

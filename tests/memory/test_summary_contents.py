@@ -12,7 +12,7 @@ from ragforge_tui.shared.events import ConversationChanged, Event, SummaryCreate
 from ragforge_tui.shared.records import FileAccess, ToolResult, now
 from tests.conftest import ONE_BACKEND
 from tests.memory.test_plan import covered
-from tests.support.records import call_of, conversation, message, one_turn, rows_of
+from tests.support.records import add_reply, call_of, conversation, message, one_turn, rows_of
 from tests.support.summaries import WritingModel, answer
 from tests.support.turns import exchanges, imported
 
@@ -29,7 +29,7 @@ async def test_what_tools_did_is_reported_and_its_files_are_mentioned(graph: Gra
     uuid = (await store.conversations.create(conversation(workspace="/w"))).uuid
     for n in range(1, 6):
         await store.messages.begin_turn(message(uuid, content=f"Où est la fonction {n} ?"))
-        reply = await store.messages.add(message(uuid, role="assistant", turn_index=n))
+        reply = await add_reply(store, message(uuid, role="assistant", turn_index=n))
         call = call_of(
             reply.uuid, arguments='{"path": "src/a.py"}', reasoning="Pour la lire", success=True, duration_ms=3
         )
@@ -43,8 +43,9 @@ async def test_what_tools_did_is_reported_and_its_files_are_mentioned(graph: Gra
         )
         await store.tool_calls.start(call, uuid)
         await store.tool_calls.finish(call, "/w")
-        await store.messages.add(
-            message(uuid, role="assistant", turn_index=n, content=f"La fonction {n} est dans src/a.py, ligne {n}.")
+        await add_reply(
+            store,
+            message(uuid, role="assistant", turn_index=n, content=f"La fonction {n} est dans src/a.py, ligne {n}."),
         )
     model = WritingModel(lambda messages: answer([1], files_mentioned=["src/a.py", "invented.py"]))
     [made] = await Summarizer(store, SMALL, model, quiet).run_due(uuid)

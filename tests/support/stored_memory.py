@@ -19,7 +19,7 @@ from ragforge_tui.shared.records import (
     ToolResult,
     now,
 )
-from tests.support.records import call_of, conversation, message
+from tests.support.records import add_reply, call_of, conversation, message
 
 
 async def talk(store: Store, conversation_id: str, text: str, *files: tuple[str, FileAccessKind]) -> int:
@@ -28,7 +28,7 @@ async def talk(store: Store, conversation_id: str, text: str, *files: tuple[str,
     answer = message(
         conversation_id, role="assistant", turn_index=asked.turn_index, content=f"answer to {text}", reasoning="hm"
     )
-    answer = await store.messages.add(answer)
+    answer = await add_reply(store, answer)
     for ordinal, (path, access) in enumerate(files):
         call = call_of(answer.uuid, ordinal=ordinal, tool_name=f"{access}_it", arguments=f'{{"path": "{path}"}}')
         await store.tool_calls.start(call, conversation_id)

@@ -9,7 +9,7 @@ import asyncio
 import inspect
 import logging
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Literal
 
@@ -94,6 +94,7 @@ class Approvals:
         self._granted: set[str] = set()
         self._allowed = allowed
         self._pending: dict[str, asyncio.Future[tuple[ApprovalDecision, str]]] = {}
+        self._asked: dict[str, ApprovalRequested | CostLimitReached] = {}
         self._needs: dict[str, tuple[str, ApprovalNeed]] = {}
         self._closed = False
 
@@ -164,11 +165,18 @@ class Approvals:
         decision, _ = await self._wait_for_answer(question(uuid.uuid4().hex), emit)
         return decision
 
+    def turns_moved(self, conversation_id: str, moved: Mapping[int, int]) -> None:
+        """Correct the turns of pending questions: new indexes by the guessed ones."""
+        for question in self._asked.values():
+            if question.conversation_id == conversation_id:
+                question.turn_index = moved.get(question.turn_index, question.turn_index)
+
     async def _wait_for_answer(
         self, question: ApprovalRequested | CostLimitReached, emit: Emit
     ) -> tuple[ApprovalDecision, str]:
         answer: asyncio.Future[tuple[ApprovalDecision, str]] = asyncio.get_running_loop().create_future()
         self._pending[question.approval_id] = answer
+        self._asked[question.approval_id] = question
         if not self._interactive:
             answer.set_result(("no", NO_USER))
         emit(question)
@@ -181,6 +189,7 @@ class Approvals:
                 decision, feedback = await answer
         finally:
             self._pending.pop(question.approval_id, None)
+            del self._asked[question.approval_id]
             emit(
                 ApprovalResolved(
                     conversation_id=question.conversation_id,

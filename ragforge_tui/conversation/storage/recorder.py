@@ -32,8 +32,8 @@ T = TypeVar("T")
 class Recorder:
     """Writer of records to the graph or the journal; without a graph to the journal only.
 
-    While the journal is in use, the recorder allocates turn indexes and positions. Draining the journal moves records
-    whose position was taken in the meantime.
+    While the journal is in use, the recorder guesses turn indexes and positions, so that there is something to show.
+    The store allocates the real ones when the journal is drained; until then a turn is known by its first message only.
     """
 
     def __init__(self, journal: Journal, graph: GraphConnection | None = None, *, auto_save: bool = True) -> None:
@@ -44,7 +44,10 @@ class Recorder:
         self._pending = 0
         self._appended = 0
         self._next_turn: dict[str, int] = {}
-        self._next_position: dict[tuple[str, int], int] = {}
+        self._next_position: dict[str, int] = {}
+        """By the turn's first message."""
+        self._guessed: set[str] = set()
+        """First messages of the turns whose index is a guess."""
         self._corrections: set[asyncio.Task[None]] = set()
 
     @property
@@ -52,15 +55,24 @@ class Recorder:
         """Return whether records currently go to the journal."""
         return self._journaling
 
-    async def drain(self, store: Store) -> None:
-        """Write the journal into the graph, then write to the graph again."""
+    async def drain(self, store: Store) -> dict[str, int]:
+        """Write the journal into the graph, then write to the graph again.
+
+        Returns:
+            The indexes of the turns that began without the graph, by the uuid of their first message. The caller
+            corrects them wherever they are held, before anything else runs.
+        """
         appended = -1
         while appended != self._appended:
             # A turn may append to the journal during the drain; switch to the graph only when nothing was added.
             appended = self._appended
             await self._journal.drain(store)
+            # Asked of the graph: an interrupted drain may have been finished by another process.
+            places = await store.messages.places(sorted(self._guessed)) if self._guessed else {}
         self._journaling = False
         self._pending = 0
+        self._guessed.clear()
+        return places
 
     def forget(self, conversation_id: str) -> None:
         """Remove a purged conversation from the journal; blocks."""
@@ -154,26 +166,28 @@ class Recorder:
             index = self._next_turn.get(message.conversation_id, 1)
             stored = msgspec.structs.replace(message, turn_index=index, position=0)
             self._append("begin_turn", stored)
+            self._guessed.add(stored.uuid)
         if count:
-            self._correct(stored, count)
+            self._correct(stored, stored.uuid, count)
         self._next_turn[stored.conversation_id] = stored.turn_index + 1
-        self._next_position[(stored.conversation_id, stored.turn_index)] = 1
+        self._next_position[stored.uuid] = 1
         return stored
 
-    async def add_message(self, message: Message) -> Message:
-        """Store another message of a turn and allocate its position."""
-        key = (message.conversation_id, message.turn_index)
+    async def add_message(self, message: Message, turn_id: str) -> Message:
+        """Store another message of the turn that `turn_id` begins, and allocate its position."""
         count = await set_token_count(message)
-        stored = await self._write(lambda store: store.messages.add(message))
+        stored = await self._write(lambda store: store.messages.add(message, turn_id))
         if stored is None:
-            stored = msgspec.structs.replace(message, position=self._next_position.get(key, 1))
-            self._append("add_message", stored)
+            stored = msgspec.structs.replace(message, position=self._next_position.get(turn_id, 1))
+            self._append("add_message", stored, turn_id=turn_id)
         if count:
-            self._correct(stored, count)
-        self._next_position[key] = stored.position + 1
+            self._correct(stored, turn_id, count)
+        self._next_position[turn_id] = stored.position + 1
         return stored
 
-    async def checkpoint(self, message: Message, *, content: str, reasoning: str, lease_until: datetime) -> bool:
+    async def checkpoint(
+        self, message: Message, turn_id: str, *, content: str, reasoning: str, lease_until: datetime
+    ) -> bool:
         """Update a streaming message; return False if another process requested that its turn stop.
 
         Without auto-save only the lease is renewed; the text is stored when the message is complete.
@@ -192,37 +206,37 @@ class Recorder:
             )
         )
         if proceed is None:
-            self._append("finish_message", so_far)
+            self._append("finish_message", so_far, turn_id=turn_id)
         return proceed is not False
 
-    async def stop_requested(self, conversation_id: str, turn_index: int) -> bool:
+    async def stop_requested(self, turn_id: str) -> bool:
         """Return whether another process requested a stop; False while the graph is unreachable."""
         store = await self._store()
         if store is None:
             return False
         try:
-            return await store.messages.stop_requested(conversation_id, turn_index)
+            return await store.messages.stop_requested(turn_id)
         except GraphError as error:
             log.debug("stop request not readable: %s", error)
             return False
 
-    async def finish_message(self, message: Message) -> None:
-        """Store the final state of a message."""
+    async def finish_message(self, message: Message, turn_id: str) -> None:
+        """Store the final state of a message of the turn that `turn_id` begins."""
         count = await set_token_count(message)
         bare = msgspec.structs.replace(message, tool_calls=[])
-        if not await self._write(lambda store: _stored(store.messages.finish(bare))):
-            self._append("finish_message", bare)
+        if not await self._write(lambda store: _stored(store.messages.finish(bare, turn_id))):
+            self._append("finish_message", bare, turn_id=turn_id)
         if count:
-            self._correct(message, count)
+            self._correct(message, turn_id, count)
 
-    def _correct(self, message: Message, count: Count) -> None:
+    def _correct(self, message: Message, turn_id: str, count: Count) -> None:
         """Replace the estimated count of a stored message once its tokens are counted."""
 
         async def work() -> None:
             message.token_count = await count
             uuid, tokens = message.uuid, message.token_count
             if not await self._write(lambda store: _stored(store.messages.set_token_count(uuid, tokens))):
-                self._append("finish_message", msgspec.structs.replace(message, tool_calls=[]))
+                self._append("finish_message", msgspec.structs.replace(message, tool_calls=[]), turn_id=turn_id)
 
         task = asyncio.create_task(work(), name=f"tokens {message.uuid[:8]}")
         self._corrections.add(task)

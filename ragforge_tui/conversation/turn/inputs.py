@@ -229,7 +229,7 @@ class InputBuilder:
         if asked.note or len(turn.messages) > 1:
             return asked.note
         note = await self._environment.note(self._before(turn), self._mode())
-        if self._services.settings.tools.commit_trailer:
+        if self._services.settings.tools.commit_trailer and not self._services.recorder.journaling:
             # The turn is part of it, so it is told with each message.
             trailer = f"{TRAILER}: {self._record.uuid} t{turn.turn_index}"
             note = "\n".join(filter(None, [note, f"[End the message of each commit you make with: {trailer}]"]))
@@ -237,7 +237,7 @@ class InputBuilder:
             self._environment.mark_told()
             if note:
                 asked.note = note
-                await self._services.recorder.finish_message(asked)
+                await self._services.recorder.finish_message(asked, asked.uuid)
         return note
 
     def learn_window(self, model: ChatModel, tokens: int, *, named: bool) -> None:

@@ -34,7 +34,7 @@ from ragforge_tui.shared.events import (
     TextDelta,
 )
 from ragforge_tui.shared.json_text import json_object
-from ragforge_tui.shared.records import Message, MessageState, now
+from ragforge_tui.shared.records import Message, MessageState, Turn, now
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.sanitize import storable
 
@@ -60,6 +60,7 @@ class Reply:
     """One assistant message that streams into the store and the events.
 
     Args:
+        turn: Its turn, to which the message is added.
         recalled: See `Message.recalled`.
         on_stop: Called if another process requests, through the graph, that this turn stop.
 
@@ -71,8 +72,7 @@ class Reply:
     def __init__(
         self,
         *,
-        conversation_id: str,
-        turn_index: int,
+        turn: Turn,
         persona: Persona,
         model: ChatModel,
         recalled: str,
@@ -80,6 +80,8 @@ class Reply:
         emit: Callable[[Event], None],
         on_stop: Callable[[], None],
     ) -> None:
+        self._turn = turn
+        self._turn_id = turn.messages[0].uuid
         self._model = model
         self._persona = persona
         self._recorder = recorder
@@ -101,8 +103,8 @@ class Reply:
         self._checkpoints: asyncio.Task[None] | None = None
         self.message = Message(
             uuid=uuid.uuid4().hex,
-            conversation_id=conversation_id,
-            turn_index=turn_index,
+            conversation_id=turn.messages[0].conversation_id,
+            turn_index=turn.turn_index,
             role="assistant",
             state="streaming",
             writer=writer_id(),
@@ -114,6 +116,12 @@ class Reply:
             model=model.name,
             recalled=recalled,
         )
+        turn.messages.append(self.message)
+
+    @property
+    def _where(self) -> dict[str, Any]:
+        """Return the place for an event; the index may change while the reply streams."""
+        return {"conversation_id": self.message.conversation_id, "turn_index": self._turn.turn_index}
 
     async def stream(self, request: TurnRequest) -> None:
         """Ask the model and store its answer.
@@ -135,19 +143,18 @@ class Reply:
         with suppress(TimeoutError):
             async with asyncio.timeout(HEAD_START_SECONDS):
                 await self._heard.wait()
-        self.message = await self._recorder.add_message(self.message)
+        self.message = self._turn.messages[-1] = await self._recorder.add_message(self.message, self._turn_id)
         # Stored while the model thinks, since nothing depends on them.
         self._origins = asyncio.create_task(self._store_origins(request.stored))
         self._emit(
             MessageStarted(
-                conversation_id=self.message.conversation_id,
-                turn_index=self.message.turn_index,
                 message_id=self.message.uuid,
                 persona=self.message.persona,
                 persona_glyph=self.message.persona_glyph,
                 persona_color=self.message.persona_color,
                 model=self.message.model,
                 recalled=self.message.recalled,
+                **self._where,
             )
         )
         self._checkpoints = asyncio.create_task(self._keep_checkpointing())
@@ -226,20 +233,16 @@ class Reply:
             return
         self._emit(
             ModelWaiting(
-                conversation_id=self.message.conversation_id,
-                turn_index=self.message.turn_index,
                 server=self._model.server,
                 seconds=round(self._silence_limit),
                 begun=self._answering,
+                **self._where,
             )
         )
         self._silence_limit += min(self._silence_limit, _SILENCE_STEP)
 
     def _take(self, part: ModelPart) -> None:
-        where: dict[str, Any] = {
-            "conversation_id": self.message.conversation_id,
-            "turn_index": self.message.turn_index,
-        }
+        where = self._where
         self._last_activity = monotonic()
         self._answering = not isinstance(part, Retrying)
         self._silence_limit = SILENCE_SECONDS
@@ -286,6 +289,7 @@ class Reply:
             self.message.lease_until = lease_until = now() + LEASE
             proceed = await self._recorder.checkpoint(
                 self.message,
+                self._turn_id,
                 content=mask_secrets(self._text[0] if self._text else ""),
                 reasoning=mask_secrets(self._reasoning[0] if self._reasoning else ""),
                 lease_until=lease_until,
@@ -300,14 +304,8 @@ class Reply:
         self.message.char_count = len(self.message.content)
         self.message.error = mask_secrets(storable(error))
         self.message.lease_until = None
-        await self._recorder.finish_message(self.message)
-        self._emit(
-            MessageFinished(
-                conversation_id=self.message.conversation_id,
-                turn_index=self.message.turn_index,
-                message=msgspec.structs.replace(self.message),
-            )
-        )
+        await self._recorder.finish_message(self.message, self._turn_id)
+        self._emit(MessageFinished(message=msgspec.structs.replace(self.message), **self._where))
 
 
 def _given_reasons(requests: list[ToolRequest]) -> str:

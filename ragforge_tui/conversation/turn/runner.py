@@ -78,35 +78,31 @@ class TurnRunner:
         self._usages: list[Usage] = []
         self._text = ""
         self._request: TurnRequest | None = None
-        self._budget = TurnBudget(
-            services.budget,
-            services.approvals,
-            services.emit,
-            conversation_id=self._conversation_id,
-            turn_index=turn.turn_index,
-        )
+        self._budget = TurnBudget(services.budget, services.approvals, services.emit, turn)
 
     async def run(self) -> TurnEnd:
         """Run the turn and return its final event, which the caller emits once the conversation is free again."""
-        conversation_id, turn_index = self._conversation_id, self._turn.turn_index
         try:
             async with stop_on_request(self._recorder, self._turn, self._stop):
                 await until_stopped(self._converse(), self._stop)
         except Stopped:
             await self._mark_interrupted()
-            return TurnCancelled(text=self._text, conversation_id=conversation_id, turn_index=turn_index)
+            return TurnCancelled(text=self._text, **self._where)
         except CostDeclined:
             await self._mark_ended("interrupted", "")
-            return TurnCancelled(text=self._text, conversation_id=conversation_id, turn_index=turn_index)
+            return TurnCancelled(text=self._text, **self._where)
         except Exception as error:
             info = error_info(error)
             if len(self._turn.messages) == 1:
                 info = msgspec.structs.replace(info, kept=info.kept or MESSAGE_KEPT)
             if isinstance(error, CostStopped) or len(self._turn.messages) == 1:
                 await self._mark_ended("failed", info.sentence())
-            return TurnFailed(error=info, text=self._text, conversation_id=conversation_id, turn_index=turn_index)
-        usage = total_usage(self._usages)
-        return TurnCompleted(text=self._text, usage=usage, conversation_id=conversation_id, turn_index=turn_index)
+            return TurnFailed(error=info, text=self._text, **self._where)
+        return TurnCompleted(text=self._text, usage=total_usage(self._usages), **self._where)
+
+    @property
+    def _where(self) -> dict[str, Any]:
+        return {"conversation_id": self._conversation_id, "turn_index": self._turn.turn_index}
 
     @property
     def context(self) -> ContextRecord | None:
@@ -130,7 +126,7 @@ class TurnRunner:
         last = self._turn.messages[-1]
         if last.role == "assistant":
             last.state, last.error = state, sentence
-            await self._recorder.finish_message(last)
+            await self._recorder.finish_message(last, self._turn.messages[0].uuid)
             return
         placeholder = Message(
             uuid=uuid.uuid4().hex,
@@ -142,7 +138,7 @@ class TurnRunner:
             timestamp=now(),
             persona=self._persona,
         )
-        self._turn.messages.append(await self._recorder.add_message(placeholder))
+        self._turn.messages.append(await self._recorder.add_message(placeholder, self._turn.messages[0].uuid))
 
     async def _converse(self) -> None:
         services = self._services
@@ -174,8 +170,7 @@ class TurnRunner:
         """Stream and store one reply."""
         await self._budget.before_request()
         reply = Reply(
-            conversation_id=self._conversation_id,
-            turn_index=self._turn.turn_index,
+            turn=self._turn,
             persona=request.inputs.persona,
             model=request.inputs.model,
             recalled="" if self._answered else recalled_elsewhere(request.inputs.context.record),
@@ -183,7 +178,6 @@ class TurnRunner:
             emit=self._services.emit,
             on_stop=self._stop.set,
         )
-        self._turn.messages.append(reply.message)
         self._announce_mode(request)
         try:
             await reply.stream(request)
@@ -201,7 +195,6 @@ class TurnRunner:
             request.add([{"role": "user", "content": note}])
 
     def _record_reply(self, message: Message) -> None:
-        self._turn.messages[-1] = message
         if message.content:
             self._text = message.content
         self._budget.note(message.usage, message.model)
@@ -236,7 +229,7 @@ async def stop_on_request(recorder: Recorder, turn: Turn, stop: asyncio.Event) -
         while not stop.is_set():
             await asyncio.sleep(STOP_POLL_SECONDS)
             streaming = turn.messages[-1].state == "streaming"
-            if not streaming and await recorder.stop_requested(turn.messages[0].conversation_id, turn.turn_index):
+            if not streaming and await recorder.stop_requested(turn.messages[0].uuid):
                 stop.set()
 
     polling = asyncio.create_task(poll())

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from typing import Any
 
 import msgspec
 
@@ -80,39 +81,30 @@ class UserTurn:
 
     async def run(self) -> TurnEnd:
         """Run the turn and return its final event, which the caller emits once the conversation is free again."""
-        conversation_id, turn_index = self._turn.messages[0].conversation_id, self._turn.turn_index
         try:
             async with stop_on_request(self._recorder, self._turn, self._stop):
                 # Not stoppable: without this message the turn would look as if it waited for an answer.
-                message = await self._store_message(conversation_id)
+                message = await self._store_message()
                 request = ToolRequest(id=uuid.uuid4().hex, name=self._call.tool, arguments=self._call.arguments)
                 await until_stopped(self._tools.run(message, [request], 1), self._stop)
         except Stopped:
             message = self._turn.messages[-1]
             message.state = "interrupted"
-            await self._recorder.finish_message(message)
-            return TurnCancelled(conversation_id=conversation_id, turn_index=turn_index)
+            await self._recorder.finish_message(message, self._turn.messages[0].uuid)
+            return TurnCancelled(**self._where)
         except Exception as error:
-            return TurnFailed(error=error_info(error), conversation_id=conversation_id, turn_index=turn_index)
-        return TurnCompleted(text="", conversation_id=conversation_id, turn_index=turn_index)
+            return TurnFailed(error=error_info(error), **self._where)
+        return TurnCompleted(text="", **self._where)
 
-    async def _store_message(self, conversation_id: str) -> Message:
+    @property
+    def _where(self) -> dict[str, Any]:
+        return {"conversation_id": self._turn.messages[0].conversation_id, "turn_index": self._turn.turn_index}
+
+    async def _store_message(self) -> Message:
         message = await self._recorder.add_message(
-            Message(
-                uuid=uuid.uuid4().hex,
-                conversation_id=conversation_id,
-                turn_index=self._turn.turn_index,
-                role="system",
-                writer=writer_id(),
-                timestamp=now(),
-            )
+            Message(uuid=uuid.uuid4().hex, role="system", writer=writer_id(), timestamp=now(), **self._where),
+            self._turn.messages[0].uuid,
         )
         self._turn.messages.append(message)
-        self._emit(
-            MessageFinished(
-                conversation_id=conversation_id,
-                turn_index=message.turn_index,
-                message=msgspec.structs.replace(message, tool_calls=[]),
-            )
-        )
+        self._emit(MessageFinished(message=msgspec.structs.replace(message, tool_calls=[]), **self._where))
         return message

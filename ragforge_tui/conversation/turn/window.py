@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from ragforge_tui.graph import Store
 from ragforge_tui.memory.context.turn_formats import RESULT_CHARS
@@ -30,7 +30,7 @@ KEPT_FACTOR = 2
 
 
 class TurnWindow:
-    """Turns in ascending order, without gaps, up to the newest.
+    """Turns in ascending order up to the newest, without gaps once they have caught up.
 
     Args:
         turns: The turns read so far.
@@ -56,9 +56,33 @@ class TurnWindow:
 
     async def catch_up(self, index: int) -> None:
         """Read the turns before `index` that other processes added, or the newest if none are read yet."""
-        start = self.turns[-1].turn_index + 1 if self.turns else max(1, index - PAGE_TURNS)
-        if start < index:
-            self.turns += await self._between(start, index)
+        held = {turn.turn_index for turn in self.turns}
+        first = self.turns[0].turn_index if self.turns else max(1, index - PAGE_TURNS)
+        missing = [turn for turn in range(first, index) if turn not in held]
+        if missing:
+            read = await self._between(missing[0], missing[-1] + 1)
+            self.turns = sorted(
+                [*self.turns, *(turn for turn in read if turn.turn_index not in held)], key=lambda turn: turn.turn_index
+            )
+
+    def place(self, places: Mapping[str, int]) -> dict[int, int]:
+        """Correct guessed indexes of turns; `catch_up` reads what other processes put between them.
+
+        Args:
+            places: Indexes of turns by the uuid of their first message.
+
+        Returns:
+            The new indexes of the turns that moved, by the guessed ones.
+        """
+        moved: dict[int, int] = {}
+        for turn in self.turns:
+            index = places.get(turn.messages[0].uuid, turn.turn_index)
+            if index != turn.turn_index:
+                moved[turn.turn_index] = index
+                turn.turn_index = index
+                for message in turn.messages:
+                    message.turn_index = index
+        return moved
 
     async def extend(self, tokens: int, *, seconds: float | None = None) -> None:
         """Read older turns until they could fill `tokens` in a request.

@@ -85,9 +85,8 @@ async def cancel(engine: EngineContext, request: requests.CancelTurn) -> Empty:
         conversation.cancel()
         return Empty()
     page = await _page(engine, request.conversation_id, -1, 0)
-    active = foreign_active_turn(page.turns)
-    if active is not None:
-        await (await engine.agent.store()).messages.request_stop(request.conversation_id, active)
+    if foreign_active_turn(page.turns) is not None:
+        await (await engine.agent.store()).messages.request_stop(page.turns[-1].messages[0].uuid)
     return Empty()
 
 

@@ -107,5 +107,7 @@ class Contexts:
                 record = decode_json(text, ContextRecord)
             except msgspec.MsgspecError:
                 continue  # Kept by a version that wrote it in another form.
+            # Where the turn is, not where it was thought to be when the request was made.
+            record.turn_index = turn_index
             found.append(StoredRequest(record, replies[uuid]))
         return found

@@ -1,5 +1,9 @@
 """Messages in the graph, stored while they are written.
 
+A turn's identity is the uuid of its first message; its index is only its place in the order, which the store allocates.
+Whoever writes to a turn names it by that uuid, because an index that was guessed while the graph was away may by now
+belong to another turn.
+
 A turn's index and a message's position are allocated by one statement that changes the conversation's counters and
 creates the node. Neo4j locks the conversation for it. The embedded server does not: there the unique (conversation_id,
 turn_index, position) refuses the second writer, whose transaction runs again. Either way, a message that is already
@@ -9,6 +13,7 @@ stored keeps its place.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -54,13 +59,14 @@ _BEGIN = (
 )
 
 _ADD = (
-    "MATCH (c:Conversation {uuid: $conversation_id}) WHERE NOT EXISTS { MATCH (:Message {uuid: $uuid}) } "
-    f"{_COUNTERS} WITH c "
-    "OPTIONAL MATCH (o:Message {conversation_id: $conversation_id, turn_index: $turn_index}) "
-    "WITH c, coalesce(max(o.position), -1) + 1 AS position "
-    "CREATE (m:Message {uuid: $uuid, conversation_id: $conversation_id, turn_index: $turn_index, position: position}) "
+    "MATCH (c:Conversation {uuid: $conversation_id}), (q:Message {uuid: $turn_id}) "
+    "WHERE NOT EXISTS { MATCH (:Message {uuid: $uuid}) } "
+    f"{_COUNTERS} WITH c, q.turn_index AS turn_index "
+    "OPTIONAL MATCH (o:Message {conversation_id: $conversation_id, turn_index: turn_index}) "
+    "WITH c, turn_index, coalesce(max(o.position), -1) + 1 AS position "
+    "CREATE (m:Message {uuid: $uuid, conversation_id: $conversation_id, turn_index: turn_index, position: position}) "
     "SET m += $properties CREATE (c)-[:HAS_MESSAGE]->(m) "
-    "RETURN $turn_index AS turn_index, position"
+    "RETURN turn_index, position"
 )
 
 
@@ -78,15 +84,25 @@ class Messages:
         """
         return await self._place(m, _BEGIN, {"turn_text": storable(m.content[:INDEXED_CHARS])})
 
-    async def add(self, m: Message) -> Message:
-        """Store a further message of turn `m.turn_index` and return it with its position; idempotent by uuid.
+    async def add(self, m: Message, turn_id: str) -> Message:
+        """Store a further message of a turn and return it with its turn index and position; idempotent by uuid.
+
+        Args:
+            turn_id: Uuid of the turn's first message; `m.turn_index` is ignored.
 
         Raises:
-            NotFoundError: There is no such conversation.
+            NotFoundError: There is no such conversation or turn.
         """
-        return await self._place(m, _ADD, {})
+        return await self._place(m, _ADD, {}, turn_id)
 
-    async def _place(self, m: Message, statement: str, extra: dict[str, Any]) -> Message:
+    async def places(self, turn_ids: Sequence[str]) -> dict[str, int]:
+        """Return the indexes of the turns that these messages begin, without those that are not stored."""
+        rows = await self._graph.rows(
+            "UNWIND $ids AS id MATCH (m:Message {uuid: id}) RETURN id, m.turn_index AS turn", ids=list(turn_ids)
+        )
+        return {row["id"]: row["turn"] for row in rows}
+
+    async def _place(self, m: Message, statement: str, extra: dict[str, Any], turn_id: str = "") -> Message:
         properties = {**message_properties(m), **extra, "char_count": len(m.content), "counted_chars": len(m.content)}
         for allocated in ("turn_index", "position"):
             del properties[allocated]
@@ -95,7 +111,7 @@ class Messages:
         parameters = {
             "uuid": m.uuid,
             "conversation_id": m.conversation_id,
-            "turn_index": m.turn_index,
+            "turn_id": turn_id,
             "chars": len(m.content),
             "now": now(),
             "properties": properties,
@@ -112,7 +128,8 @@ class Messages:
 
         stored: Message | None = await self._graph.write(work)
         if stored is None:
-            raise NotFoundError(f"There is no conversation {m.conversation_id!r}.")
+            turn = f" with a turn {turn_id!r}" if turn_id else ""
+            raise NotFoundError(f"There is no conversation {m.conversation_id!r}{turn}.")
         return msgspec.structs.replace(stored, tool_calls=m.tool_calls)
 
     async def checkpoint(
@@ -170,10 +187,16 @@ class Messages:
         """Set the tokens of a message's content, which were counted after it was stored."""
         await self._graph.run("MATCH (m:Message {uuid: $uuid}) SET m.token_count = $count", uuid=uuid, count=count)
 
-    async def finish(self, m: Message) -> None:
+    async def finish(self, m: Message, turn_id: str) -> None:
         """Store a message's final state; one the graph never saw is stored whole.
 
         A message superseded meanwhile stays so.
+
+        Args:
+            turn_id: Uuid of the first message of its turn, which may be this one.
+
+        Raises:
+            NotFoundError: The message is not stored, nor is its conversation or turn.
         """
         properties = {**message_properties(m), "char_count": len(m.content)}
         for fixed in ("uuid", "conversation_id", "turn_index", "position", "state"):
@@ -201,7 +224,7 @@ class Messages:
             return True
 
         if not await self._graph.write(work):
-            await self.add(m)
+            await (self.begin_turn(m) if m.uuid == turn_id else self.add(m, turn_id))
 
     async def find(self, uuid: str) -> Message | None:
         """Return a message without its calls, None if there is none with this id."""
@@ -211,47 +234,37 @@ class Messages:
 
         return await self._graph.read(work)
 
-    async def supersede(self, conversation_id: str, turn_index: int, from_position: int = 1) -> None:
-        """Mark a turn's answer as superseded by the next one, and clear a requested stop."""
+    async def supersede(self, conversation_id: str, turn_id: str, from_position: int = 1) -> None:
+        """Mark a turn's answer as superseded by the next one, and clear a requested stop.
+
+        Args:
+            conversation_id: The one that is answered again: a branch leaves the answers of its parent alone.
+            turn_id: Uuid of the turn's first message.
+        """
 
         async def work(tx: Transaction) -> None:
             await tx.run(
-                "MATCH (m:Message {conversation_id: $id, turn_index: $turn}) WHERE m.position >= $position "
+                "MATCH (q:Message {uuid: $turn}) WITH q.turn_index AS turn "
+                "MATCH (m:Message {conversation_id: $id, turn_index: turn}) WHERE m.position >= $position "
                 "SET m.state = 'superseded'",
                 id=conversation_id,
-                turn=turn_index,
+                turn=turn_id,
                 position=from_position,
             )
-            await self._set_stop(tx, conversation_id, turn_index, None)
+            await tx.run("MATCH (q:Message {uuid: $turn}) SET q.stop_requested = null", turn=turn_id)
 
         await self._graph.write(work)
 
-    async def request_stop(self, conversation_id: str, turn_index: int) -> None:
-        """Ask the process that answers this turn to stop; it notices at its next checkpoint."""
+    async def request_stop(self, turn_id: str) -> None:
+        """Ask the process that answers the turn of this first message to stop; it notices at its next checkpoint."""
+        await self._graph.run("MATCH (q:Message {uuid: $turn}) SET q.stop_requested = true", turn=turn_id)
 
-        async def work(tx: Transaction) -> None:
-            await self._set_stop(tx, conversation_id, turn_index, True)
-
-        await self._graph.write(work)
-
-    async def stop_requested(self, conversation_id: str, turn_index: int) -> bool:
-        """Return whether a stop was requested for this turn."""
+    async def stop_requested(self, turn_id: str) -> bool:
+        """Return whether a stop was requested for the turn of this first message."""
         record = await self._graph.one(
-            "MATCH (m:Message {conversation_id: $id, turn_index: $turn, position: 0}) "
-            "RETURN coalesce(m.stop_requested, false) AS stop",
-            id=conversation_id,
-            turn=turn_index,
+            "MATCH (q:Message {uuid: $turn}) RETURN coalesce(q.stop_requested, false) AS stop", turn=turn_id
         )
         return bool(record and record["stop"])
-
-    @staticmethod
-    async def _set_stop(tx: Transaction, conversation_id: str, turn_index: int, value: bool | None) -> None:
-        await tx.run(
-            "MATCH (m:Message {conversation_id: $id, turn_index: $turn, position: 0}) SET m.stop_requested = $value",
-            id=conversation_id,
-            turn=turn_index,
-            value=value,
-        )
 
     async def store_persona(self, message_uuid: str, name: str, digest: str, text: str) -> None:
         """Store the exact text of a message's persona; one node per text."""

@@ -23,7 +23,7 @@ from ragforge_tui.graph.content_files import ContentFiles, Reference
 from ragforge_tui.graph.labels import own_node
 from ragforge_tui.graph.schema.indexes import MESSAGE_LEX, MESSAGE_TEXT
 from ragforge_tui.graph.store.conversations import Segment, find_conversation, segments_of
-from ragforge_tui.graph.store.messages import INDEXED_CHARS, key_properties
+from ragforge_tui.graph.store.messages import INDEXED_CHARS
 from ragforge_tui.graph.values import native
 from ragforge_tui.shared.records import SearchHit
 from ragforge_tui.shared.sanitize import plain_text, storable
@@ -222,17 +222,6 @@ class Search:
         ranked = sorted(best.values(), key=lambda row: (-row.score, row.id, row.turn_index))
         own = {row.uuid for row in found[0]}
         return await self._hits(ranked, words, own, limit)
-
-    async def index_turn(
-        self, conversation_id: str, turn_index: int, *, turn_text: str, lex_key: str, language: str = ""
-    ) -> None:
-        """Store a turn's recall keys on its first message: its own text, and the window around it."""
-        await self._graph.run(
-            "MATCH (m:Message {conversation_id: $id, turn_index: $turn, position: 0}) SET m += $properties",
-            id=conversation_id,
-            turn=turn_index,
-            properties=key_properties(turn_text, lex_key, language),
-        )
 
     async def _scope(self, conversation_id: str, workspace: str | None) -> Scope:
         async def work(tx: Transaction) -> Scope:

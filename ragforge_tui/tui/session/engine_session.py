@@ -247,6 +247,12 @@ class EngineSession:
                 state.turn_starts(event.conversation_id, event.turn_index, self._clock())
             case events.TurnCompleted() | events.TurnCancelled() | events.TurnFailed():
                 ended_after = self._turn_ended(event)
+            case events.TurnsMoved(conversation_id=uuid, moved=moved):
+                if (index := state.running.get(uuid)) is not None:
+                    state.running[uuid] = moved.get(index, index)
+                if uuid == state.conversation_id:
+                    state.editing = moved.get(state.editing, state.editing)
+                    self.spawn(self._show_again(uuid), group="moved", exclusive=True)
             case events.TurnElsewhere():
                 if event.conversation_id == state.conversation_id:
                     self._remote.show(event)
@@ -292,6 +298,15 @@ class EngineSession:
         page = await self.ask(FetchTurns(conversation_id=conversation_id, start=index, end=index + 1))
         if page.turns and conversation_id == self.state.conversation_id:
             self._listener.turn_read(page.turns[0])
+
+    async def _show_again(self, conversation_id: str) -> None:
+        """Show the open conversation from its records, since its turns have other numbers than those on the screen."""
+        editing, started = self.state.editing, self.state.turn_started
+        view = await self.ask(OpenConversation(ref=conversation_id))
+        if conversation_id == self.state.conversation_id:
+            self.show(view)
+            self.state.editing, self.state.turn_started = editing, started
+            self.notice("Another process added turns while the graph was away: some turns have new numbers.")
 
     def note_typing(self) -> None:
         """Report to the engine that the user types, at most twice a second."""

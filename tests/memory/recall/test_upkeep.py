@@ -22,7 +22,7 @@ from ragforge_tui.shared.pace import Pace
 from ragforge_tui.shared.records import Finding, ToolResult
 from tests.support.fake_embedder import FakeEmbedder
 from tests.support.recall_conversations import MORNING, TALK, first_messages, hold, ready, recall_of, said, talked
-from tests.support.records import call_of, conversation, message, one_turn, rows_of
+from tests.support.records import add_reply, call_of, conversation, message, one_turn, rows_of, supersede
 from tests.support.sizes import DIMENSION
 from tests.support.stored_memory import summary
 
@@ -258,8 +258,8 @@ async def test_a_turn_answered_again_loses_its_old_vector(store: Store) -> None:
     c, embedder = await talked(store), FakeEmbedder()
     recall = recall_of(store, c, embedder)
     await ready(recall)
-    await store.messages.supersede(c.uuid, 6)
-    await store.messages.add(message(c.uuid, role="assistant", turn_index=6, content="Sleep well, captain."))
+    await supersede(store, c.uuid, 6)
+    await add_reply(store, message(c.uuid, role="assistant", turn_index=6, content="Sleep well, captain."))
     [turn] = await store.turns.between(c.uuid, start=6, end=7)
     embedder.texts.clear()
     await recall.turn_stored(turn)
