@@ -26,7 +26,7 @@ from ragforge_tui.graph import writer_id
 from ragforge_tui.memory.context import BuiltContext, ContextOptions, Strategy
 from ragforge_tui.memory.history_source import called_from
 from ragforge_tui.shared import records
-from ragforge_tui.shared.errors import NotFoundError, RagforgeError
+from ragforge_tui.shared.errors import STORED_ALREADY, NotFoundError, RagforgeError
 from ragforge_tui.shared.events import (
     ConversationChanged,
     Event,
@@ -486,9 +486,10 @@ class Conversation(StoredConversation):
         self.memory.start()
         if queued.call is None:
             self._inputs.look_ahead(content)
+        asked = message.timestamp
         message = await self._services.recorder.begin_turn(message)
-        if queued.call is not None:
-            await self._reject_rerun(message)
+        if message.timestamp != asked:
+            await self._reject_repetition(message)
         self._count(message)
         turn = Turn(turn_index=message.turn_index, messages=[message])
         if not self._services.recorder.journaling:
@@ -500,20 +501,20 @@ class Conversation(StoredConversation):
             await self._give_title(queued.text)
         return turn.turn_index
 
-    async def _reject_rerun(self, message: Message) -> None:
-        """Reject a command that an earlier engine process already started, because it may have run in part.
+    async def _reject_repetition(self, message: Message) -> None:
+        """Reject a message that an earlier engine process already started to answer, or ran as a command.
 
         Raises:
             RagforgeError: The turn already holds more than the user's message.
         """
-        if self._services.recorder.journaling:
-            return
         index = message.turn_index
         stored = await (await self._services.store()).turns.between(self.record.uuid, start=index, end=index + 1)
         if stored and len(stored[0].messages) > 1:
+            todo = "Check its effects, then enter it again if you still need it."
             raise RagforgeError(
                 f"Turn {index} had already started, so it is not run again: {message.content[:80]}",
-                todo="Check its effects, then enter it again if you still need it.",
+                todo=todo if message.doing else "/retry asks for its answer again.",
+                kind=STORED_ALREADY,
             )
 
     def _run(self, turn: Turn, call: UserCall | None = None) -> None:

@@ -14,6 +14,9 @@ import msgspec
 
 from ragforge_tui.shared.sanitize import plain_text
 
+STORED_ALREADY = "stored_already"
+"""Kind of the error that refuses a message because an earlier process has stored it and begun its turn."""
+
 
 class ErrorInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Error as data, for the pipe between engine and screen and for storage with a failed turn.

@@ -7,7 +7,13 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from ragforge_tui.settings.schema import TuiSettings
-from ragforge_tui.shared.errors import ErrorInfo, RagforgeError
+from ragforge_tui.shared.errors import (
+    STORED_ALREADY,
+    EngineGoneError,
+    ErrorInfo,
+    GraphUnavailableError,
+    RagforgeError,
+)
 from ragforge_tui.shared.events import (
     Event,
     GraphChanged,
@@ -16,6 +22,7 @@ from ragforge_tui.shared.events import (
     ToolCallStarted,
     TurnCompleted,
     TurnReset,
+    TurnsMoved,
 )
 from ragforge_tui.shared.records import Conversation
 from ragforge_tui.shared.requests.turns import CreateConversation, FetchTurns, OpenConversation, RetryTurn, SendMessage
@@ -24,6 +31,7 @@ from ragforge_tui.tui.sidebar.trace_pane import TracePane
 from ragforge_tui.tui.transcript.tool_block import ToolBlock
 from tests.support.chat_scene import tool_call
 from tests.support.fake_engine import FakeEngine, conversation, endless
+from tests.support.turns import turn_of
 from tests.tui.conftest import ChatRunner
 
 
@@ -92,6 +100,66 @@ async def test_engine_crash(run_chat: ChatRunner) -> None:
         await chat.until(lambda: [sent.text for sent in heir.asked(SendMessage)] == ["second"], "nothing is lost")
         await chat.type("/retry")
         await chat.until(lambda: heir.asked(RetryTurn))
+
+
+async def test_a_message_that_a_lost_engine_may_have_stored_waits_for_its_conversation(run_chat: ChatRunner) -> None:
+    engine = FakeEngine()
+    heir = engine.heir()
+    heir.failures[OpenConversation] = GraphUnavailableError("The graph is away.")
+    async with run_chat(engine, heir) as chat:
+        await chat.ready()
+        await chat.type("first")
+        await chat.until(lambda: chat.happened(TurnCompleted))
+        engine.failures[SendMessage] = EngineGoneError("gone")
+        await chat.type("second")
+        await chat.until(lambda: len(engine.asked(SendMessage)) == 2)
+        engine.crash()
+        await chat.until(lambda: heir.asked(OpenConversation))
+        await chat.pilot.pause()
+        assert chat.app.view.prompt.text == ""
+        assert [item.text for item in chat.app.session.outbox.items] == ["second"]
+        assert not heir.asked(SendMessage)
+        heir.emit(GraphChanged(phase="ready", name="embedded"))
+        await chat.until(lambda: heir.asked(SendMessage))
+        assert heir.asked(SendMessage)[0].message_id == engine.asked(SendMessage)[-1].message_id
+
+
+async def test_turns_that_moved_are_shown_at_their_places(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        await chat.type("first")
+        await chat.until(lambda: chat.happened(TurnCompleted))
+        uuid = chat.app.session.state.conversation_id
+        moved = [turn_of(uuid, 1, "from elsewhere", "an answer"), turn_of(uuid, 2, "first", "its answer")]
+        chat.engine.turns[uuid] = moved
+        chat.engine.emit(TurnsMoved(conversation_id=uuid, moved={1: 2}))
+        await chat.until(lambda: chat.noticed("new numbers"))
+        shown = chat.app.view.transcript.document.blocks
+        assert [block.turn_index for block in shown if block.kind == "user"] == [1, 2]
+
+
+async def test_a_returned_message_stays_the_same_message(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        await chat.type("first")
+        await chat.until(lambda: chat.happened(TurnCompleted))
+        chat.engine.failures[SendMessage] = GraphUnavailableError("The graph is away.")
+        await chat.type("second")
+        await chat.until(lambda: chat.app.view.prompt.text == "second")
+        await chat.pilot.press("enter")
+        await chat.until(lambda: len(chat.engine.asked(SendMessage)) == 3)
+        _, given, again = chat.engine.asked(SendMessage)
+        assert (again.text, again.message_id) == (given.text, given.message_id)
+
+
+async def test_a_message_that_is_stored_already_does_not_return_to_the_prompt(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        chat.engine.failures[SendMessage] = RagforgeError("Turn 1 had already started.", kind=STORED_ALREADY)
+        await chat.type("once")
+        await chat.until(lambda: chat.noticed("had already started"))
+        assert chat.app.view.prompt.text == ""
+        assert chat.app.session.outbox.items == []
 
 
 async def reasons_and_calls(engine: FakeEngine, owner: Conversation, index: int, text: str) -> AsyncIterator[Event]:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from textual.dom import DOMNode
 
 from ragforge_tui.shared import events
-from ragforge_tui.shared.errors import EngineGoneError, ErrorInfo, NotFoundError, RagforgeError
+from ragforge_tui.shared.errors import STORED_ALREADY, EngineGoneError, ErrorInfo, NotFoundError, RagforgeError
 from ragforge_tui.shared.persona_records import PersonaList
 from ragforge_tui.shared.records import Conversation, Turn
 from ragforge_tui.shared.requests.memory import FetchDue
@@ -449,6 +449,8 @@ class EngineSession:
         except EngineGoneError:
             return  # It stays pending for the next engine.
         except RagforgeError as error:
+            if self._was_lost and error.info.kind.startswith("graph"):
+                return  # Conversation and messages wait for the graph: the lost engine may have stored them.
             none_yet = not ref and isinstance(error, NotFoundError)
             self.notice(
                 "There is no conversation in this folder yet." if none_yet else error.info.sentence(), "warning"
@@ -464,7 +466,7 @@ class EngineSession:
 
     def send(self, text: str) -> None:
         """Send a message, or keep it until the engine is ready and the requested conversation is open."""
-        self.outbox.add(text)
+        self.outbox.add(text, self.state.conversation_id)
         self._start_again.set()
         self._listener.queue_changed()
         self.spawn(self.flush(), group="send")
@@ -482,9 +484,11 @@ class EngineSession:
                 except EngineGoneError:
                     item.place = "waiting"
                     return
-                except (RagforgeError, asyncio.CancelledError):
-                    self.outbox.drop(item.message_id)
-                    self._listener.message_returned(item.text)
+                except (RagforgeError, asyncio.CancelledError) as error:
+                    if isinstance(error, RagforgeError) and error.info.kind == STORED_ALREADY:
+                        self.outbox.drop(item.message_id)
+                    elif self.outbox.give_back(item.message_id, self.state.conversation_id):
+                        self._listener.message_returned(item.text)
                     raise
                 finally:
                     self._listener.queue_changed()
@@ -525,8 +529,8 @@ class EngineSession:
         self._taking_back = True
         try:
             unqueue = Unqueue(conversation_id=self.state.conversation_id, message_id=item.message_id)
-            if item.place == "waiting" or await self.ask(unqueue):
-                self.outbox.drop(item.message_id)
+            free = item.place == "waiting" or await self.ask(unqueue)
+            if free and self.outbox.give_back(item.message_id, self.state.conversation_id):
                 self._listener.message_returned(item.text)
         finally:
             self._taking_back = False

@@ -69,6 +69,8 @@ class Outbox:
 
     def __init__(self) -> None:
         self._items: list[Outgoing] = []
+        self._returned: dict[tuple[str, str], str] = {}
+        """Ids of messages put back into the prompt, by conversation and text: the engine may have stored them."""
 
     def __len__(self) -> int:
         return len(self._items)
@@ -82,11 +84,20 @@ class Outbox:
         """Whether the engine holds messages behind the running turn."""
         return any(item.place == "queued" for item in self._items)
 
-    def add(self, text: str) -> Outgoing:
-        """Append a new message."""
-        item = Outgoing(uuid4().hex, text)
+    def add(self, text: str, conversation_id: str = "") -> Outgoing:
+        """Append a message; one that came back from this conversation and is sent unchanged stays the same message."""
+        item = Outgoing(self._returned.pop((conversation_id, text), "") or uuid4().hex, text)
         self._items.append(item)
         return item
+
+    def give_back(self, message_id: str, conversation_id: str) -> bool:
+        """Remove a message that returns to the prompt; return False if its turn has started, so that it does not."""
+        for item in self._items:
+            if item.message_id == message_id:
+                self._items.remove(item)
+                self._returned[conversation_id, item.text] = message_id
+                return True
+        return False
 
     def next_waiting(self) -> Outgoing | None:
         """Return the oldest message that the engine has not been given."""
