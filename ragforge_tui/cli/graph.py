@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ragforge_tui.graph import Graph, JournalInfo
     from ragforge_tui.graph.foreign_nodes import ForeignNodes
     from ragforge_tui.graph.store.contents import LostContent
+    from ragforge_tui.graph.store.turn_checks import WrongTurn
 
 SHORT_KEY = 8
 
@@ -182,30 +183,74 @@ def contents(
 
 
 @graph_app.command()
-def check(ctx: typer.Context, graph: GraphOption = None, json: JsonFlag = False) -> None:
-    """Read and verify all texts that are stored in files, and count nodes of other programs."""
-    from ragforge_tui.graph.foreign_nodes import foreign_nodes
+def check(
+    ctx: typer.Context,
+    mend: Annotated[
+        bool, typer.Option("--mend", help="Move answers to their questions where that is certain.")
+    ] = False,
+    graph: GraphOption = None,
+    json: JsonFlag = False,
+) -> None:
+    """Verify texts in files, find turns with several answers or none, and count nodes of other programs."""
 
-    async def look(graph: Graph) -> tuple[list[LostContent], list[ForeignNodes]]:
-        return await lost_contents(graph), await foreign_nodes(graph)
+    async def look(graph: Graph) -> tuple[list[LostContent], list[WrongTurn], int, list[ForeignNodes]]:
+        from ragforge_tui.graph import Store
+        from ragforge_tui.graph.foreign_nodes import foreign_nodes
+
+        checks = Store(graph).turn_checks
+        turns = await checks.find()
+        moved = await checks.mend(turns) if mend else 0
+        turns = await checks.find() if moved else turns
+        return await lost_contents(graph), turns, moved, await foreign_nodes(graph)
 
     loaded = settings(ctx, graph=graph)
-    lost, foreign = run_async(use_graph(loaded, target_of(loaded), look))
+    lost, turns, moved, foreign = run_async(use_graph(loaded, target_of(loaded), look))
     if json:
-        print_json({"lost_texts": lost, "foreign_nodes": foreign})
-    elif lost:
+        print_json({"lost_texts": lost, "turns": turns, "answers_moved": moved, "foreign_nodes": foreign})
+    else:
+        _show_lost(lost)
+        if moved:
+            print_text(f"{moved} answers were moved to their questions. Summaries of these turns are not rewritten.")
+        _show_turns(turns)
+        _show_foreign(foreign)
+    if lost or any(turn.problem == "several answers" for turn in turns):
+        raise typer.Exit(FAILED)
+
+
+def _show_lost(lost: list[LostContent]) -> None:
+    if lost:
         rows = [[text.conversation_id[:SHORT_KEY], text.label, text.uuid, text.field, text.loss] for text in lost]
         table(rows, ["ID", "NODE", "NODE'S ID", "TEXT", "PROBLEM"])
         for reason in dict.fromkeys(text.reason for text in lost):
             print_text(f"{reason[0].upper()}{reason[1:]}.")
     else:
         print_text("All texts in files are there and unchanged.")
-    if foreign and not json:
+
+
+def _show_turns(turns: list[WrongTurn]) -> None:
+    if not turns:
+        print_text("Every turn has one answer, or is marked as stopped.")
+        return
+    homes = {(turn.conversation_id, index): turn.turn_index for turn in turns for index in turn.moves.values()}
+    rows = []
+    for turn in turns:
+        home = homes.get((turn.conversation_id, turn.turn_index))
+        mend = f"is in turn {home}" if home else f"{len(turn.moves)} can be moved" if turn.moves else ""
+        rows.append([turn.conversation_id[:SHORT_KEY], str(turn.turn_index), turn.question, turn.problem, mend])
+    table(rows, ["ID", "TURN", "QUESTION", "PROBLEM", "ANSWER"])
+    if homes:
+        print_text("`ragforge-chat graph check --mend` moves the answers whose question is certain.")
+    if any(turn.problem == "no answer" and (turn.conversation_id, turn.turn_index) not in homes for turn in turns):
+        print_text("A turn without an answer was ended by a crash; nothing can be mended there.")
+    if any(turn.problem == "several answers" and not turn.moves for turn in turns):
+        print_text("Where it is unclear which question an answer belongs to, nothing is changed.")
+
+
+def _show_foreign(foreign: list[ForeignNodes]) -> None:
+    if foreign:
         print_text("Nodes of other programs, or damaged ones, are left alone:")
         for nodes in foreign:
             print_text(f"  {nodes}")
-    if lost:
-        raise typer.Exit(FAILED)
 
 
 async def lost_contents(graph: Graph) -> list[LostContent]:

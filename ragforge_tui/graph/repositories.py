@@ -23,6 +23,7 @@ from ragforge_tui.graph.store.summaries import Summaries
 from ragforge_tui.graph.store.token_counts import TokenCounts
 from ragforge_tui.graph.store.tool_calls import ToolCalls
 from ragforge_tui.graph.store.topics import Topics
+from ragforge_tui.graph.store.turn_checks import TurnChecks
 from ragforge_tui.graph.store.turns import Turns
 from ragforge_tui.graph.store.vectors import Vectors
 from ragforge_tui.graph.transfer.export_memory import MemoryExporter
@@ -36,6 +37,7 @@ class Store:
         self.graph = graph
         self.conversations = Conversations(graph)
         self.turns = Turns(graph)
+        self.turn_checks = TurnChecks(graph)
         self.messages = Messages(graph)
         self.tool_calls = ToolCalls(graph)
         self.token_counts = TokenCounts(graph)
