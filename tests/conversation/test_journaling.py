@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.conversation.storage.graph_connection import GraphConnection
 from ragforge_tui.conversation.storage.recorder import Recorder
 from ragforge_tui.graph import Graph, Journal, Store
 from ragforge_tui.settings.schema import Loaded
-from ragforge_tui.shared.events import GraphChanged
+from ragforge_tui.shared.errors import ErrorInfo
+from ragforge_tui.shared.events import GraphChanged, TurnsMoved
 from ragforge_tui.shared.records import Conversation, Message, now
 from tests.support.agents import contents
 from tests.support.openai_server import OpenAIServer
@@ -141,3 +143,58 @@ async def test_what_comes_while_the_journal_is_drained_is_drained_too(graph: Gra
 
 def question(uuid: str, text: str) -> Message:
     return Message(uuid=uuid, conversation_id="c" * 8, role="user", content=text, timestamp=now())
+
+
+async def test_a_running_turn_moves_with_its_answer_when_another_program_was_first(
+    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reachable = asyncio.Event()
+    reachable.set()
+    opened = GraphConnection._open
+
+    async def held(connection: GraphConnection) -> None:
+        await reachable.wait()
+        await opened(connection)
+
+    async def until(condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(120):
+            while not condition():
+                await asyncio.sleep(0.05)
+
+    monkeypatch.setattr(GraphConnection, "_open", held)
+    read = {"name": "read_file", "arguments": {"path": "greeting.py"}}
+    server.script(
+        [
+            {"text": "I look.", "tool_calls": [read], "match": "from A"},
+            {"text": "answer to A", "match": "from A", "gate": "back"},
+            {"text": "answer to B", "match": "from B"},
+            {"text": "later", "match": "and then"},
+        ]
+    )
+    async with ConversationAgent(loaded) as here, ConversationAgent(loaded) as there:
+        conversation = await here.create_conversation("t")
+        other = await there.load_conversation(conversation.record.uuid)
+        reachable.clear()
+        here.services.graph.lost(ErrorInfo(kind="graph_unreachable", what="The graph is away."))
+        with here.subscribe() as events:
+            sent = asyncio.create_task(conversation.send_message("from A"))
+            await until(lambda: here.services.recorder.journaling and len(server.chats()) == 2)
+            assert conversation.active_turn == 1, "a guess"
+            assert (await other.send_message("from B")).turn_index == 1
+            reachable.set()
+            await until(lambda: not here.services.recorder.journaling)
+            server.release("back")
+            answer = await sent
+            assert (answer.content, answer.turn_index) == ("answer to A", 2)
+            assert answer.context_used is not None
+            seen = [events.get_nowait() for _ in range(events.qsize())]
+        assert [event.moved for event in seen if isinstance(event, TurnsMoved)] == [{1: 2}]
+        turns = await conversation.get_history()
+        assert [[m.content for m in turn.messages] for turn in turns] == [
+            ["from B", "answer to B"],
+            ["from A", "I look.", "answer to A"],
+        ]
+        assert (await conversation.send_message("and then")).turn_index == 3
+        said = " ".join(contents(server.chats()[-1], "user", "assistant"))
+        assert said.index("answer to B") < said.index("answer to A")
+        assert [turn.turn_index for turn in await (await here.store()).turn_checks.find()] == []

@@ -14,6 +14,7 @@ import os
 import random
 import signal
 import uuid
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
@@ -25,8 +26,8 @@ from ragforge_tui.engine.client import ChildEngine
 from ragforge_tui.engine.warm.client import host_pid
 from ragforge_tui.graph import JournalFolders, server_status
 from ragforge_tui.settings.schema import Loaded
-from ragforge_tui.shared.errors import EngineGoneError, GraphError, RagforgeError
-from ragforge_tui.shared.events import ApprovalRequested, TurnCompleted, TurnEnd
+from ragforge_tui.shared.errors import STORED_ALREADY, EngineGoneError, GraphError, RagforgeError
+from ragforge_tui.shared.events import ApprovalRequested, TurnCompleted, TurnEnd, TurnsMoved
 from ragforge_tui.shared.records import Turn
 from ragforge_tui.shared.requests.turns import CreateConversation, OpenConversation, SendMessage
 from ragforge_tui.shared.requests.work import AnswerApproval
@@ -39,17 +40,35 @@ TURN_SECONDS = 1.2
 START_SECONDS = 3.0
 """About as long as the graph takes to start and to take over the journal."""
 PATIENCE = 240.0
+LAST = "last"
 ANSWER = "the whole answer, word by word, " * 6
 
 
-def script(points: int) -> list[dict[str, object]]:
-    """Replies for that many turns and their repetitions: each runs a command, then answers slowly."""
+ATTEMPTS = 4
+"""Times a message may reach the model: each kill of an engine may cost one."""
+
+
+def question(point: object) -> str:
+    """A message that no other one contains."""
+    return f"<{point}>, please"
+
+
+def answer_to(asked: str) -> str:
+    """The one right answer."""
+    return f"{ANSWER}{asked}"
+
+
+def script(points: Iterable[object]) -> list[dict[str, object]]:
+    """Replies for those messages and their repetitions: each runs a command, then answers slowly."""
     command = {"name": "run_command", "arguments": {"command": "sleep 0.3; echo ran"}}
-    turn: list[dict[str, object]] = [
-        {"tool_calls": [command], "match": "please"},
-        {"text": ANSWER, "duration": 0.5, "match": "please"},
-    ]
-    return turn * (points * 3 + 6)
+    steps: list[dict[str, object]] = []
+    for asked in map(question, points):
+        turn: list[dict[str, object]] = [
+            {"tool_calls": [command], "match": asked},
+            {"text": answer_to(asked), "duration": 0.5, "match": asked},
+        ]
+        steps += turn * ATTEMPTS
+    return steps
 
 
 class Outcome(msgspec.Struct, kw_only=True):
@@ -69,27 +88,33 @@ class Outcome(msgspec.Struct, kw_only=True):
 class KillRun:
     """One conversation under fire."""
 
-    def __init__(self, loaded: Loaded, seed: int, *, seconds: float = TURN_SECONDS * 1.3) -> None:
+    def __init__(
+        self, loaded: Loaded, seed: int, *, seconds: float = TURN_SECONDS * 1.3, conversation_id: str = ""
+    ) -> None:
         self._loaded = loaded
         self._seconds = seconds
         self._random = random.Random(seed)
         self._engine: ChildEngine | None = None
-        self.outcome = Outcome(conversation_id="")
+        self.outcome = Outcome(conversation_id=conversation_id)
 
     async def run(self, points: int) -> Outcome:
         """Hold a conversation of about `points` turns with one kill in each."""
         for point in range(points):
             victim = self._random.choice(VICTIMS)
             delay = self._random.uniform(0.0, self._seconds)
-            turn = asyncio.create_task(self._one_turn(f"turn {point}, please"))
+            turn = asyncio.create_task(self.one_turn(question(point)))
             await asyncio.sleep(delay)
             self.outcome.kills.append(f"{victim} after {delay:.2f} s in turn {point}")
-            self._kill(victim)
+            self.kill(victim)
             await asyncio.wait_for(turn, PATIENCE)
-        await self._one_turn("the last one, please")
+        await self.one_turn(question(LAST))
+        await self.close()
+        return self.outcome
+
+    async def close(self) -> None:
+        """End the engine in order."""
         if self._engine is not None:
             await self._engine.close()
-        return self.outcome
 
     async def _connected(self) -> ChildEngine:
         if self._engine is None or self._engine._gone:
@@ -101,7 +126,7 @@ class KillRun:
                 await self._engine.request(OpenConversation(ref=self.outcome.conversation_id))
         return self._engine
 
-    async def _one_turn(self, text: str) -> None:
+    async def one_turn(self, text: str) -> None:
         """Send until it is acknowledged, with the same id; then wait for the end, or for the engine to be killed."""
         message_id = uuid.uuid4().hex
         while True:
@@ -113,6 +138,9 @@ class KillRun:
             except EngineGoneError:
                 continue
             except RagforgeError as error:
+                if error.info.kind == STORED_ALREADY:
+                    self.outcome.acknowledged.append(message_id)
+                    return  # A killed engine had begun to answer it.
                 # Nothing was acknowledged: on a slow machine the graph comes back later than a request waits.
                 if not error.info.kind.startswith("graph"):
                     raise
@@ -124,12 +152,15 @@ class KillRun:
             if isinstance(event, ApprovalRequested):
                 with suppress(EngineGoneError):
                     await engine.request(AnswerApproval(approval_id=event.approval_id, decision="session"))
+            if isinstance(event, TurnsMoved) and event.conversation_id == self.outcome.conversation_id:
+                self.outcome.completed = [event.moved.get(index, index) for index in self.outcome.completed]
             if isinstance(event, TurnCompleted):
                 self.outcome.completed.append(event.turn_index)
             if isinstance(event, TurnEnd):
                 return
 
-    def _kill(self, victim: Victim) -> None:
+    def kill(self, victim: Victim) -> None:
+        """Kill it, if it runs."""
         if victim == "engine":
             pid = self._engine.pid if self._engine is not None and not self._engine._gone else 0
         elif victim == "host":
@@ -141,7 +172,7 @@ class KillRun:
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
-                self.outcome.kills[-1] += " (was gone)"
+                self.outcome.kills.append(f"{victim} was gone")
 
 
 async def read_back(loaded: Loaded, conversation_id: str) -> list[Turn]:
@@ -168,9 +199,12 @@ def broken_promises(outcome: Outcome, turns: list[Turn]) -> list[str]:
         positions = [message.position for message in turn.messages]
         if positions != list(range(len(positions))):
             broken.append(f"turn {turn.turn_index} has positions {positions}")
-        last = turn.messages[-1]
-        if turn.turn_index in outcome.completed and (last.state, last.content) != ("complete", ANSWER):
+        last, right = turn.messages[-1], answer_to(turn.messages[0].content)
+        if turn.turn_index in outcome.completed and (last.state, last.content) != ("complete", right):
             broken.append(f"completed turn {turn.turn_index} ends {last.state} with {len(last.content)} characters")
+        answers = [m.content for m in turn.messages if m.role == "assistant" and m.state == "complete" and m.content]
+        if answers not in ([], [right]):
+            broken.append(f"turn {turn.turn_index}, {turn.messages[0].content}: {len(answers)} answers, {answers}")
         broken += [
             f"a message of turn {turn.turn_index} is still streaming"
             for message in turn.messages
@@ -181,7 +215,7 @@ def broken_promises(outcome: Outcome, turns: list[Turn]) -> list[str]:
 
 async def survive(loaded: Loaded, server: OpenAIServer, *, points: int, seed: int) -> tuple[Outcome, list[str]]:
     """Run and check; returns what happened and which promises were broken."""
-    server.script(script(points))
+    server.script(script([*range(points), LAST]))
     run = KillRun(loaded, seed)
     try:
         outcome = await run.run(points)
@@ -196,7 +230,7 @@ async def survive_cold_starts(
     loaded: Loaded, server: OpenAIServer, *, points: int, seed: int
 ) -> list[tuple[Outcome, list[str]]]:
     """Begin that many conversations when nothing runs, with one kill in each; what happened and what was broken."""
-    server.script(script(2 * points))
+    server.script(script([0, LAST]) * points)
     outcomes = []
     for point in range(points):
         _kill_graph(loaded)
