@@ -90,6 +90,7 @@ def doctor(
         report.add("settings", lambda: _settings(loaded, config, report))
         report.add("folders", lambda: _folders(loaded, report))
         report.add("engine", lambda: _engine(loaded))
+        report.add("commands", lambda: _commands(loaded))
         report.add("model", lambda: run_async(_model(loaded, report)))
         report.add("graph", lambda: run_async(_graph(loaded, report)))
         _journals(loaded, report)
@@ -205,6 +206,13 @@ def _engine(loaded: Loaded) -> Facts:
 
     used = size(psutil.Process(pid).memory_info().rss)
     return {"host": f"process {pid}, {used}; it ends {minutes:g} minutes after the last chat"}
+
+
+def _commands(loaded: Loaded) -> Facts:
+    """Return whether the agent's commands can reach this program."""
+    from ragforge_tui.tools.shell.confinement import OFF, supported
+
+    return {"of the agent": supported().description if loaded.settings.tools.confine_commands else OFF}
 
 
 async def _model(loaded: Loaded, report: Report) -> Facts:

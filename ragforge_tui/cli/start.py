@@ -139,10 +139,12 @@ def open_chat(flags: ChatFlags, early: EarlyPrompt | None = None) -> int:
     from ragforge_tui.tui.app import run_chat
     from ragforge_tui.tui.session.state import ChatOptions
 
+    is_first = True
+
     async def connect() -> Engine:
-        nonlocal requested
-        first, requested = requested, None
-        return await connect_child(loaded, first)
+        nonlocal requested, is_first
+        given, requested, from_host, is_first = requested, None, is_first, False
+        return await connect_child(loaded, given, from_host=from_host)
 
     options = ChatOptions(
         resume=flags.resume,

@@ -151,6 +151,8 @@ class ConversationAgent(ConversationLibrary):
             code=lookup,
             added=options.tools,
             program_files=program_files(loaded.paths, loaded.config_file),
+            folders=[Path(loaded.paths.config), data, state],
+            settings_file=Path(loaded.config_file) if loaded.config_file else None,
         )
         exports = ExportWriter(memory_settings.export, loaded.paths, graph.store, self.emit, workspace=loaded.workspace)
         self._events.listen(exports.on_event)

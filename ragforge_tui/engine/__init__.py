@@ -37,15 +37,16 @@ def request_child(loaded: Loaded) -> RequestedEngine | None:
     return request_engine(loaded)
 
 
-async def connect_child(loaded: Loaded, requested: RequestedEngine | None = None) -> Engine:
+async def connect_child(loaded: Loaded, requested: RequestedEngine | None = None, *, from_host: bool = True) -> Engine:
     """Return an engine in another process, which finishes a running turn if this process dies. Imports very little.
 
     Args:
         requested: What `request_child` returned.
+        from_host: Whether the user's engine host may fork it; not after a crash (see `ChildEngine.start`).
     """
     from ragforge_tui.engine.client import ChildEngine
 
-    return await ChildEngine.start(loaded, requested=requested)
+    return await ChildEngine.start(loaded, requested=requested, from_host=from_host)
 
 
 async def connect_warm(

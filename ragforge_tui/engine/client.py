@@ -112,7 +112,12 @@ class ChildEngine:
 
     @classmethod
     async def start(
-        cls, loaded: Loaded, options: EngineOptions = INTERACTIVE, requested: RequestedEngine | None = None
+        cls,
+        loaded: Loaded,
+        options: EngineOptions = INTERACTIVE,
+        requested: RequestedEngine | None = None,
+        *,
+        from_host: bool = True,
     ) -> ChildEngine:
         """Start an engine in a session of its own, so that it outlives this terminal.
 
@@ -121,10 +126,14 @@ class ChildEngine:
 
         Args:
             requested: An engine that the host was asked for with these settings and options.
+            from_host: Whether a host may fork it. After a crash none may: what ended the engine may have put another
+                program in the host's place, which would be sent the whole environment with its keys.
 
         Raises:
             EngineGoneError: The process cannot be started.
         """
+        if not from_host:
+            return await cls._start_child(loaded, options)
         if requested is not None:
             try:
                 if engine := await cls._start_requested(requested, options):

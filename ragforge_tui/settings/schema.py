@@ -155,6 +155,20 @@ class ToolSettings(_Section, frozen=True):
             "needs approval."
         ),
     ] = []
+    confine_commands: Annotated[
+        bool,
+        Meta(
+            description="Run the agent's commands where they cannot reach this program's files, sockets and processes. "
+            "Programs that need setuid, such as sudo, fail there."
+        ),
+    ] = True
+    keep_variables: Annotated[
+        list[str],
+        Meta(
+            description="Variables that commands get although they hold a secret or the address of an agent or a "
+            "display, such as SSH_AUTH_SOCK for git over ssh."
+        ),
+    ] = []
     max_output_chars: Annotated[
         PositiveInt, Meta(description="Characters of a tool's output sent to the model; the rest is cut.")
     ] = 30_000

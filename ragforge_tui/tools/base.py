@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
@@ -183,6 +183,8 @@ class ToolContext:
     Attributes:
         memory: None if the memory is switched off.
         code: None if code is not indexed.
+        folders: The program's own folders, which no command of the agent reaches.
+        settings_file: The user's settings file, which may be elsewhere and is not reached either.
         seen: Digest of the content that the model last read or wrote, by path.
     """
 
@@ -194,11 +196,15 @@ class ToolContext:
         state_dir: Path,
         memory: MemorySource | None = None,
         code: CodeSource | None = None,
+        folders: Sequence[Path] = (),
+        settings_file: Path | None = None,
     ) -> None:
         self.workspace = workspace
         self.settings = settings
         self.undo = undo
         self.state_dir = state_dir
+        self.folders = folders
+        self.settings_file = settings_file
         self.memory = memory
         self.code = code
         self.seen: dict[str, str] = {}

@@ -44,7 +44,7 @@ from ragforge_tui.tools.planning import NotifyUser, UpdateTodos
 from ragforge_tui.tools.search.grep import GrepFiles
 from ragforge_tui.tools.search.listing import GlobFiles, ListDirectory, SearchFiles
 from ragforge_tui.tools.shell.process import end_leftovers
-from ragforge_tui.tools.shell.run_command import RunCommand
+from ragforge_tui.tools.shell.run_command import RunCommand, UsersCommand
 from ragforge_tui.tools.snapshots import UndoStore
 from ragforge_tui.tools.undo.restore import KeptFiles, RestoreFiles
 from ragforge_tui.tools.workspace import Workspace
@@ -80,7 +80,7 @@ TOOLS: list[type[Tool]] = [
     BrainSearch,
 ]
 """All tools that models are offered. A new one needs a line here, nothing else."""
-USER_TOOLS: tuple[type[Tool], ...] = (RunCommand, RestoreFiles)
+USER_TOOLS: tuple[type[Tool], ...] = (UsersCommand, RestoreFiles)
 """Tools whose calls the user makes: ``!command`` and /undo."""
 
 describe_tools(kind.info for kind in (*TOOLS, *USER_TOOLS))
@@ -154,6 +154,7 @@ class Toolbox:
 
     Args:
         added: Tools of the program that holds the session; they are offered whatever `settings.enabled` names.
+        folders, settings_file: See `ToolContext`; `undo_dir` and `state_dir` are always among the folders.
 
     Attributes:
         writes_frozen: If True, no write and no command starts, approved or not.
@@ -171,6 +172,8 @@ class Toolbox:
         code: CodeSource | None = None,
         added: Sequence[type[Tool]] = (),
         program_files: Iterable[str] = (),
+        folders: Sequence[Path] = (),
+        settings_file: Path | None = None,
     ) -> None:
         self.writes_frozen = False
         self.workspace = Workspace(workspace, program_files)
@@ -178,12 +181,14 @@ class Toolbox:
         self._settings = settings
         self._state_dir = state_dir
         self.kept = KeptFiles(self.workspace, self.undo)
-        self._context = context = ToolContext(self.workspace, settings, self.undo, state_dir, memory, code)
+        self._context = context = ToolContext(
+            self.workspace, settings, self.undo, state_dir, memory, code, [*folders, state_dir, undo_dir], settings_file
+        )
         own = {kind.info.name: kind(context) for kind in TOOLS if kind.is_available(context)}
         self._tools = {name: tool for name, tool in own.items() if settings.enabled is None or name in settings.enabled}
         self._add(added)
         self._schemas = {name: _schema(tool) for name, tool in self._tools.items()}
-        self._user_tools = {kind.info.name: own.get(kind.info.name) or kind(context) for kind in USER_TOOLS}
+        self._user_tools = {kind.info.name: kind(context) for kind in USER_TOOLS}
 
     def _add(self, kinds: Sequence[type[Tool]]) -> None:
         taken = {kind.info.name for kind in (*TOOLS, *USER_TOOLS)}

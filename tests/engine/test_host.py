@@ -107,6 +107,24 @@ async def test_an_engine_starts_as_soon_as_it_is_ordered(hosted: Loaded, engines
     assert forked == {second.pid}
 
 
+async def test_after_a_crash_the_next_engine_is_a_child_of_the_chat(hosted: Loaded, engines: list[ChildEngine]) -> None:
+    """Whatever ended the engine may listen in the host's place, and would be sent the keys."""
+    await started(hosted, engines)
+    false_host = socket.socket(socket.AF_UNIX)
+    path = HostFiles.of(hosted.paths).socket
+    path.unlink()
+    with false_host:
+        false_host.bind(str(path))
+        false_host.listen()
+        false_host.setblocking(False)
+        engine = await ChildEngine.start(hosted, from_host=False)
+        engines.append(engine)
+        assert not is_warm(engine)
+        assert psutil.Process(engine.pid).ppid() == os.getpid()
+        with pytest.raises(BlockingIOError):
+            false_host.accept()
+
+
 async def test_an_engine_that_was_ordered_but_never_used_ends(hosted: Loaded, engines: list[ChildEngine]) -> None:
     first = await started(hosted, engines)
     host = host_of(hosted)

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.tools.base import ToolOutcome, report_output
 from ragforge_tui.tools.registry import Toolbox
 from ragforge_tui.tools.shell import process as process_module
+from ragforge_tui.tools.shell.confinement import MECHANISMS, probe, supported
 from ragforge_tui.tools.shell.process import MARK, end_leftovers, scrubbed_environment
 from ragforge_tui.tools.shell.run_command import Output
 from tests.tools.conftest import Call
@@ -32,9 +34,23 @@ def alive(pid: int) -> bool:
 
 
 async def pids_in(path: Path, count: int) -> list[int]:
-    """Process ids a command wrote, once all are there."""
+    """Process ids, as they are here, of processes that wrote the ids they have in their own namespace."""
     await until(lambda: len(numbers_in(path)) >= count)
-    return numbers_in(path)
+    own = numbers_in(path)
+    await until(lambda: len(processes_in(path.parent, own)) >= count)
+    return processes_in(path.parent, own)
+
+
+def processes_in(folder: Path, own: list[int]) -> list[int]:
+    """Process ids of those that work in a folder and have one of some ids in their namespace."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            status = Path(f"/proc/{process.pid}/status")
+            line = next(line for line in status.read_text("utf-8").splitlines() if line.startswith("NSpid:"))
+            if int(line.split()[-1]) in own and Path(process.cwd()) == folder:
+                found.append(process.pid)
+    return found
 
 
 async def ended(pids: list[int]) -> None:
@@ -86,12 +102,12 @@ async def test_runs_in_the_workspace_without_input(folder: Path, call: Call) -> 
     assert str(folder) in (await call("run_command", command="pwd; cat")).text
 
 
-async def test_approval_shows_the_exact_command_and_shows_it_is_not_confined(box: Toolbox) -> None:
+async def test_approval_shows_the_exact_command_and_what_it_can_reach(box: Toolbox) -> None:
     prepared = await box.prepare("run_command", json.dumps({"command": "echo a\necho \x1b[8mhidden\r"}))
     need = prepared.approval
     assert need is not None
     assert need.kind == "command"
-    assert "not confined" in need.question
+    assert need.question == f"Run this command? {supported().question}"
     assert need.detail == "echo a\necho ␛[8mhidden␍"
     symbol = (await box.prepare("run_command", json.dumps({"command": "echo \u240a\nls"}))).approval
     assert symbol is not None and symbol.detail == "echo \u240a\nls", "the symbol of a line end is none"
@@ -178,13 +194,15 @@ def test_output_is_whole_or_cut(size: int) -> None:
 
 
 async def test_time_out_ends_children_of_children(folder: Path, tmp_path: Path) -> None:
-    settings = ToolSettings(command_timeout=3.5)
+    settings = ToolSettings(command_timeout=9.5)
     box = Toolbox(folder, settings, undo_dir=tmp_path / "undo", state_dir=tmp_path / "state")
     command = f"trap '' TERM; {THREE_GENERATIONS} setsid sleep 302 & echo $! >> pids; echo started; sleep 303"
     outcome = await (await box.prepare("run_command", json.dumps({"command": command}))).run()
-    assert outcome.text.startswith("started\n[Timed out after 3.5 s")
+    assert outcome.text.startswith("started\n[Timed out after 9.5 s")
     assert outcome.data["timed_out"]
-    await ended(await pids_in(folder / "pids", 4))
+    own = numbers_in(folder / "pids")
+    assert len(own) == 4
+    await until(lambda: not processes_in(folder, own))
     assert not list((tmp_path / "state" / "commands").glob("*.json"))
 
 
@@ -228,7 +246,7 @@ async def test_close_ends_a_command_that_is_just_starting(
 async def test_background_processes_do_not_hold_up_the_end(folder: Path, call: Call) -> None:
     outcome = await call("run_command", command="sleep 306 & echo $! > pids; echo done")
     assert outcome.text.startswith("done\n[Exit status 0. Its background processes were ended")
-    await ended([int((folder / "pids").read_text())])
+    assert not processes_in(folder, [int((folder / "pids").read_text())])
 
 
 async def test_frozen_toolbox_starts_nothing(folder: Path, box: Toolbox) -> None:
@@ -253,14 +271,15 @@ async def test_commands_that_are_none(box: Toolbox, command: str) -> None:
 ENGINE = """
 import asyncio, sys
 from pathlib import Path
-from typing import Any
-from ragforge_tui.tools.shell import process
+from ragforge_tui.tools.shell import confinement, process
 
-if len(sys.argv) > 4:
-    process.shutil.which = lambda name, which=process.shutil.which: None if name == "setpriv" else which(name)
+if sys.argv[4] != "plain":
+    confinement.MECHANISMS = (sys.argv[4],)
 
 async def main() -> None:
-    running = await process.Commands(Path(sys.argv[1])).start(sys.argv[3], Path(sys.argv[2]))
+    state, folder = Path(sys.argv[1]), Path(sys.argv[2])
+    confined = None if sys.argv[4] == "plain" else confinement.Confinement(folder, [state])
+    running = await process.Commands(state, confinement=confined).start(sys.argv[3], folder)
     await running.process.wait()
 
 asyncio.run(main())
@@ -268,15 +287,15 @@ asyncio.run(main())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the parent-death signal is Linux's")
-@pytest.mark.parametrize("without_setpriv", [False, True])
-async def test_killed_engine_takes_the_shell_along_and_the_next_start_the_rest(
-    folder: Path, tmp_path: Path, without_setpriv: bool
-) -> None:
+@pytest.mark.parametrize("how", ["plain", *MECHANISMS])
+async def test_killed_engine_takes_the_command_along(folder: Path, tmp_path: Path, how: str) -> None:
+    if how in MECHANISMS and (reason := probe(how)):
+        pytest.skip(reason)
     state = tmp_path / "state"
     command = "sleep 307 & echo $! >> pids; setsid sleep 308 & echo $! >> pids; echo $$ >> pids; sleep 309"
-    arguments = [sys.executable, "-c", ENGINE, str(state), str(folder), command]
+    arguments = [sys.executable, "-c", ENGINE, str(state), str(folder), command, how]
     environment = {**os.environ, "PYTHONPATH": str(Path(process_module.__file__).parents[3])}
-    engine = await asyncio.create_subprocess_exec(*arguments, *["x"] * without_setpriv, env=environment)
+    engine = await asyncio.create_subprocess_exec(*arguments, env=environment)
     try:
         pids = await pids_in(folder / "pids", 3)
         assert end_leftovers(state) == 0
@@ -284,9 +303,13 @@ async def test_killed_engine_takes_the_shell_along_and_the_next_start_the_rest(
     finally:
         engine.kill()
         await engine.wait()
-    await until(lambda: not alive(pids[2]))
-    assert end_leftovers(state) >= 2
+    if how in ("namespaces", "bwrap"):
+        await until(lambda: not any(alive(pid) for pid in pids))
+    else:
+        await until(lambda: sum(alive(pid) for pid in pids) == 2)
+        assert end_leftovers(state) >= 2
     await until(lambda: not any(alive(pid) for pid in pids))
+    end_leftovers(state)
     assert not list((state / "commands").iterdir())
 
 

@@ -1,6 +1,7 @@
 """Processes of commands, started so that they can always be ended, even by the next engine after a crash.
 
-There are three safety nets, since each has holes: the shell dies with the engine (parent-death
+In namespaces (see `confinement.py`) the end of a command's init process ends all others, and it ends when its engine
+does. Elsewhere there are three safety nets, since each has holes: the shell dies with the engine (parent-death
 signal, Linux), all of a command's processes form one process group, and each carries a mark in its environment that is
 recorded in a file until the command has ended. Processes that a killed engine leaves behind are found by that mark,
 never by a process id alone.
@@ -18,7 +19,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -29,6 +30,7 @@ import psutil
 from ragforge_tui.shared.files import STATE_BYTES, atomic_write, read_regular
 from ragforge_tui.shared.json_text import decode_json
 from ragforge_tui.shared.redaction import mask_secrets
+from ragforge_tui.tools.shell.confinement import Confinement, is_of_session, launcher_arguments
 
 _log = logging.getLogger(__name__)
 
@@ -63,9 +65,20 @@ class CommandRecord(msgspec.Struct, kw_only=True):
     group_started: float = 0.0
 
 
-def scrubbed_environment(environment: Mapping[str, str], mark: str) -> dict[str, str]:
-    """Return an environment without variables that have the name or the value of a secret."""
-    scrubbed = {name: value for name, value in environment.items() if not _is_secret(name, value)}
+def scrubbed_environment(
+    environment: Mapping[str, str], mark: str, *, kept: Collection[str] = (), session: bool = True
+) -> dict[str, str]:
+    """Return an environment without variables that have the name or the value of a secret.
+
+    Args:
+        kept: Names that stay in any case.
+        session: Whether the addresses of the user's terminal, desktop and agents stay.
+    """
+    scrubbed = {
+        name: value
+        for name, value in environment.items()
+        if name in kept or not (_is_secret(name, value) or (not session and is_of_session(name)))
+    }
     # There is no user to answer a prompt or to operate a pager.
     scrubbed.update(TERM="dumb", PAGER="cat", GIT_PAGER="cat", GIT_TERMINAL_PROMPT="0")
     scrubbed[MARK] = mark
@@ -89,36 +102,39 @@ def _carries_password(value: str) -> bool:
 
 
 def shell_arguments(command: str) -> list[str]:
-    """Return the arguments of the shell that runs a command; on Linux through a launcher that ties its life to ours."""
-    shell = shutil.which("bash") or "/bin/sh"
-    run = [shell, "-c", command]
-    if not sys.platform.startswith("linux"):
-        return run
-    setpriv = shutil.which("setpriv")
-    if setpriv:
-        return [setpriv, "--pdeathsig", "KILL", "--", *run]
-    launcher = Path(__file__).with_name("launcher.py")
-    return [sys.executable, "-S", "-E", str(launcher), str(os.getpid()), *run]
+    """Return the arguments of the shell that runs a command."""
+    return [shutil.which("bash") or "/bin/sh", "-c", command]
 
 
 class RunningCommand(NamedTuple):
     """Command that was started.
 
     Attributes:
+        lifeline: Pipe whose end tells the init process of a namespace to end the command.
         output: Output of the command and its children, from a pipe of our own: with asyncio's pipe, waiting for the
             process would wait for every process that inherited the pipe, background processes included.
     """
 
     mark: str
     process: asyncio.subprocess.Process
+    lifeline: int
     output: asyncio.StreamReader
     pipe: asyncio.ReadTransport
 
 
 class Commands:
-    """Running commands of one toolbox."""
+    """Running commands of one toolbox.
 
-    def __init__(self, state_dir: Path) -> None:
+    Args:
+        kept_variables: Names of variables that commands get in any case.
+        confinement: Where they run; None: where the program itself does, for the user's own commands.
+    """
+
+    def __init__(
+        self, state_dir: Path, *, kept_variables: Collection[str] = (), confinement: Confinement | None = None
+    ) -> None:
+        self._kept_variables = kept_variables
+        self._confinement = confinement
         self._folder = state_dir / "commands"
         self._running: dict[str, RunningCommand] = {}
         self._starting: set[asyncio.Task[RunningCommand]] = set()
@@ -143,7 +159,11 @@ class Commands:
         # Recorded before the start: a crash in between leaves a mark without a process, not an untracked process.
         await asyncio.to_thread(self._save, record)
         try:
-            running = await _piped(mark, shell_arguments(command), folder)
+            how = ["plain", ""] if self._confinement is None else await asyncio.to_thread(self._confinement.arguments)
+            environment = scrubbed_environment(
+                os.environ, mark, kept=self._kept_variables, session=self._confinement is None
+            )
+            running = await _piped(mark, how, shell_arguments(command), folder, environment)
         except BaseException:
             self._forget(mark)
             raise
@@ -173,7 +193,8 @@ class Commands:
         if last_output is not None:
             await asyncio.wait([last_output], timeout=_LAST_OUTPUT)
         running.pipe.close()
-        self._running.pop(mark, None)
+        if self._running.pop(mark, None) is not None:
+            os.close(running.lifeline)
         await asyncio.to_thread(self._forget, mark)
         return any_running
 
@@ -189,29 +210,37 @@ class Commands:
         (self._folder / f"{mark}.json").unlink(missing_ok=True)
 
 
-async def _piped(mark: str, arguments: list[str], folder: Path) -> RunningCommand:
+async def _piped(
+    mark: str, how: Sequence[str], arguments: list[str], folder: Path, environment: Mapping[str, str]
+) -> RunningCommand:
     """Start a program with its output in a pipe and an empty input."""
     read_end, write_end = os.pipe()
+    lifeline, held = os.pipe()
     reader = asyncio.StreamReader()
+    if sys.platform.startswith("linux"):
+        arguments = [*launcher_arguments(lifeline, how), *arguments]
     try:
         process = await asyncio.create_subprocess_exec(
             *arguments,
             cwd=folder,
-            env=scrubbed_environment(os.environ, mark),
+            env=environment,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=write_end,
             stderr=write_end,
             start_new_session=True,
+            pass_fds=(lifeline,),
         )
     except BaseException:
         os.close(read_end)
+        os.close(held)
         raise
     finally:
         os.close(write_end)
+        os.close(lifeline)
     pipe, _ = await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(read_end, "rb", buffering=0)
     )
-    return RunningCommand(mark, process, reader, pipe)
+    return RunningCommand(mark, process, held, reader, pipe)
 
 
 async def _end_processes(mark: str, process: asyncio.subprocess.Process, others: list[psutil.Process]) -> None:

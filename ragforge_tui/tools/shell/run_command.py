@@ -1,7 +1,7 @@
 """Tool run_command: run a shell command in the workspace, with a timeout and an output limit.
 
-Commands are not confined to the workspace, and the approval states this; the user is protected by
-seeing the exact command. `process.py` manages the processes.
+The user is protected by seeing the exact command, and by what it cannot reach (`confinement.py`), which the question
+states. `process.py` manages the processes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 import logging
 import signal
 from collections.abc import Coroutine
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
 
@@ -28,6 +28,7 @@ from ragforge_tui.tools.base import (
     ToolOutcome,
     report_output,
 )
+from ragforge_tui.tools.shell.confinement import Confinement
 from ragforge_tui.tools.shell.process import Commands
 
 _log = logging.getLogger(__name__)
@@ -98,7 +99,13 @@ def _plain(content: bytes) -> str:
 
 
 class RunCommand(Tool):
-    """Tool that runs a shell command."""
+    """Tool that runs a shell command.
+
+    Attributes:
+        confined: Whether the program is out of its reach.
+    """
+
+    confined: ClassVar[bool] = True
 
     info = ToolInfo(
         name="run_command",
@@ -118,7 +125,19 @@ class RunCommand(Tool):
 
     def __init__(self, context: ToolContext) -> None:
         super().__init__(context)
-        self._commands = Commands(context.state_dir)
+        settings = context.settings
+        self._confinement = Confinement(
+            context.workspace.root,
+            context.folders,
+            file=context.settings_file,
+            enabled=settings.confine_commands and self.confined,
+            kept_variables=settings.keep_variables,
+        )
+        self._commands = Commands(
+            context.state_dir,
+            kept_variables=settings.keep_variables,
+            confinement=self._confinement if self.confined else None,
+        )
 
     async def prepare(self, arguments: RunCommandArguments) -> Plan:
         command = arguments.command
@@ -130,6 +149,8 @@ class RunCommand(Tool):
         requested = arguments.timeout_seconds
         timeout = min(requested, limit) if requested is not None and requested > 0 else limit
 
+        support = await asyncio.to_thread(self._confinement.support)
+
         async def run() -> ToolOutcome:
             return await self._run(command, timeout)
 
@@ -137,7 +158,7 @@ class RunCommand(Tool):
             run=run,
             approval=ApprovalNeed(
                 kind="command",
-                question="Run this command? Commands are not confined to the workspace: it can do whatever you can.",
+                question=f"Run this command? {support.question}",
                 # Line by line, so that a literal U+240A, the symbol for a line feed, is not shown as one.
                 detail="\n".join(visible(line) for line in command.split("\n")),
                 session_scope="exactly this command",
@@ -171,6 +192,12 @@ class RunCommand(Tool):
         if stopped:
             raise CallStopped(_stopped(output))
         return _outcome(running.process.returncode, output, timeout if timed_out else None, any_left)
+
+
+class UsersCommand(RunCommand):
+    """Command of the user, which runs as it would in their shell: with sudo, their desktop and their agents."""
+
+    confined = False
 
 
 async def _collect(pipe: asyncio.StreamReader, output: Output) -> None:
