@@ -264,7 +264,8 @@ async def test_a_workspace_within_the_programs_folder_stays(
     )
     assert "made" in outcome.text
     assert "mine" not in outcome.text
-    assert ".json" not in outcome.text
+    if mechanism != "landlock":  # With which names can be listed, but nothing opened.
+        assert ".json" not in outcome.text
     assert (roomy.workspace.root / "file").read_text("utf-8") == "made\n"
 
 
