@@ -132,6 +132,9 @@ async def test_summaries_come_into_the_tree_as_they_are_made(run_chat: ChatRunne
         assert "memory behind" in str(status.render())
         assert len(engine.asked(FetchDue)) == asked + 2
         assert rows(pane)[2].endswith("turns 11–12")
+        engine.memory.due = MemoryDue(behind="the embedding model has no key", words_only=True)
+        engine.emit(SummaryCreated(conversation_id=UUID, summary=summary(UUID, 1, 11, 12, "Then it was tested.")))
+        await chat.until(lambda: "no vectors" in str(status.render()))
 
 
 async def test_nothing_is_being_made_without_an_engine(run_chat: ChatRunner, engine: FakeEngine) -> None:

@@ -59,7 +59,8 @@ async def _due(engine: EngineContext, conversation: Conversation) -> requests.Me
     if not behind and not engine.agent.interactive:
         # The screen gets it as a notice; a program ends before.
         behind = await engine.agent.services.memory.why_no_vectors()
-    return requests.MemoryDue(next_turns=turns, next_chars=chars, behind=behind, enabled=enabled)
+    words_only = bool(conversation.memory.recall.reason)
+    return requests.MemoryDue(next_turns=turns, next_chars=chars, behind=behind, enabled=enabled, words_only=words_only)
 
 
 @handles(requests.FetchSummary)

@@ -99,12 +99,14 @@ class MemoryDue(msgspec.Struct, frozen=True, kw_only=True):
         next_turns: Turns left until the next level 1 summary; it is also due after `next_chars` characters.
         behind: Why the memory is out of date; empty while it is up to date.
         enabled: Whether summaries are enabled.
+        words_only: Whether the memory is searched by words alone, because no vectors can be made.
     """
 
     next_turns: int = 0
     next_chars: int = 0
     behind: str = ""
     enabled: bool = True
+    words_only: bool = False
 
 
 class MemoryTree(msgspec.Struct, frozen=True, kw_only=True):

@@ -100,9 +100,13 @@ def _code(state: ChatState) -> list[Part]:
 
 
 def _due(state: ChatState) -> list[Part]:
-    """Return a warning if the memory is behind."""
+    """Return a warning if the memory is behind, or has no vectors."""
     due = state.due
-    behind = due is not None and due.enabled and bool(due.behind) and not state.summarising
+    if due is None:
+        return []
+    if due.words_only:
+        return [Part("no vectors: words only", "$warning", 70, short="no vectors", command="memory")]
+    behind = due.enabled and bool(due.behind) and not state.summarising
     return [Part("memory behind", "$warning", 70, command="memory")] if behind else []
 
 
