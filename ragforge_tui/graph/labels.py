@@ -54,6 +54,7 @@ _OWN: dict[str, dict[str, str]] = {
     "Summary": {
         **dict.fromkeys(("uuid", "conversation_id"), _TEXT),
         **dict.fromkeys(("level", "start_turn_index", "end_turn_index"), _NUMBER),
+        "ordinal": "INTEGER",
         "created_at": _TIME,
     },
     "Sitting": {**dict.fromkeys(("uuid", "conversation_id", "text"), _TEXT), "ordinal": _NUMBER, "date": _TIME},

@@ -231,15 +231,28 @@ async def test_a_file_that_is_no_whole_backup_changes_nothing(graph: Graph, tmp_
     assert not await asyncio.to_thread(lambda: list(tmp_path.glob("*.part")))
 
 
+OLD_CONVERSATION = {
+    "uuid": "c",
+    "status": "active",
+    "next_turn": 2,
+    "message_count": 0,
+    "total_chars": 0,
+    "created_at": now(),
+    "updated_at": now(),
+}
+
+
 async def test_data_of_an_earlier_schema_is_brought_up_to_date(graph: Graph, tmp_path: Path) -> None:
     header = Header(
         format=1, schema_version=7, created_at=now(), graph="embedded", identity="x", schema={"embedding_model": "old"}
     )
     old = {"uuid": "s", "conversation_id": "c", "sequence": 1, "level": 1, "start_turn_index": 1}
+    old |= {"end_turn_index": 1, "created_at": now()}
     file = tmp_path / "old.backup"
     with new_backup(file, header) as writer:
+        writer.put(Nodes("Conversation", [OLD_CONVERSATION]))
         writer.put(Nodes("Summary", [{**old, "key_findings": ["the quokka won"]}]))
-        writer.finish(backup_file.End(nodes={"Summary": 1}, edges={}, texts=0, lost=0))
+        writer.finish(backup_file.End(nodes={"Conversation": 1, "Summary": 1}, edges={}, texts=0, lost=0))
     await restored(graph, file)
     assert await graph.one("MATCH (s:Summary) RETURN s.findings_text AS text") == {"text": "the quokka won\n"}
 

@@ -268,7 +268,7 @@ import msgspec
 from ragforge_tui.settings.schema import Paths
 from ragforge_tui.graph import GraphTarget, Store
 from tests.conftest import open_graph
-from tests.support.records import message
+from tests.support.records import add_reply, message
 
 async def main(target, paths, conversation, name):
     graph = await open_graph(msgspec.json.decode(target, type=GraphTarget), msgspec.json.decode(paths, type=Paths))

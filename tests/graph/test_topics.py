@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import msgspec
 import pytest
@@ -27,6 +28,7 @@ async def about(
     links: list[TopicLink] | None = None,
     level: int = 1,
     made_by: str = "",
+    below: Sequence[str] = (),
     **described: str,
 ) -> None:
     """A summary of these turns with these topics; `described` gives further ones their descriptions."""
@@ -35,6 +37,7 @@ async def about(
         conversation_id=uuid,
         level=level,
         made_by=made_by,
+        parent_summaries=list(below),
         ordinal=1,
         conversation_summary="x",
         start_turn_index=start,
@@ -286,7 +289,8 @@ async def test_a_merge_reaches_the_summaries_with_its_reason_and_is_undone(graph
     await about(store, uuid, 4, 6, "flask", "session cookie", "session cookies")
     await about(store, other, 1, 3, "session cookie")
     same = TopicLink(a="session cookie", b="session cookies", confidence=0.93, reason="singular and plural")
-    await about(store, uuid, 1, 6, "cookies", level=2, links=[same])
+    below = [summary_uuid(uuid, 1, 1, 3), summary_uuid(uuid, 1, 4, 6)]
+    await about(store, uuid, 1, 6, "cookies", level=2, below=below, links=[same])
 
     async def named(conversation: str = uuid) -> list[list[str]]:
         found = await store.summaries.of(conversation)

@@ -73,7 +73,11 @@ def reads_of(store: Store, uuid: str, folder: Path) -> Iterator[Read]:
     yield "neighbours", lambda: store.code.dependencies("s0")
     yield "unresolved", lambda: store.code.unresolved("s0")
     yield "words", lambda: store.code.search.vectors.words("/w", "fake")
-    yield "commits", lambda: store.commits.writer_of("src/app.py", "/w")
+    yield "commits", lambda: store.commits.turns_of_commits(["0123456789"])
+    yield "a turn", lambda: store.commits.turn_at(uuid, 1)
+    yield "a decision", lambda: store.commits.decision(uuid, 1)
+    yield "changed lines", lambda: store.files.changed_lines([("/w", "src/app.py")])
+    yield "turns' answers", lambda: store.turn_checks.find()
     yield "contents", store.contents.info
     yield "check", lambda: listed(store)
     yield "info", graph.info

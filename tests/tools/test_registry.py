@@ -89,7 +89,7 @@ async def test_content_written_as_an_object_or_with_raw_line_breaks(folder: Path
         ("reed_file", "{}", "Did you mean read_file"),
         ("rm", "{}", "The tools are: read_file"),
         ("\ud800\x00", "{}", "no tool"),
-        ("read_file", "[" * 100_000, "not valid JSON"),
+        ("read_file", "[" * 100_000, "more than 64 levels deep"),
     ],
 )
 async def test_errors_show_what_to_do(box: Toolbox, name: str, arguments: str, expected: str) -> None:

@@ -193,9 +193,11 @@ class Files:
             places: Workspace and path under which calls may have changed it.
         """
         rows = await self._graph.rows(
-            "UNWIND $places AS place MATCH (f:File {workspace: place[0], path: place[1]})<-[:CHANGED]-(t:ToolCall) "
-            "MATCH (m:Message {uuid: t.message_id}) MATCH (c:Conversation {uuid: m.conversation_id}) "
-            "WHERE c.status <> 'deleted' OPTIONAL MATCH (t)-[:PRODUCED_RESULT]->(r:ToolResult) "
+            "UNWIND $places AS place MATCH (f:File {workspace: place[0], path: place[1]})"
+            f"<-[:CHANGED]-{own_node('t', 'ToolCall')} "
+            f"MATCH {own_node('m', 'Message', 'uuid: t.message_id')} "
+            f"MATCH {own_node('c', 'Conversation', 'uuid: m.conversation_id')} "
+            f"WHERE c.status <> 'deleted' OPTIONAL MATCH (t)-[:PRODUCED_RESULT]->{own_node('r', 'ToolResult')} "
             "RETURN DISTINCT t.uuid AS call, t.message_id AS message, t.tool_name AS tool, "
             "coalesce(r.timestamp, t.timestamp) AS at, coalesce(t.ordinal, 0) AS ordinal",
             places=[list(place) for place in dict.fromkeys(places)],

@@ -16,12 +16,14 @@ from typing import Any, Literal
 import msgspec
 
 from ragforge_tui.graph.connection import Graph, Transaction
+from ragforge_tui.graph.labels import own_node
 from ragforge_tui.graph.values import native
 from ragforge_tui.graph.writer import writer_alive
 from ragforge_tui.shared.records import now
 
 _CONVERSATIONS_AT_ONCE = 200
 _TURNS_AT_ONCE = 100
+_TEXT_CHARS = 60
 Problem = Literal["several answers", "no answer"]
 
 
@@ -73,7 +75,7 @@ class TurnChecks:
         found: list[WrongTurn] = []
         last = ""
         while rows := await self._graph.rows(
-            "MATCH (c:Conversation) WHERE c.uuid > $last AND c.next_turn > 1 "
+            f"MATCH {own_node('c', 'Conversation')} WHERE c.uuid > $last AND c.next_turn > 1 "
             "RETURN c.uuid AS uuid, c.next_turn AS next_turn ORDER BY uuid LIMIT $limit",
             last=last,
             limit=_CONVERSATIONS_AT_ONCE,
@@ -96,18 +98,23 @@ class TurnChecks:
         turns: dict[int, list[_Said]] = {}
         for first in range(1, next_turn, _TURNS_AT_ONCE):
             rows = await self._graph.rows(
-                "UNWIND range($first, $last) AS turn MATCH (m:Message {conversation_id: $id, turn_index: turn}) "
+                "UNWIND range($first, $last) AS turn "
+                f"MATCH {own_node('m', 'Message', 'conversation_id: $id, turn_index: turn')} "
                 "WHERE m.state <> 'superseded' OPTIONAL MATCH (m)-[:MADE_TOOL_CALL]->(t:ToolCall) "
                 "WITH m, count(t) AS calls OPTIONAL MATCH (m)-[:WAS_SENT]->(x:Context) "
                 "WITH m, calls, count(x) AS requests RETURN m.uuid AS uuid, m.turn_index AS turn, "
-                "m.position AS position, m.role AS role, m.state AS state, coalesce(m.writer, '') AS writer, "
-                "m.lease_until AS lease_until, m.timestamp AS timestamp, coalesce(m.doing, '') AS doing, "
-                "substring(coalesce(m.content, ''), 0, 60) AS text, calls, requests ORDER BY turn, position",
+                "m.position AS position, m.role AS role, m.state AS state, m.lease_until AS lease_until, "
+                "m.timestamp AS timestamp, coalesce(toStringOrNull(m.writer), '') AS writer, "
+                "coalesce(toStringOrNull(m.doing), '') AS doing, calls, requests, m.content_file AS text_file, "
+                "substring(coalesce(toStringOrNull(m.content), ''), 0, $chars) AS text ORDER BY turn, position",
                 id=conversation_id,
                 first=first,
                 last=min(first + _TURNS_AT_ONCE, next_turn) - 1,
+                chars=_TEXT_CHARS,
             )
+            await self._graph.contents.fill(rows, ("text",))
             for row in rows:
+                row["text"] = row["text"][:_TEXT_CHARS]
                 said = msgspec.convert({name: native(value) for name, value in row.items()}, _Said)
                 turns.setdefault(said.turn, []).append(said)
         return turns
