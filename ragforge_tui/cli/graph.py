@@ -210,7 +210,10 @@ def check(
     else:
         _show_lost(lost)
         if moved:
-            print_text(f"{moved} answers were moved to their questions. Summaries of these turns are not rewritten.")
+            answers = (
+                "1 answer was moved to its question" if moved == 1 else f"{moved} answers were moved to their questions"
+            )
+            print_text(f"{answers}. Summaries of these turns are not rewritten.")
         _show_turns(turns)
         _show_foreign(foreign)
     if lost or any(turn.problem == "several answers" for turn in turns):
