@@ -29,6 +29,11 @@ def moment(text: str) -> datetime:
     return native(datetime.fromisoformat(text))  # type: ignore[no-any-return]
 
 
+def vector_bytes(value: Any) -> bytes | None:
+    """Return stored float32 values; None for anything else, which another program may have put there."""
+    return bytes(value) if isinstance(value, bytes | bytearray) and value and len(value) % 4 == 0 else None
+
+
 def plain(value: Any) -> Any:
     """Return a value for JSON: nodes and relationships with properties, times in ISO 8601, bytes in base64."""
     match value:

@@ -174,10 +174,14 @@ class OpenAIServer:
         return int(request_tokens(body) * self.token_scale)
 
     async def _take(self, body: dict[str, Any]) -> Step:
-        for step in self.steps:
-            if step.fits(body, self._turns_only):
-                self.steps.remove(step)
-                return step
+        if fitting := [step for step in self.steps if step.fits(body, self._turns_only)]:
+            # A question without an answer stands before the next one in the same message: the last one is meant.
+            text = last_user_text(body)
+            step = fitting[0]
+            if step.match:
+                step = max((each for each in fitting if each.match), key=lambda each: text.rfind(each.match))
+            self.steps.remove(step)
+            return step
         if self._turns_only and not body.get("tools"):
             return Step(text="{}")  # no title, no summary: what needs no model stands in
         return Step(text=last_user_text(body))

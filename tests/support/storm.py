@@ -17,7 +17,6 @@ import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.graph import GraphTarget, stop_server
@@ -28,29 +27,12 @@ from tests.support.agents import loaded_for, settings_for, with_host, with_memor
 from tests.support.kills import PATIENCE, KillRun, Victim, answer_to, broken_promises, question, read_back, script
 from tests.support.light_host import end_host, light_hosts
 from tests.support.light_server import light_servers
-from tests.support.model_script import Step, last_user_text
 from tests.support.openai_server import OpenAIServer
 from tests.support.sizes import paths_under
 
 WRITERS = ("chat1", "chat2", "api", "ask")
 PAUSE_SECONDS = 2.0
 """Longest pause between two kills; a turn takes about one second."""
-
-
-class LastQuestionServer(OpenAIServer):
-    """A server that answers the question a request ends with.
-
-    One that another program asked, and that has no answer yet, stands before it in the same message.
-    """
-
-    async def _take(self, body: dict[str, Any]) -> Step:
-        text = last_user_text(body)
-        fitting = [step for step in self.steps if step.fits(body, self._turns_only)]
-        if not fitting:
-            return await super()._take(body)
-        chosen = max(fitting, key=lambda step: text.rfind(step.match))
-        self.steps.remove(chosen)
-        return chosen
 
 
 class Storm:
@@ -176,7 +158,7 @@ async def main(arguments: argparse.Namespace) -> int:
         *(["host"] * arguments.host_kills),
     ]
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        async with LastQuestionServer() as server:
+        async with OpenAIServer() as server:
             settings = settings_for(GraphTarget(embedded=True), api_base=server.base_url)
             paths = paths_under(Path(folder, "home"))
             loaded = with_host(loaded_for(settings, paths, Path(folder, "workspace")))

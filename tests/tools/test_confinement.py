@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import socket
 import subprocess
 import sys
@@ -32,7 +33,7 @@ from tests.conftest import EMBEDDED
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="only Linux confines commands")
 
-PYTHON = f"{sys.executable} -I -S -c"
+PYTHON = f"{shlex.quote(sys.executable)} -I -S -c"
 """Python in the commands: ``{python}``."""
 CONNECT = """{python} 'import socket; socket.socket(socket.AF_UNIX).connect("{socket}"); print("ESCAPED")'"""
 MEMORY = """{python} '

@@ -147,7 +147,8 @@ class ContentCheck:
     def _check_numbers(self, label: str, row: Mapping[str, Any]) -> None:
         for name, (least, most) in _RANGES.items():
             value = row.get(name)
-            if value is not None and (not isinstance(value, int) or not least <= value <= most):
+            # One of another type is read as if it were not set; only those that a node must have are of the right type.
+            if isinstance(value, int) and not least <= value <= most:
                 raise InvalidBackupError(f"{name} of a {label} is {value!r:.40}")
         if label == "Summary" and row["end_turn_index"] < row["start_turn_index"]:
             raise InvalidBackupError("a summary ends before it starts")

@@ -252,7 +252,7 @@ class CodeVectors:
                 model=model,
             )
             for uuid, vector in page["vectors"] if page else []:
-                if len(vector) == dimension:
+                if isinstance(uuid, str) and isinstance(vector, bytes | bytearray) and len(vector) == dimension:
                     uuids.append(uuid)
                     data += vector
         rows = np.frombuffer(data, np.int8).reshape(len(uuids), dimension)
@@ -260,7 +260,7 @@ class CodeVectors:
         word_data = bytearray()
         for found in await self._graph.rows(_WORDS.format("[c.words, c.vectors]"), workspace=workspace, model=model):
             page_words, page_data = found["page"]
-            if len(page_data) == dimension * len(page_words):
+            if isinstance(page_data, bytes | bytearray) and len(page_data) == dimension * len(page_words):
                 words += page_words
                 word_data += page_data
         word_rows = np.frombuffer(word_data, np.int8).reshape(len(words), dimension)

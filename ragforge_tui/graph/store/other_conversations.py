@@ -21,7 +21,7 @@ from ragforge_tui.graph.labels import own_node
 from ragforge_tui.graph.schema.indexes import MESSAGE_LEX, SUMMARY_TEXT
 from ragforge_tui.graph.store.search import Match, Scope, Search, matches
 from ragforge_tui.graph.store.summaries import SUMMARY, summary_from
-from ragforge_tui.graph.values import moment
+from ragforge_tui.graph.values import moment, vector_bytes
 from ragforge_tui.shared.records import Conversation, Summary
 
 EXACT_VECTORS = 3_000
@@ -271,7 +271,7 @@ class OtherConversations:
             f"MATCH {own_node('c', 'Conversation', 'uuid: m.conversation_id')} "
             "OPTIONAL MATCH (s:Sitting {conversation_id: m.conversation_id, ordinal: m.sitting}) "
             "RETURN collect([m.uuid, m.conversation_id, coalesce(c.title, ''), m.turn_index, "
-            "toString(coalesce(s.date, m.timestamp)), coalesce(m.turn_text, ''), "
+            "toString(coalesce(s.date, m.timestamp)), coalesce(toStringOrNull(m.turn_text), ''), "
             "CASE WHEN m.embed_model = $model THEN m.embedding_bytes ELSE NULL END]) AS turns",
             ids=list(dict.fromkeys(uuids)),
             model=model,
@@ -284,7 +284,7 @@ class OtherConversations:
                 date=moment(date),
                 text=text,
                 words=scores.get(uuid, 0.0),
-                vector=None if stored is None else np.frombuffer(bytes(stored), np.float32),
+                vector=_vector(stored),
             )
             for row in rows
             for uuid, conversation_id, title, turn_index, date, text, stored in row["turns"]
@@ -308,7 +308,7 @@ class OtherConversations:
                 summary=summary,
                 title=title,
                 ended=moment(ended),
-                vector=None if vector is None else np.frombuffer(bytes(vector), np.float32),
+                vector=_vector(vector),
             )
             for row in found
             for properties, title, ended, vector in row["summaries"]
@@ -322,6 +322,11 @@ class OtherConversations:
             row = await self._graph.one("MATCH (m:Message) RETURN count(m) AS messages")
             self._messages, self._counted = int(row["messages"]) if row else 0, now
         return self._messages
+
+
+def _vector(stored: object) -> npt.NDArray[np.float32] | None:
+    data = vector_bytes(stored)
+    return None if data is None else np.frombuffer(data, np.float32)
 
 
 def _own_messages(turns: int, shared: int, messages: int) -> float:

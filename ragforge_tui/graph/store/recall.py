@@ -18,7 +18,7 @@ from ragforge_tui.graph.store.conversations import Segment, in_pages, read_segme
 from ragforge_tui.graph.store.messages import INDEXED_CHARS, key_properties
 from ragforge_tui.graph.store.parts import batches, row_size
 from ragforge_tui.graph.store.records import derived
-from ragforge_tui.graph.values import native
+from ragforge_tui.graph.values import native, vector_bytes
 from ragforge_tui.shared.sanitize import storable
 
 PAGE = 200
@@ -92,7 +92,7 @@ class Recall:
                 "UNWIND range($first, $last) AS turn "
                 "MATCH (m:Message {conversation_id: $id, turn_index: turn, position: 0}) "
                 "RETURN m.conversation_id AS conversation_id, m.turn_index AS turn_index, m.uuid AS uuid, "
-                "coalesce(m.turn_text, '') AS text, m.timestamp AS timestamp, "
+                "coalesce(toStringOrNull(m.turn_text), '') AS text, m.timestamp AS timestamp, "
                 "coalesce(m.turn_ended, m.timestamp) AS ended, coalesce(m.recall_version, 0) AS version, "
                 "CASE WHEN m.embed_model = $model THEN m.embedding_bytes ELSE NULL END AS vector "
                 "ORDER BY m.turn_index",
@@ -213,7 +213,6 @@ def spread(spans: Sequence[Span], size: int) -> list[tuple[str, int]]:
 
 
 def _recall_row(row: dict[str, Any]) -> RecallRow:
-    vector = row["vector"]
     return RecallRow(
         conversation_id=row["conversation_id"],
         turn_index=row["turn_index"],
@@ -222,7 +221,7 @@ def _recall_row(row: dict[str, Any]) -> RecallRow:
         timestamp=native(row["timestamp"]),
         ended=native(row["ended"]),
         version=row["version"],
-        vector=None if vector is None else bytes(vector),
+        vector=vector_bytes(row["vector"]),
     )
 
 

@@ -302,7 +302,7 @@ class Search:
                 "WHERE m.state <> 'superseded' "
                 "RETURN row.uuid AS key, m.uuid AS uuid, m.role AS role, m.timestamp AS at, m.position AS position, "
                 "left(toStringOrNull(m.content), $chars) AS text, m.content_file AS text_file, "
-                "m.turn_text AS turn_text ORDER BY m.position",
+                "toStringOrNull(m.turn_text) AS turn_text ORDER BY m.position",
                 rows=[{"uuid": row.uuid, "id": row.id, "turn": row.turn_index} for row in rows],
                 chars=INDEXED_CHARS,
             )

@@ -20,6 +20,7 @@ from ragforge_tui.graph.labels import own_node
 from ragforge_tui.graph.schema.indexes import VECTOR
 from ragforge_tui.graph.schema.migrate import record_embedding, recorded_embedding
 from ragforge_tui.graph.store.records import CONVERSATION_FIELDS, conversation_from, projection
+from ragforge_tui.graph.values import vector_bytes
 from ragforge_tui.shared.errors import GraphError
 from ragforge_tui.shared.records import SimilarConversation
 
@@ -200,7 +201,8 @@ class Vectors:
             ids=list(uuids),
             model=model,
         )
-        return {row["uuid"]: np.frombuffer(bytes(row["vector"]), np.float32) for row in rows}
+        found = {row["uuid"]: vector_bytes(row["vector"]) for row in rows}
+        return {uuid: np.frombuffer(data, np.float32) for uuid, data in found.items() if data is not None}
 
     async def similar_conversations(
         self, conversation_id: str, *, limit: int = 5, min_score: float = 0.0, workspace: str | None = None
@@ -317,9 +319,10 @@ class Vectors:
             model=model,
             most=BATCH,
         )
-        if not rows:
+        vectors = [np.frombuffer(data, np.float32) for row in rows if (data := vector_bytes(row["vector"])) is not None]
+        if not vectors:
             return None
-        mean = np.mean([np.frombuffer(bytes(row["vector"]), np.float32) for row in rows], axis=0)
+        mean = np.mean(vectors, axis=0)
         length = float(np.linalg.norm(mean))
         return (mean / length).astype(np.float32) if length else None
 
