@@ -59,7 +59,7 @@ def test_doctor_finds_nothing_wrong_and_shows_no_secret(cli: Cli, graph_target: 
         assert graph_target.password not in ran.out
         assert graph_target.password not in cli.ok("config", "show").out
     facts = cli.ok("doctor", "--json").json
-    sections = {"program", "terminal", "settings", "folders", "engine", "model", "code", "graph", "memory"}
+    sections = {"program", "terminal", "settings", "folders", "engine", "commands", "model", "code", "graph", "memory"}
     assert set(facts["sections"]) == sections
     assert set(facts["sections"]["code"].values()) == {"on", "not indexed"}
 
