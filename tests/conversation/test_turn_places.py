@@ -381,7 +381,7 @@ def _summary(m: Message) -> tuple[str, str, str, list[str]]:
 
 
 @pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """Count no tokens and wait for no disk: neither has to do with places."""
 
     async def uncounted(_: Message) -> None:
@@ -389,7 +389,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(recorder_module, "set_token_count", uncounted)
     monkeypatch.setattr(os, "fsync", lambda _: None)
-    logging.getLogger("ragforge_tui").setLevel(logging.ERROR)
+    caplog.set_level(logging.ERROR, logger="ragforge_tui")
 
 
 def schedules(count: int, steps: int) -> settings:
