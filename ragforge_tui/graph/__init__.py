@@ -1,6 +1,6 @@
 """The graph: the only room that imports the neo4j driver and contains Cypher.
 
-Names are loaded when first used, so that the supervisor of the embedded server, which lives in this room too,
+Names are loaded when first used, so that the embedded server, which lives in this room too,
 runs without the driver, and the command line can name the room without paying for it.
 """
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from ragforge_tui.graph.connection import Graph as Graph
     from ragforge_tui.graph.dialect import Dialect as Dialect
-    from ragforge_tui.graph.embedded.attach import server_ready as server_ready
     from ragforge_tui.graph.embedded.attach import server_status as server_status
     from ragforge_tui.graph.embedded.attach import stop_server as stop_server
     from ragforge_tui.graph.journal import Journal as Journal
@@ -42,7 +41,6 @@ _EXPORTS = {
     "driver_target": "own_driver",
     "move_journal": "journal",
     "resolve_target": "target",
-    "server_ready": "embedded.attach",
     "server_status": "embedded.attach",
     "stop_server": "embedded.attach",
     "writer_alive": "writer",

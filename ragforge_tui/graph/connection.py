@@ -250,7 +250,7 @@ class Graph:
                 "version": self._address.version,
                 "pid": self._address.pid,
                 "data": str(files.root),
-                "log": str(files.server_log),
+                "log": str(files.log),
                 "size_bytes": await asyncio.to_thread(files.size),
             }
         else:
@@ -368,7 +368,7 @@ class Graph:
             except GraphUnavailableError as error:
                 if error.info.kind == "graph_auth" and not self._restarted:
                     self._restarted = True
-                    await self._server.restart_server(address)
+                    await self._server.stop_server(address)
                     continue
                 if refused(error.info) or time.monotonic() > end:
                     raise
@@ -465,12 +465,10 @@ class Graph:
                 raise GraphUnavailableError(error.what, todo=error.todo, kept=error.kept, kind=error.kind) from None
 
     async def _watch(self) -> None:
-        """Keep the embedded server supervised, and check whether an unreachable graph is reachable again."""
+        """Check whether an unreachable graph is reachable again."""
         while True:
             await asyncio.sleep(WATCH_SECONDS)
             try:
-                if self._server:
-                    self._server.keep_supervised()
                 if self._phase[0] in ("unreachable", "refused"):
                     await self._connect(self._driver)
                     self._set_phase("ready")
@@ -517,7 +515,7 @@ class Graph:
     def _concealed(self) -> GraphError:
         # In production mode, which durability needs, the embedded server writes reasons only to its log.
         assert self._server
-        todo = f"The reason is at the end of {self._server.files.server_log}."
+        todo = f"The reason is at the end of {self._server.files.log}."
         return GraphError("The graph rejected a statement.", todo=todo, kind="graph_statement")
 
     def _set_unavailable(self, error: GraphError) -> None:

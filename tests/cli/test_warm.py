@@ -14,7 +14,7 @@ from ragforge_tui.settings.schema import Loaded, Paths
 from tests.cli.conftest import Cli
 from tests.cli.test_ask import ended
 from tests.conftest import EMBEDDED
-from tests.support.light_host import end_host, host_of, light_hosts
+from tests.support.hosts import end_host, host_of
 from tests.support.model_script import Step
 from tests.support.openai_server import OpenAIServer
 
@@ -31,8 +31,7 @@ def hosted(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loaded]:
     monkeypatch.setenv("RAGFORGE_KEEP_WARM_MINUTES", "30")
     loaded = load()
     try:
-        with light_hosts():
-            yield loaded
+        yield loaded
     finally:
         end_host(loaded)
 

@@ -12,8 +12,8 @@ from ragforge_tui.graph import GraphTarget, stop_server
 from ragforge_tui.settings.schema import PersistenceSettings
 from tests.conftest import paths_under
 from tests.support.agents import loaded_for, settings_for, with_host, with_memory
+from tests.support.hosts import end_host
 from tests.support.kills import survive, survive_cold_starts
-from tests.support.light_host import end_host, light_hosts
 from tests.support.openai_server import OpenAIServer
 
 POINTS = int(os.environ.get("RAGFORGE_KILL_POINTS", "5"))
@@ -34,8 +34,7 @@ async def test_kills_cost_nothing_that_was_acknowledged(tmp_path: Path, seed: in
         try:
             if seed % 2:
                 loaded = with_memory(loaded, persistence=PersistenceSettings(type="hybrid"))
-            with light_hosts():
-                outcome, broken = await survive(loaded, server, points=points, seed=seed)
+            outcome, broken = await survive(loaded, server, points=points, seed=seed)
         finally:
             end_host(loaded)
             stop_server(loaded.paths)
@@ -49,8 +48,7 @@ async def test_kills_while_the_graph_starts_cost_nothing_that_was_acknowledged(t
         settings = settings_for(GraphTarget(embedded=True), api_base=server.base_url)
         loaded = with_host(loaded_for(settings, paths_under(tmp_path / "home"), tmp_path / "workspace"))
         try:
-            with light_hosts():
-                checked = await survive_cold_starts(loaded, server, points=COLD_POINTS, seed=1)
+            checked = await survive_cold_starts(loaded, server, points=COLD_POINTS, seed=1)
         finally:
             end_host(loaded)
             stop_server(loaded.paths)

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from ragforge_tui.engine.client import ChildEngine, RequestedEngine, request_engine
-from ragforge_tui.engine.warm import client, identity
+from ragforge_tui.engine.warm import client, identity, launch
 from ragforge_tui.engine.warm.client import WarmEngine
 from ragforge_tui.engine.warm.host import EngineHost
 from ragforge_tui.engine.warm.imports import ImportedEnvironment
@@ -31,7 +31,7 @@ from ragforge_tui.shared.requests.work import RunShell
 from ragforge_tui.shared.wire import Hello
 from tests.conftest import EMBEDDED
 from tests.support.agents import with_host, with_model
-from tests.support.light_host import end_host, host_of, light_hosts
+from tests.support.hosts import end_host, host_of
 from tests.support.openai_server import OpenAIServer
 
 PATIENCE = 120.0
@@ -48,8 +48,7 @@ def hosted(loaded: Loaded) -> Iterator[Loaded]:
     """Settings with a host and the offline assistant, which needs no LiteLLM."""
     hosted = with_host(with_model(loaded, name="offline"))
     try:
-        with light_hosts():
-            yield hosted
+        yield hosted
     finally:
         end_host(hosted)
 
@@ -208,8 +207,7 @@ async def test_an_engine_answers_with_a_model_and_does_not_leave_its_key_in_the_
     monkeypatch.setattr(client, "HOST_SECONDS", PATIENCE)  # LiteLLM is imported, on a machine that may be busy
     hosted = with_host(loaded)
     try:
-        with light_hosts():
-            engine = await started(hosted, engines)
+        engine = await started(hosted, engines)
         assert is_warm(engine)
         view = await engine.request(CreateConversation())
         await engine.request(
@@ -317,10 +315,12 @@ async def test_no_host_runs_if_the_setting_says_so(hosted: Loaded, engines: list
     assert host_of(without) is None
 
 
-async def test_a_host_that_cannot_fork_becomes_the_engine(hosted: Loaded, engines: list[ChildEngine]) -> None:
-    with light_hosts("--no-fork"):
-        first = await started(hosted, engines)
-        second = await started(hosted, engines)
+async def test_a_host_that_cannot_fork_becomes_the_engine(
+    hosted: Loaded, engines: list[ChildEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launch, "HOST", [*launch.HOST, "--no-fork"])
+    first = await started(hosted, engines)
+    second = await started(hosted, engines)
     assert is_warm(first)
     assert is_warm(second)
     async with asyncio.timeout(PATIENCE):

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from ragforge_tui.graph import GraphTarget
-from ragforge_tui.graph.embedded import server as embedded
+from ragforge_tui.graph.embedded import data as embedded
 from ragforge_tui.graph.embedded.attach import ServerHold, server_status, stop_server
 from ragforge_tui.graph.embedded.files import ServerFiles
 from ragforge_tui.settings.schema import Paths
@@ -111,6 +111,8 @@ def test_an_address_file_that_cannot_be_read_is_none(files: ServerFiles, content
 def test_versions_compare_by_number() -> None:
     assert embedded.version_key("26.10.2") < embedded.version_key("26.10.2.post1") < embedded.version_key("26.11.1")
     assert embedded.version_key("26.9") < embedded.version_key("26.10")
+    early = ["26.11.1.dev2", "26.11.1.dev10", "26.11.1a1", "26.11.1rc1", "26.11.1"]
+    assert sorted(early, key=embedded.version_key) == early
 
 
 async def test_where_there_is_no_embedded_server_a_uri_is_asked_for(

@@ -7,7 +7,6 @@ import base64
 import contextlib
 import os
 import socket
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +22,6 @@ from ragforge_tui.graph.connection import ServerLogin
 from ragforge_tui.graph.embedded import http
 from ragforge_tui.graph.embedded.files import ServerAddress, ServerFiles
 from ragforge_tui.graph.embedded.ports import ForeignPortError, ServerPorts
-from ragforge_tui.graph.embedded.server import find_running, installed_version
 from ragforge_tui.settings.schema import Paths
 from tests.support.sizes import HEAP_MB, paths_under
 
@@ -111,8 +109,30 @@ async def test_a_command_line_shows_neither_ports_nor_login(paths: Paths) -> Non
     line = " ".join(psutil.Process(address.pid).cmdline())
     for secret in (str(address.http_port), str(address.bolt_port), files.read_username(), files.read_password()):
         assert secret not in line
-    for path in (files.arguments, files.username, files.password, files.address):
+    for path in (files.log, files.username, files.password, files.address):
         assert path.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("username", ["root", ""])
+async def test_the_server_for_other_agents_and_the_web_page_are_closed(paths: Paths, username: str) -> None:
+    """The library has both, and a request of root could turn the former on for all later starts."""
+    files = ServerFiles.of(paths)
+    (files.root / "config").mkdir(parents=True, exist_ok=True)
+    stop_server(paths)
+    (files.root / "config" / "mcp-config.json").write_text('{"enabled": true}')
+    assert await one(paths) == 1
+    address = running(paths)
+    login = http.Login(
+        ServerPorts(address.pid, address.started),
+        address.http_port,
+        username or address.username,
+        files.read_password(),
+    )
+    with pytest.raises(http.HttpError) as caught:
+        await asyncio.to_thread(http.request, login, "mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+    assert caught.value.status == 503
+    for page in ("../../", "../../studio", "../../swagger"):
+        assert await asyncio.to_thread(http.status, address.http_port, page) == 404
 
 
 async def test_the_port_of_another_process_gets_no_password(paths: Paths, listener: Listener) -> None:
@@ -167,19 +187,6 @@ async def test_the_password_in_the_file_holds(paths: Paths, while_it_runs: bool)
     files.password.write_text(password)
     assert await one(paths) == 1
     assert files.read_password() == password
-
-
-async def test_a_server_of_an_earlier_release_is_replaced(paths: Paths) -> None:
-    files = ServerFiles.of(paths)
-    stop_server(paths)
-    marks = [f"-Darcadedb.server.rootPath={files.root}", f"-Dragforge.version={installed_version()}"]
-    left = await asyncio.create_subprocess_exec(sys.executable, "-c", "import time; time.sleep(600)", *marks)
-    found = find_running(files)
-    assert found and (found.pid, found.version) == (left.pid, "")
-    assert await one(paths) == 1
-    async with asyncio.timeout(60):
-        assert await left.wait() != 0
-    assert running(paths).pid != left.pid
 
 
 def test_ports_belong_to_the_process_that_listens() -> None:

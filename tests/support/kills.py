@@ -1,7 +1,7 @@
 """kill -9 at random points, and what must hold afterwards.
 
-A conversation goes on, one message after another, on an embedded graph of its own, while the graph's server, its
-supervisor, the engine or the engine host is killed at a random moment: between turns, during them, inside a tool call.
+A conversation goes on, one message after another, on an embedded graph of its own, while the graph's server, the
+engine or the engine host is killed at a random moment: between turns, during them, inside a tool call.
 Or each conversation begins when nothing runs, and the kill falls while the graph starts and the journal takes its
 records, or while that is drained. Used by the tests with a few seeded points; `benchmarks.kills` makes any number of
 the first.
@@ -33,11 +33,11 @@ from ragforge_tui.shared.requests.turns import CreateConversation, OpenConversat
 from ragforge_tui.shared.requests.work import AnswerApproval
 from tests.support.openai_server import OpenAIServer
 
-Victim = Literal["server", "supervisor", "engine", "host"]
-VICTIMS: tuple[Victim, ...] = ("server", "supervisor", "engine", "host")
+Victim = Literal["server", "engine", "host"]
+VICTIMS: tuple[Victim, ...] = ("server", "engine", "host")
 TURN_SECONDS = 1.2
 """About as long as a scripted turn takes; a kill falls anywhere in it or in the pause after it."""
-START_SECONDS = 3.0
+START_SECONDS = 1.5
 """About as long as the graph takes to start and to take over the journal."""
 PATIENCE = 240.0
 LAST = "last"
@@ -167,7 +167,7 @@ class KillRun:
             pid = host_pid(self._loaded) or 0
         else:
             address = server_status(self._loaded.paths)
-            pid = 0 if address is None else address.pid if victim == "server" else address.supervisor
+            pid = 0 if address is None else address.pid
         if pid:
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -245,8 +245,8 @@ async def survive_cold_starts(
 
 
 def _kill_graph(loaded: Loaded) -> None:
-    """Kill the supervisor and the server, so that the next chat starts both."""
+    """Kill the server, so that the next chat starts one."""
     address = server_status(loaded.paths)
-    for pid in (address.supervisor, address.pid) if address is not None else ():
+    if address is not None:
         with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+            os.kill(address.pid, signal.SIGKILL)

@@ -38,17 +38,15 @@ class StartingGraph:
 
 
 @contextmanager
-def starting_graph(*, running: bool = False) -> Iterator[StartingGraph]:
+def starting_graph(*, wait: float = 0.0) -> Iterator[StartingGraph]:
     """Hold up each graph that an agent opens.
 
     Args:
-        running: Whether its server is known to run, so that only the connection takes time.
+        wait: Seconds that a first message waits for it.
     """
     held = StartingGraph()
-    seconds = graph_connection.OPENING_SECONDS if running else 0.0
     with (
         mock.patch.object(graph_connection.Graph, "open", held.open),
-        mock.patch.object(graph_connection, "server_ready", lambda paths: running),
-        mock.patch.object(graph_connection, "OPENING_SECONDS", seconds),
+        mock.patch.object(graph_connection, "OPENING_SECONDS", wait),
     ):
         yield held

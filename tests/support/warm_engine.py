@@ -20,7 +20,6 @@ from unittest import mock
 
 from ragforge_tui.engine import child
 from ragforge_tui.llm import litellm_loader
-from tests.support.light_server import light_servers
 
 PRELOADED = ["litellm", "ragforge_tui.engine.server"]
 _CONTEXT = get_context("forkserver")
@@ -122,5 +121,4 @@ def _run(
         os.dup2(pipe.fileno(), number)
         pipe.close()
     sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w")
-    with light_servers():
-        sys.exit(child.main())
+    sys.exit(child.main())

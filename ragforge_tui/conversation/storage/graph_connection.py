@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from ragforge_tui.graph import AsyncDriver, Graph, Store, driver_target, resolve_target, server_ready
+from ragforge_tui.graph import AsyncDriver, Graph, Store, driver_target, resolve_target
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import ErrorInfo, GraphError, GraphUnavailableError
 from ragforge_tui.shared.events import Event, GraphChanged, GraphPhase
@@ -18,10 +18,10 @@ from ragforge_tui.shared.events import Event, GraphChanged, GraphPhase
 log = logging.getLogger(__name__)
 
 FIRST_WAIT_SECONDS = 30.0
-"""Longest wait of a request for a starting graph; the embedded one takes two to four seconds."""
+"""Longest wait of a request for a starting graph; the embedded one takes a second, and longer after a crash."""
 OPENING_SECONDS = 5.0
-"""Longest time from the start until a chat's first message goes to the journal although its graph runs: one attempt to
-connect, so that a slow network does not cost the message its memory."""
+"""Longest wait of a chat's first message for a starting graph, after which it goes to the journal: one attempt to
+connect, so that neither the start of the embedded graph nor a slow network costs the message its memory."""
 RETRY_SECONDS = (2.0, 4.0, 8.0, 15.0, 30.0)
 """Pauses between attempts to reach an unreachable graph; the last one repeats."""
 
@@ -33,7 +33,7 @@ class GraphConnection:
         emit: Receives `GraphChanged` whenever the phase changes.
         on_ready: Awaited after each connection, before the store is handed out; drains the journal last.
         driver: Driver of the program, used in place of the settings' graph and left open.
-        hurried: A user waits for the first answer, so that new conversations do not wait for a server that starts.
+        hurried: A user waits for the first answer, so that new conversations do not wait long for a graph that starts.
     """
 
     def __init__(
@@ -60,14 +60,11 @@ class GraphConnection:
         self._graph: Graph | None = None
         self._store: Store | None = None
         self._settled = asyncio.Event()
-        self._opens_by: asyncio.Future[float] | None = None
-        """Time of the event loop until which the first message waits for the graph; known soon after the start."""
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Start to open the graph; returns at once."""
         if self._task is None:
-            self._opens_by = asyncio.get_running_loop().create_future()
             self._task = asyncio.create_task(self._keep_open(), name="graph-connection")
 
     @property
@@ -110,19 +107,13 @@ class GraphConnection:
         Raises:
             GraphError: As `store`.
         """
-        if self._hurried and self.state.phase == "starting" and not await self._opens_soon():
-            return None
+        if self._hurried and self.state.phase == "starting":
+            try:
+                async with asyncio.timeout(OPENING_SECONDS):
+                    await self._settled.wait()
+            except TimeoutError:
+                return None
         return await self.store()
-
-    async def _opens_soon(self) -> bool:
-        """Wait until the graph has opened, if it was running already when this process started."""
-        assert self._opens_by is not None
-        try:
-            async with asyncio.timeout_at(await asyncio.shield(self._opens_by)):
-                await self._settled.wait()
-        except TimeoutError:
-            pass
-        return self.state.phase != "starting"
 
     async def graph(self) -> Graph:
         """Return the open graph, for its facts such as version and sizes."""
@@ -155,19 +146,7 @@ class GraphConnection:
         if self._graph is not None:
             await self._graph.close()
 
-    async def _determine_first_wait(self, opens_by: asyncio.Future[float]) -> None:
-        """Determine how long the first message waits: not at all for an embedded server that has to be started."""
-        now = asyncio.get_running_loop().time()
-        try:
-            running = not self._target.embedded or await asyncio.to_thread(server_ready, self._loaded.paths)
-        except Exception:
-            log.exception("it is unknown whether the graph's server is running")
-            running = False
-        opens_by.set_result(now + OPENING_SECONDS if running else now)
-
     async def _keep_open(self) -> None:
-        if self._opens_by is not None and not self._opens_by.done():
-            await self._determine_first_wait(self._opens_by)
         attempt = 0
         while True:
             try:

@@ -332,15 +332,15 @@ class EngineHost:
 
 def _start_graph(graph: GraphServer) -> None:
     """Start the embedded graph, which takes longer than the imports; the engine waits for it and reports failures."""
-    from ragforge_tui.graph.embedded.attach import start_supervisor
+    from ragforge_tui.graph.embedded.attach import start_server
     from ragforge_tui.graph.embedded.files import ServerFiles
     from ragforge_tui.shared.errors import GraphUnavailableError
 
     files = ServerFiles.of(graph.paths)
     try:
         files.create_folders()
-        if not files.supervised():
-            start_supervisor(files, heap_mb=graph.heap_mb, linger_seconds=graph.linger_seconds)
+        if not files.served():
+            start_server(files, heap_mb=graph.heap_mb, linger_seconds=graph.linger_seconds)
     except (OSError, GraphUnavailableError) as error:
         log.warning("the embedded graph was not started ahead: %s", error)
 

@@ -14,8 +14,8 @@ from typing import NoReturn
 
 import psutil
 
+from ragforge_tui.graph.embedded.data import require_installed
 from ragforge_tui.graph.embedded.files import ServerAddress, ServerFiles, open_private_log
-from ragforge_tui.graph.embedded.server import STOP_TIMEOUT, Server, find_running, require_installed, stop
 from ragforge_tui.settings.schema import Paths
 from ragforge_tui.shared.daemon import daemon_command, daemon_environment
 from ragforge_tui.shared.errors import ErrorInfo, GraphUnavailableError
@@ -25,8 +25,10 @@ from ragforge_tui.shared.records import now
 log = logging.getLogger(__name__)
 
 ATTACH_TIMEOUT = 150.0
+STOP_TIMEOUT = 20.0
+"""Seconds that a server has to end in order; it ends itself a little earlier."""
 MAX_SPAWNS = 5
-SUPERVISOR = ["-m", "ragforge_tui.graph.embedded.supervisor"]
+SERVER = ["-m", "ragforge_tui.graph.embedded.server"]
 _POLL = 0.05
 
 
@@ -39,7 +41,7 @@ class ServerHold:
         self._linger = linger_seconds
         self._lock = FileLock(self.files.users_lock)
         self._held = False
-        self._supervisor: subprocess.Popen[bytes] | None = None
+        self._server: subprocess.Popen[bytes] | None = None
 
     async def ensure_server(self, *, on_wait: Callable[[], None] = lambda: None) -> ServerAddress:
         """Start the server or attach to the one that runs; its address once its database answers.
@@ -57,14 +59,13 @@ class ServerHold:
                 while True:
                     address = self.files.read_address()
                     if address and address.phase == "ready" and address.alive():
-                        self.keep_supervised()
                         return address
                     if address and address.phase == "failed" and address.at >= began and address.error:
                         _raise(address.error)
                     if not told:
                         told = True
                         on_wait()
-                    if not self._spawning() and not self.files.supervised():
+                    if not self._spawning() and not self.files.served():
                         spawns += 1
                         self._spawn(spawns)
                     await asyncio.sleep(_POLL)
@@ -73,24 +74,13 @@ class ServerHold:
         except OSError as error:
             raise self._not_started(f"failed: {error}") from error
 
-    async def restart_server(self, address: ServerAddress) -> None:
-        """End a server that refuses the login in the files; its supervisor starts it again with that login."""
-        server = Server(pid=address.pid, started=address.started, version=address.version)
-        log.warning("server %s refused its login and is started again", server.pid)
-        await asyncio.to_thread(stop, server)
-
-    def keep_supervised(self) -> None:
-        """Start a supervisor when the one that held the server is gone (killed); it adopts the server."""
-        if self._held and not self._spawning() and not self.files.supervised():
-            log.warning("the graph's supervisor is gone; starting another")
-            self._spawn(1)
+    async def stop_server(self, address: ServerAddress) -> None:
+        """End a server that refuses the login in the files; the next one makes its users from them."""
+        log.warning("server %s refused its login and is started again", address.pid)
+        await asyncio.to_thread(_stop, address)
 
     def release(self) -> None:
-        """Release the hold; without any hold the server stops after its lingering time."""
-        try:
-            self.keep_supervised()  # no other process would stop the server
-        except (GraphUnavailableError, OSError) as error:
-            log.warning("the embedded server is left without a supervisor: %s", error)
+        """Release the hold; without any hold the server ends after its lingering time."""
         self._lock.release()
         self._held = False
 
@@ -98,43 +88,43 @@ class ServerHold:
         if self._held:
             return
         self.files.create_folders()
-        # A supervisor that is about to end holds it alone; a flock has no event to wait for.
+        # A server that is about to end holds it alone; a flock has no event to wait for.
         while not self._lock.try_acquire(shared=True):  # noqa: ASYNC110
             await asyncio.sleep(_POLL)
         os.utime(self.files.users_lock)
         self._held = True
 
     def _spawning(self) -> bool:
-        return self._supervisor is not None and self._supervisor.poll() is None
+        return self._server is not None and self._server.poll() is None
 
     def _spawn(self, attempt: int) -> None:
         require_installed()
         if attempt > MAX_SPAWNS:
-            raise self._not_started("cannot be supervised")
-        self._supervisor = start_supervisor(self.files, heap_mb=self._heap_mb, linger_seconds=self._linger)
+            raise self._not_started("ends each time it is started")
+        self._server = start_server(self.files, heap_mb=self._heap_mb, linger_seconds=self._linger)
 
     def _not_started(self, what: str) -> GraphUnavailableError:
         return GraphUnavailableError(
             f"The embedded graph {what}.",
-            todo=f"See {self.files.supervisor_log} and {self.files.server_log}, or run `ragforge-chat doctor`.",
+            todo=f"See {self.files.log}, or run `ragforge-chat doctor`.",
             kind="graph_start",
         )
 
 
-def start_supervisor(files: ServerFiles, *, heap_mb: int, linger_seconds: float) -> subprocess.Popen[bytes]:
-    """Start the server's supervisor, which ends at once if another one runs. The folders must exist.
+def start_server(files: ServerFiles, *, heap_mb: int, linger_seconds: float) -> subprocess.Popen[bytes]:
+    """Start the server, which ends at once if another one runs. The folders must exist.
 
     Raises:
         OSError: It cannot be started.
     """
     command = daemon_command(
-        *SUPERVISOR,
+        *SERVER,
         f"--home={files.home}",
         f"--logs={files.logs}",
         f"--heap-mb={heap_mb}",
         f"--linger-seconds={linger_seconds}",
     )
-    with open_private_log(files.supervisor_log) as output:
+    with open_private_log(files.log) as output:
         return subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -152,32 +142,32 @@ def server_status(paths: Paths) -> ServerAddress | None:
     return address if address and address.alive() else None
 
 
-def server_ready(paths: Paths) -> bool:
-    """Return whether the embedded server runs and its database answers. Starts nothing."""
-    address = server_status(paths)
-    return address is not None and address.phase == "ready"
-
-
 def stop_server(paths: Paths) -> bool:
-    """Stop the embedded server and its supervisor now. Blocks; False when neither ran.
+    """Stop the embedded server now. Blocks; False when it was not running.
 
     A chat that still runs starts it again with its next statement.
     """
-    files = ServerFiles.of(paths)
-    address = files.read_address()
-    stopped = False
-    if address and files.supervised():
-        try:
-            supervisor = psutil.Process(address.supervisor)
-            supervisor.terminate()
-            supervisor.wait(2 * STOP_TIMEOUT + 5)
-            stopped = True
-        except psutil.Error:
-            log.warning("supervisor %s did not end", address.supervisor)
-    if server := find_running(files):
-        stop(server)
-        stopped = True
-    return stopped
+    address = server_status(paths)
+    if address is None:
+        return False
+    _stop(address)
+    return True
+
+
+def _stop(address: ServerAddress) -> None:
+    """End a server in order, by force when it does not listen, and wait until it is gone."""
+    if not address.alive():
+        return
+    try:
+        process = psutil.Process(address.pid)
+        process.terminate()
+        process.wait(STOP_TIMEOUT)
+    except psutil.TimeoutExpired:
+        log.warning("server %s did not end in %s s and is killed", address.pid, STOP_TIMEOUT)
+        process.kill()
+        process.wait(STOP_TIMEOUT)
+    except psutil.NoSuchProcess:
+        return
 
 
 def _raise(error: ErrorInfo) -> NoReturn:

@@ -1,7 +1,7 @@
 """The files of the embedded graph, and the locks that let one server serve every chat of a user.
 
-The chat that wants a server (`attach`) and the supervisor that holds it have only these in common: a folder, an address
-file and two locks. Imports no driver, so that the supervisor stays small.
+The chat that wants a server (`attach`) and the server have only these in common: a folder, an address file and two
+locks. Imports no driver, so that the server stays small.
 """
 
 from __future__ import annotations
@@ -28,19 +28,17 @@ class ServerAddress(msgspec.Struct, kw_only=True, frozen=True):
     Attributes:
         pid: The server's process, 0 while there is none.
         started: Its start time (seconds since the epoch), so that a reused pid is not taken for it.
-        supervisor: Pid of the process that wrote this.
-        username: Who logs in there; a server started by an earlier release knows root only.
+        username: Who logs in there.
     """
 
     phase: Literal["starting", "ready", "failed"]
     at: datetime
-    supervisor: int
     pid: int = 0
     started: float = 0.0
     bolt_port: int = 0
     http_port: int = 0
     version: str = ""
-    username: str = "root"
+    username: str = ""
     error: ErrorInfo | None = None
 
     def alive(self) -> bool:
@@ -57,18 +55,16 @@ class ServerFiles:
         self.address = home / "server.json"
         self.username = home / "username"
         self.password = home / "password"
-        self.arguments = home / "server.args"
         self.version = home / "version.json"
         self.backups = home / "backups"
         self.users_lock = home / "users.lock"
-        self.supervisor_lock = home / "supervisor.lock"
-        self.server_log = logs / "graph-server.log"
-        self.supervisor_log = logs / "graph-supervisor.log"
+        self.server_lock = home / "server.lock"
+        self.log = logs / "graph-server.log"
 
     @classmethod
     def of(cls, paths: Paths) -> ServerFiles:
         """Return the files in the program's data and state folders."""
-        # Resolved, since a running server is recognised by the path in its command line.
+        # Resolved, since the server works in a folder of its own.
         return cls(Path(paths.data).resolve() / "graph", Path(paths.state).resolve() / "logs")
 
     def create_folders(self) -> None:
@@ -98,9 +94,9 @@ class ServerFiles:
         """Return the size of the data on disk in bytes."""
         return sum(path.stat().st_size for path in self.root.rglob("*") if path.is_file())
 
-    def supervised(self) -> bool:
-        """Return whether a supervisor is running, by its lock."""
-        lock = FileLock(self.supervisor_lock)
+    def served(self) -> bool:
+        """Return whether a server's process is running, by its lock."""
+        lock = FileLock(self.server_lock)
         if lock.try_acquire(shared=True):
             lock.release()
             return False

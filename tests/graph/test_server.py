@@ -21,11 +21,13 @@ from ragforge_tui.graph import Graph, GraphTarget, server_status, stop_server
 from ragforge_tui.graph.embedded.attach import ServerHold
 from ragforge_tui.graph.embedded.files import ServerAddress, ServerFiles
 from ragforge_tui.settings.schema import Paths
+from ragforge_tui.shared.errors import GraphUnavailableError
 from tests.conftest import open_graph, paths_under
 
 HOLDER = """
 import asyncio, sys
 from ragforge_tui.settings.schema import Paths
+from ragforge_tui.shared.errors import GraphUnavailableError
 from ragforge_tui.graph.embedded.attach import ServerHold
 hold = ServerHold(Paths(config="", data=sys.argv[1], state=sys.argv[2]), heap_mb=256, linger_seconds=0)
 address = asyncio.run(hold.ensure_server())
@@ -60,8 +62,8 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 async def gone(paths: Paths, address: ServerAddress) -> None:
-    """Wait until server and supervisor have ended."""
-    await until(lambda: not address.alive() and not ServerFiles.of(paths).supervised())
+    """Wait until the server has ended."""
+    await until(lambda: not address.alive())
 
 
 def another_chat(paths: Paths) -> tuple[subprocess.Popen[str], int]:
@@ -122,38 +124,15 @@ async def test_a_killed_server_is_started_again(paths: Paths) -> None:
     await until(lambda: not address.alive())
     again = await hold.ensure_server()
     assert again.pid != address.pid
-    assert again.supervisor == address.supervisor
     hold.release()
     await gone(paths, again)
-
-
-async def test_a_killed_supervisor_is_followed_by_one_that_adopts_the_server(paths: Paths) -> None:
-    hold = hold_on(paths)
-    address = await hold.ensure_server()
-    kill(address.supervisor)
-    await until(lambda: not ServerFiles.of(paths).supervised())
-    hold.keep_supervised()
-    await until(lambda: (server_status(paths) or address).supervisor != address.supervisor)
-    again = await hold.ensure_server()
-    assert again.pid == address.pid
-    hold.release()
-    await gone(paths, again)
-
-
-async def test_the_last_chat_does_not_leave_an_orphan(paths: Paths) -> None:
-    hold = hold_on(paths)
-    address = await hold.ensure_server()
-    kill(address.supervisor)
-    await until(lambda: not ServerFiles.of(paths).supervised())
-    hold.release()
-    await gone(paths, address)
 
 
 async def test_everything_killed_at_once(paths: Paths) -> None:
     chat, _ = await asyncio.to_thread(another_chat, paths)
     address = server_status(paths)
     assert address
-    for pid in (chat.pid, address.supervisor, address.pid):
+    for pid in (chat.pid, address.pid):
         kill(pid)
     chat.wait()
     # A killed process is there until the kernel is done with it; a chat that comes in between would find it dead
@@ -165,6 +144,32 @@ async def test_everything_killed_at_once(paths: Paths) -> None:
     assert again.pid != address.pid
     hold.release()
     await gone(paths, again)
+
+
+async def test_a_server_that_is_terminated_ends_in_order(paths: Paths) -> None:
+    hold = hold_on(paths)
+    address = await hold.ensure_server()
+    psutil.Process(address.pid).terminate()
+    await until(lambda: not address.alive())
+    assert not ServerFiles.of(paths).address.exists()
+    assert "ArcadeDB Server is down" in ServerFiles.of(paths).log.read_text()
+    hold.release()
+
+
+async def test_a_second_server_on_the_same_data_is_refused_in_words(paths: Paths, tmp_path: Path) -> None:
+    hold = hold_on(paths)
+    address = await hold.ensure_server()
+    other = paths_under(tmp_path)
+    ServerFiles.of(other).create_folders()
+    ServerFiles.of(other).root.symlink_to(ServerFiles.of(paths).root)
+    with pytest.raises(GraphUnavailableError, match="Another program uses the embedded graph's data"):
+        await hold_on(other).ensure_server()
+    assert address.alive()
+    graph = await open_graph(GraphTarget(embedded=True), paths)
+    assert graph.identity
+    await graph.close()
+    hold.release()
+    await gone(paths, address)
 
 
 @pytest.mark.slow
@@ -187,9 +192,7 @@ async def test_nothing_acknowledged_is_lost_to_kills(tmp_path: Path) -> None:
         await until(lambda: server_status(paths) is not None)
         address = server_status(paths)
         assert address
-        victims = chance.choice([[address.pid], [address.supervisor], [address.supervisor, address.pid]])
-        for pid in victims:
-            kill(pid)
+        kill(address.pid)
         before = len(written)
         await until(lambda before=before: len(written) > before or writer.done())  # type: ignore[misc]
     done.set()
@@ -197,7 +200,7 @@ async def test_nothing_acknowledged_is_lost_to_kills(tmp_path: Path) -> None:
     assert await _numbers(graph) == written
     await graph.close()
     # Another process finds the same.
-    await until(lambda: not ServerFiles.of(paths).supervised())
+    await until(lambda: server_status(paths) is None)
     again = await open_graph(GraphTarget(embedded=True), paths)
     assert await _numbers(again) == written
     await again.close()
