@@ -89,7 +89,7 @@ SAID = (
     "Where is `TurnCancelled` emitted?",
     "How does the embedded graph start?",
     "Where is `stop_server` called?",
-    "Read ragforge_tui/graph/embedded/supervisor.py lines 1-30",
+    "Read ragforge_tui/graph/embedded/server.py lines 1-30",
     "What did I decide about leases, and in which file?",
     "Where do the words of extracted summaries stand?",
     "Thank you, that is all for today.",

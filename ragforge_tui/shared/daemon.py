@@ -1,4 +1,4 @@
-"""Command line and environment of the background processes: the supervisor of the graph and the engine host.
+"""Command line and environment of the background processes: the embedded graph and the engine host.
 
 They outlive the chat that started them, so they inherit none of its keys.
 """

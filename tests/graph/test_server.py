@@ -41,7 +41,7 @@ KILL_POINTS = int(os.environ.get("RAGFORGE_TEST_KILLS", "3"))
 @pytest.fixture(scope="module")
 def paths(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Paths]:
     """Data shared by this module's tests; no server outlives it."""
-    paths = paths_under(tmp_path_factory.mktemp("supervised"))
+    paths = paths_under(tmp_path_factory.mktemp("served"))
     yield paths
     stop_server(paths)
 

@@ -331,7 +331,7 @@ class EngineHost:
 
 
 def _start_graph(graph: GraphServer) -> None:
-    """Start the embedded graph, which takes longer than the imports; the engine waits for it and reports failures."""
+    """Start the embedded graph beside the imports; the engine waits for it and reports failures."""
     from ragforge_tui.graph.embedded.attach import start_server
     from ragforge_tui.graph.embedded.files import ServerFiles
     from ragforge_tui.shared.errors import GraphUnavailableError

@@ -1,6 +1,6 @@
 """Requests to the embedded server's HTTP endpoint, for the few things Bolt cannot do.
 
-The supervisor asks whether the database exists; the ArcadeDB dialect creates indexes that Cypher cannot, and checks
+The server asks itself which port is which; the ArcadeDB dialect creates indexes that Cypher cannot, and checks
 that a statement only reads. Loopback only, never through a proxy, and with a password only to the server's own port.
 """
 

@@ -1,7 +1,7 @@
 """The ports the embedded server itself listens on, so that its password goes to no other process.
 
 A port does not prove who answers there: between the end of one server and the start of the next, any local user can
-bind it. Supervisor and chat both check here before they send the password.
+bind it. A chat checks here before it sends the password.
 """
 
 from __future__ import annotations
