@@ -173,6 +173,25 @@ async def test_a_second_server_on_the_same_data_is_refused_in_words(paths: Paths
 
 
 @pytest.mark.slow
+async def test_a_server_out_of_memory_ends_and_the_next_statement_starts_another(tmp_path: Path) -> None:
+    paths = paths_under(tmp_path)
+    graph = await Graph.open(GraphTarget(embedded=True), paths, heap_mb=48, linger_seconds=0)
+    address = server_status(paths)
+    assert address
+    everything = (
+        "UNWIND range(1, 400) AS i WITH [y IN range(1, 100000) | toString(y + i)] AS z RETURN size(collect(z)) AS n"
+    )
+    too_much = asyncio.create_task(graph.rows(everything))
+    await until(lambda: not address.alive() or too_much.done())
+    too_much.cancel()
+    await asyncio.gather(too_much, return_exceptions=True)
+    assert not address.alive()
+    assert await graph.query_readonly("RETURN 1 AS one") == [{"one": 1}]
+    await graph.close()
+    stop_server(paths)
+
+
+@pytest.mark.slow
 async def test_nothing_acknowledged_is_lost_to_kills(tmp_path: Path) -> None:
     paths = paths_under(tmp_path)
     chance = random.Random(20)

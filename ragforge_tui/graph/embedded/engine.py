@@ -70,7 +70,13 @@ def _load(files: ServerFiles, heap_mb: int) -> Any:
     os.chdir(files.home)
     logging_config = files.home / "logging.properties"
     atomic_write(logging_config, LOGGING)
-    os.environ["ARCADEDB_NATIVE_ISOLATE_ARGS"] = f"-Xmx{heap_mb}m -Djava.util.logging.config.file={logging_config.name}"
+    # An engine that ran out of memory is half dead; gone, it is started again.
+    arguments = [
+        f"-Xmx{heap_mb}m",
+        "-XX:+ExitOnOutOfMemoryError",
+        f"-Djava.util.logging.config.file={logging_config.name}",
+    ]
+    os.environ["ARCADEDB_NATIVE_ISOLATE_ARGS"] = " ".join(arguments)
     os.environ["ARCADEDB_LOG_DIR"] = str(files.root / "log")
     # Its package imports numpy where there is one, for data frames: 12 MB and a third of the time until it runs.
     sys.modules["numpy"] = None  # type: ignore[assignment]
