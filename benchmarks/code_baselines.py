@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from ragforge_tui.code.query_words import query_words
 from ragforge_tui.memory.language import STOP_WORDS
-from ragforge_tui.memory.recall.scoring import K1, B
-from ragforge_tui.memory.recall.terms import FALLBACK, stems
+from ragforge_tui.memory.retrieval.scoring import K1, B
+from ragforge_tui.memory.retrieval.terms import FALLBACK, stems
 from ragforge_tui.shared.code_records import Scope, ScopeHit
 from ragforge_tui.shared.code_words import search_text
 

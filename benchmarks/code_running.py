@@ -23,6 +23,8 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import psutil
 
@@ -32,6 +34,7 @@ from ragforge_tui.code.worker_client import WorkerClient
 from ragforge_tui.graph import Graph, GraphTarget, Store, stop_server
 from ragforge_tui.llm.embeddings import LocalEmbedder
 from ragforge_tui.memory.context.code import code_section
+from ragforge_tui.memory.retrieval import Questions
 from ragforge_tui.settings.schema import CodeSettings, Paths, RecallSettings
 from ragforge_tui.shared.events import CodeIndexChanged
 from ragforge_tui.shared.pace import Pace
@@ -174,7 +177,10 @@ async def asked(store: Store, workspace: str, embedder: LocalEmbedder | None) ->
 
     # Each answer that comes too late is counted.
     logging.disable(logging.WARNING)
-    found = CodeLookup(Path(workspace), opened, embedder, RecallSettings(), is_ready=lambda: True)
+    found = CodeLookup(
+        Questions(opened, embedder, RecallSettings(), workspace),
+        index=lambda: cast("CodeKnowledge", SimpleNamespace(ready=True)),
+    )
     if embedder is not None:
         # As the engine does when it starts.
         await embedder.embed(["warm"])

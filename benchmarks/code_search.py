@@ -38,7 +38,7 @@ from ragforge_tui.code.search import search
 from ragforge_tui.code.worker_client import WorkerClient
 from ragforge_tui.graph import Store
 from ragforge_tui.llm.embeddings import LocalEmbedder
-from ragforge_tui.memory.recall import Recall
+from ragforge_tui.memory.retrieval import Questions, Recall
 from ragforge_tui.settings.schema import CodeSettings, MemorySettings, RecallSettings
 from ragforge_tui.shared.code_records import BrainHit, Scope, ScopeKind
 from ragforge_tui.shared.export_records import ConversationExport
@@ -346,7 +346,9 @@ async def imported(store: Store, talk: Talk, workspace: str, embedder: KeptVecto
     async def ready() -> Store:
         return store
 
-    recall = Recall(ready, MemorySettings(), embedder, conversation_id=record.uuid, workspace=workspace)
+    settings = MemorySettings()
+    questions = Questions(ready, embedder, settings.recall, workspace)
+    recall = Recall(questions, settings, conversation_id=record.uuid, workspace=workspace)
     await recall.load()
     await recall.store_missing()
     await recall.embed()
@@ -360,7 +362,7 @@ def _brain(store: Store, embedder: KeptVectors | None, workspace: str) -> Brain:
     async def ready() -> Store:
         return store
 
-    return Brain(ready, embedder, RecallSettings(), workspace)
+    return Brain(Questions(ready, embedder, RecallSettings(), workspace))
 
 
 def _tells(hit: BrainHit, turn: int) -> bool:

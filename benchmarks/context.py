@@ -81,7 +81,7 @@ async def measure(loaded: Loaded, questions: int) -> dict[str, float]:
     text = synthetic.Text()
     figures: dict[str, float] = {}
     async with ConversationAgent(loaded) as agent:
-        agent.services.memory.embedder = MadeVectors(text)
+        agent.services.memory.questions.model.embedder = MadeVectors(text)
         store = await agent.store()
         floor = await round_trips(store, questions)
         figures["round_trip_p50_ms"] = statistics.median(floor)

@@ -21,7 +21,7 @@ from ragforge_tui.graph.schema.migrate import VERSION
 from ragforge_tui.graph.store.messages import key_properties
 from ragforge_tui.graph.store.records import conversation_properties, derived, message_properties, properties_of
 from ragforge_tui.graph.store.topic_names import topic_uuid
-from ragforge_tui.memory.recall.keys import KEYS_VERSION, TurnKeys, keys_of, lex_key, sitting_text
+from ragforge_tui.memory.retrieval.keys import KEYS_VERSION, TurnKeys, keys_of, lex_key, sitting_text
 from ragforge_tui.shared.export_records import ConversationExport
 from ragforge_tui.shared.records import EXTRACTIVE, Summary, now
 

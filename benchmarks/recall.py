@@ -29,8 +29,8 @@ from benchmarks.dialogues import Dialogue, Question, read
 from ragforge_tui.graph import Graph, GraphTarget, Store, stop_server
 from ragforge_tui.llm import ChatModel, choose_model, make_model
 from ragforge_tui.llm.embeddings import Embedder, make_embedder
-from ragforge_tui.memory.recall import ConversationIndex, Recall, RecalledTurn
-from ragforge_tui.memory.recall.packing import Candidate, pack
+from ragforge_tui.memory.retrieval import Candidate, ConversationIndex, Questions, Recall
+from ragforge_tui.memory.retrieval.packing import pack
 from ragforge_tui.memory.summaries import Summarizer
 from ragforge_tui.settings.load import load
 from ragforge_tui.settings.schema import EmbeddingSettings, MemorySettings, Paths, SummarizationSettings
@@ -73,7 +73,7 @@ class Score:
         self.rows: list[tuple[str, int, list[float]]] = []
 
     def add(
-        self, dialogue: Dialogue, question: Question, first: Sequence[int], packed: Sequence[Sequence[RecalledTurn]]
+        self, dialogue: Dialogue, question: Question, first: Sequence[int], packed: Sequence[Sequence[Candidate]]
     ) -> None:
         """Count what of a question's evidence is among the first turns and in each of the packed texts."""
         turns = {dialogue.turn_of[one] for one in question.evidence}
@@ -144,7 +144,8 @@ async def imported(
     async def ready() -> Store:
         return store
 
-    recall = Recall(ready, settings, embedder, conversation_id=record.uuid, workspace=record.workspace)
+    questions = Questions(ready, embedder, settings.recall, record.workspace)
+    recall = Recall(questions, settings, conversation_id=record.uuid, workspace=record.workspace)
     await recall.load()
     await recall.store_missing()
     await recall.embed()
@@ -180,7 +181,7 @@ async def summarised(store: Store, recall: Recall, conversation_id: str, writer:
 
 async def ask(recall: Recall, dialogue: Dialogue, question: Question, score: Score) -> float:
     """Recall for each budget; the milliseconds of the largest."""
-    packed, took = list[list[RecalledTurn]](), 0.0
+    packed, took = list[list[Candidate]](), 0.0
     for budget in score.budgets:
         start = time.perf_counter()
         found = await recall.recall(question.text, max_tokens=budget)

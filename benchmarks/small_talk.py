@@ -16,7 +16,7 @@ from pathlib import Path
 from benchmarks.dialogues import read
 from benchmarks.recall import KnownQuestions, Score, ask, imported, open_store
 from ragforge_tui.llm.embeddings import make_embedder
-from ragforge_tui.memory.recall import ConversationIndex, Recall
+from ragforge_tui.memory.retrieval import ConversationIndex, Recall
 from ragforge_tui.settings.schema import EmbeddingSettings, MemorySettings
 
 DATA = Path(__file__).with_name("data")

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ragforge_tui.llm.embeddings import LOCAL_MODEL
-from ragforge_tui.memory.recall import ConversationIndex
+from ragforge_tui.memory.retrieval import ConversationIndex
 from ragforge_tui.shared.export_records import ConversationExport
 from ragforge_tui.shared.records import Conversation, Message, Turn
 

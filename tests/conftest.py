@@ -16,7 +16,7 @@ from ragforge_tui.conversation.turn import inputs
 from ragforge_tui.graph import Graph, GraphTarget, stop_server
 from ragforge_tui.graph.embedded.attach import ServerHold
 from ragforge_tui.graph.store import code_vectors
-from ragforge_tui.memory.recall import recall
+from ragforge_tui.memory.retrieval import recall
 from ragforge_tui.settings.schema import Loaded, Paths
 from ragforge_tui.shared import tool_calls
 from tests.support.agents import loaded_for, settings_for

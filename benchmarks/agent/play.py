@@ -20,7 +20,7 @@ from benchmarks.agent.answers import EvaluationServer
 from benchmarks.agent.scoring import Score, kept_prefix, score
 from benchmarks.agent.tasks import History, PlayedTurn, Task, written_summary
 from ragforge_tui.conversation import Conversation, ConversationAgent, memory
-from ragforge_tui.memory.recall import recall
+from ragforge_tui.memory.retrieval import recall
 from ragforge_tui.settings.load import load
 from ragforge_tui.settings.schema import Loaded, Paths
 from ragforge_tui.shared.errors import RagforgeError

@@ -311,7 +311,7 @@ async def _graph(loaded: Loaded, report: Report) -> Facts:
 async def _memory(loaded: Loaded, store: Store, report: Report) -> Facts:
     """Return what of the memory is still to be made; a model that makes no vectors is a problem."""
     from ragforge_tui.llm.embeddings import make_embedder, why_no_vectors
-    from ragforge_tui.memory.recall.keys import KEYS_VERSION
+    from ragforge_tui.memory.retrieval.keys import KEYS_VERSION
 
     model, _ = await store.vectors.model()
     without = len(await store.recall.conversations_without_keys(KEYS_VERSION))

@@ -12,25 +12,20 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from pathlib import Path
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 
 from ragforge_tui.code import search
 from ragforge_tui.code.brain import Brain
 from ragforge_tui.code.current import current_code
 from ragforge_tui.code.knowledge import CodeKnowledge
 from ragforge_tui.code.relevance import can_matter, relevant
-from ragforge_tui.graph import Store
-from ragforge_tui.llm.embeddings import Embedder
-from ragforge_tui.settings.schema import RecallSettings
+from ragforge_tui.memory.retrieval.question import Questions, Vectors
+from ragforge_tui.memory.retrieval.recipes import CODE
 from ragforge_tui.shared.code_records import BrainHit, FoundCode, Reference, Scope, ScopeKind, UnresolvedName
 from ragforge_tui.shared.code_views import ScopeCode, ScopeLink, ScopeView, TouchedScope
-from ragforge_tui.shared.errors import ModelError, NotFoundError, RagforgeError
+from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.shared.look_ahead import LookAhead
 
 log = logging.getLogger(__name__)
-
-Vectors = npt.NDArray[np.float32]
 
 CONTEXT_SECONDS = 0.15
 """Most seconds a request waits for its code."""
@@ -51,28 +46,23 @@ class CodeLookup:
     """Questions about the indexed code of one workspace.
 
     Args:
-        store: Returns the store, waiting while the graph starts.
-        embedder: None to search by words alone.
         index: Returns the index, which is made after this.
     """
 
     def __init__(
         self,
-        workspace: Path,
-        store: Callable[[], Awaitable[Store]],
-        embedder: Embedder | None,
-        settings: RecallSettings,
+        questions: Questions,
         *,
         index: Callable[[], CodeKnowledge],
     ) -> None:
-        self._store = store
-        self._embedder = embedder
+        self._questions = questions
+        self._store = questions.claimed_store
         self._ahead: LookAhead[str, FoundCode] = LookAhead(self._in_time, lambda found: not found.missing)
-        self._brain = Brain(store, embedder, settings, str(workspace))
+        self._brain = Brain(questions)
         self._index = index
         self._checking: asyncio.Task[None] | None = None
-        self._folder = workspace
-        self._workspace = str(workspace)
+        self._folder = Path(questions.workspace)
+        self._workspace = questions.workspace
 
     @property
     def ready(self) -> bool:
@@ -98,7 +88,7 @@ class CodeLookup:
             await self._store(),
             self._workspace,
             query,
-            self._embed,
+            lambda texts: self._questions.vectors(texts, CODE.seconds),
             kinds=kinds,
             limit=limit * FILTERED if below else limit,
         )
@@ -111,7 +101,7 @@ class CodeLookup:
 
     def prepare(self) -> None:
         """Check already whether the vectors of the code are the newest, whatever the message will be."""
-        if self._embedder is not None and (self._checking is None or self._checking.done()):
+        if self._questions.model.name and (self._checking is None or self._checking.done()):
             self._checking = asyncio.create_task(self._check())
 
     async def _check(self) -> None:
@@ -147,11 +137,13 @@ class CodeLookup:
         async def soon(texts: Sequence[str]) -> Vectors | None:
             """Return the vectors of a message and its words, if they and those of the code are there in time."""
             nonlocal missing
-            if self._embedder is None:
+            if not self._questions.model.name:
                 return None
             try:
                 async with asyncio.timeout(CONTEXT_SECONDS * EMBED_SHARE):
-                    made, _ = await asyncio.gather(self._embed(texts), vectors.load(self._workspace))
+                    made, _ = await asyncio.gather(
+                        self._questions.vectors(texts, CODE.seconds), vectors.load(self._workspace)
+                    )
                 return made
             except TimeoutError:
                 missing = "Code was searched by words only: vectors came too late."
@@ -165,15 +157,6 @@ class CodeLookup:
     async def brain_search(self, query: str, *, limit: int = 10) -> list[BrainHit]:
         """Return hits in code, files, turns, summaries and topics, best first."""
         return await self._brain.search(query, limit=limit)
-
-    async def _embed(self, texts: Sequence[str]) -> Vectors | None:
-        if self._embedder is None:
-            return None
-        try:
-            return await self._embedder.embed(texts)
-        except ModelError as error:
-            log.info("only words are searched: %s", error)
-            return None
 
     # --- naming ------------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ import re
 from functools import lru_cache
 
 from ragforge_tui.memory.language import STOP_WORDS, language_of
-from ragforge_tui.memory.recall.terms import FALLBACK, stems
+from ragforge_tui.memory.retrieval.terms import FALLBACK, stems
 from ragforge_tui.shared.code_words import code_words
 
 SHORTEST_PLAIN = 3

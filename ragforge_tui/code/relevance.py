@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from ragforge_tui.code.mentions import Name, fits, names_in
 from ragforge_tui.code.query_words import query_words, stem_set
 from ragforge_tui.memory.language import language_of
-from ragforge_tui.memory.recall.terms import asked_words
+from ragforge_tui.memory.retrieval.terms import asked_words
 from ragforge_tui.shared.code_records import Scope, ScopeHit
 
 FEWEST_WORDS = 2

@@ -18,6 +18,8 @@ import numpy.typing as npt
 
 from ragforge_tui.code.query_words import is_plain, query_words, stem_set, word_stems
 from ragforge_tui.graph import Store
+from ragforge_tui.memory.retrieval.ranking import scores
+from ragforge_tui.memory.retrieval.recipes import CODE
 from ragforge_tui.shared.code_records import Scope, ScopeHit, ScopeKind
 from ragforge_tui.shared.code_words import identifier_words
 
@@ -25,8 +27,6 @@ Vectors = npt.NDArray[np.float32]
 Embed = Callable[[Sequence[str]], Awaitable[Vectors | None]]
 """Returns the vectors of texts, None if there is no embedding model."""
 
-CANDIDATES = 100
-"""Scopes requested from each index."""
 SIMILAR_WORDS = 10
 """Most words of the code that a word of a question is taken for."""
 UNLIKE = 0.5
@@ -37,19 +37,6 @@ SHORTEST_PHRASE = 3
 """Words in a row from which they count as a phrase: an error message, a line of code."""
 MOST_NAMES = 4
 """Names in a query that are looked up by themselves."""
-
-WEIGHTS: Mapping[str, float] = {
-    "words": 2.5,
-    "meaning": 2.5,
-    "name": 0.3,
-    "named": 2.0,
-    "everything": 0.5,
-    "phrase": 0.5,
-    "path": 0.2,
-    "test": -0.6,
-    "module": -0.4,
-}
-"""Weight of each feature, all of which are between 0 and 1. What each is worth: benchmarks/CODE_SEARCH.md."""
 
 _NAME = re.compile(r"[^\W\d]\w*(?:(?:\.|::|#)[^\W\d]\w*)*")
 _WORD = re.compile(r"[^\W_]+")
@@ -108,7 +95,7 @@ async def search(
             None if vectors is None else vectors[0].tolist(),
             similar=similar_words(asked.words, near),
             kinds=tuple(kinds),
-            limit=CANDIDATES,
+            limit=CODE.scopes.asked,
         ),
         asyncio.gather(*(store.code.by_name(workspace, _SEPARATORS.split(name)[-1]) for name in asked.names)),
     )
@@ -139,19 +126,17 @@ def similar_words(words: Sequence[str], near: Sequence[Sequence[tuple[str, float
     return dict(weights)
 
 
-def rank(query: Query, hits: Sequence[ScopeHit], weights: Mapping[str, float] = WEIGHTS) -> list[ScopeHit]:
+def rank(query: Query, hits: Sequence[ScopeHit]) -> list[ScopeHit]:
     """Return candidates with their scores, best first."""
-    scored = [
-        msgspec.structs.replace(hit, score=sum(weights.get(name, 0.0) * value for name, value in values.items()))
-        for hit, values in zip(hits, features(query, hits), strict=True)
-    ]
+    found = scores(features(query, hits), CODE.scopes.weights)
+    scored = [msgspec.structs.replace(hit, score=score) for hit, score in zip(hits, found, strict=True)]
     return sorted(scored, key=lambda hit: (-hit.score, hit.scope.file, hit.scope.start_line))
 
 
-def features(query: Query, hits: Sequence[ScopeHit]) -> list[dict[str, float]]:
+def features(query: Query, hits: Sequence[ScopeHit]) -> list[dict[str, float | None]]:
     """Return the features of each candidate by name."""
     views = [_View(hit.scope) for hit in hits]
-    rarities = _rarities(query.stems, views)
+    rarities = rarities_among(query.stems, [view.everything for view in views])
     covered = [_share(view.everything, rarities) for view in views]
     return [
         {
@@ -186,10 +171,10 @@ def _relative(hits: Sequence[ScopeHit]) -> list[tuple[float, float]]:
     return [((hit.words or 0.0) / most, max(hit.meaning or 0.0, 0.0)) for hit in hits]
 
 
-def _rarities(words: Sequence[str], views: Sequence[_View]) -> dict[str, float]:
+def rarities_among(words: Sequence[str], texts: Sequence[set[str]]) -> dict[str, float]:
     """Return each word's share of the question's weight: a word that fewer candidates have weighs more."""
-    having = Counter(word for view in views for word in view.everything.intersection(words))
-    weights = {word: math.log(1 + (len(views) + 1) / (having[word] + 1)) for word in words}
+    having = Counter(word for stems in texts for word in stems.intersection(words))
+    weights = {word: math.log(1 + (len(texts) + 1) / (having[word] + 1)) for word in words}
     total = sum(weights.values()) or 1.0
     return {word: weight / total for word, weight in weights.items()}
 

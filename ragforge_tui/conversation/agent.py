@@ -135,13 +135,7 @@ class ConversationAgent(ConversationLibrary):
         memory = SharedMemory(loaded, graph, model, embedder=options.embedder)
         lookup = None
         if settings.agent.code.enabled:
-            lookup = CodeLookup(
-                workspace,
-                graph.store,
-                memory.embedder,
-                memory_settings.recall,
-                index=lambda: self.services.code,
-            )
+            lookup = CodeLookup(memory.questions, index=lambda: self.services.code)
         toolbox = Toolbox(
             workspace,
             settings.tools,
@@ -204,7 +198,7 @@ class ConversationAgent(ConversationLibrary):
             lookup=lookup,
             exports=exports,
         )
-        self.past = Past(graph, memory, memory_settings, self.emit)
+        self.past = Past(graph, memory, self.emit)
         self._open: dict[str, Conversation] = {}
         self._loading: asyncio.Task[None] | None = None
         self._leftovers: asyncio.Task[int] | None = None

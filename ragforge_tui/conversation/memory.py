@@ -28,8 +28,8 @@ from ragforge_tui.memory.context import (
     SystemPart,
     without_memory,
 )
-from ragforge_tui.memory.recall import Recall
 from ragforge_tui.memory.recent_files import RecentFiles
+from ragforge_tui.memory.retrieval import Recall
 from ragforge_tui.memory.summaries import Summarizer
 from ragforge_tui.memory.titles import make_title
 from ragforge_tui.shared.errors import RagforgeError
@@ -68,9 +68,8 @@ class ConversationMemory:
         self.summaries: list[Summary] = []
         self.files = RecentFiles(services.workspace, services.settings.tools.ignore)
         self.recall = Recall(
-            services.store,
+            services.memory.questions,
             self._settings,
-            services.memory.embedder,
             conversation_id=record.uuid,
             workspace=record.workspace,
             private=record.private,

@@ -11,7 +11,6 @@ from ragforge_tui.conversation.shared_memory import SharedMemory
 from ragforge_tui.conversation.storage.graph_connection import GraphConnection
 from ragforge_tui.memory.past import PastQuestions, work_done
 from ragforge_tui.memory.past.question import answer_from
-from ragforge_tui.settings.schema import MemorySettings
 from ragforge_tui.shared.errors import ModelError
 from ragforge_tui.shared.events import Event
 from ragforge_tui.shared.past_records import PastChoice, Quote, Recalled, WorkDone
@@ -26,13 +25,11 @@ class Past:
         insights: Their insights, and the run that makes the missing ones.
     """
 
-    def __init__(
-        self, graph: GraphConnection, memory: SharedMemory, settings: MemorySettings, emit: Callable[[Event], None]
-    ) -> None:
+    def __init__(self, graph: GraphConnection, memory: SharedMemory, emit: Callable[[Event], None]) -> None:
         self.insights = Insights(graph, memory, emit)
         self._graph = graph
         self._memory = memory
-        self._questions = PastQuestions(graph.store, settings, memory.embedder)
+        self._questions = PastQuestions(memory.questions)
 
     async def recall(self, question: str, choice: PastChoice, *, limit: int = 10, answer: bool = False) -> Recalled:
         """Return the passages that answer a question, and a model's answer from them if one is wanted.

@@ -14,8 +14,8 @@ from ragforge_tui.conversation.storage.graph_connection import GraphConnection
 from ragforge_tui.llm import THIS_MACHINE, ChatModel, choose_model, make_model, preload
 from ragforge_tui.llm.embeddings import Embedder, LocalEmbedder, make_embedder, why_no_vectors
 from ragforge_tui.memory.history_source import HistorySource
-from ragforge_tui.memory.recall import Recall, catch_up
-from ragforge_tui.memory.recall.warm_up import warm_up
+from ragforge_tui.memory.retrieval import Questions, Recall, catch_up
+from ragforge_tui.memory.retrieval.warm_up import warm_up
 from ragforge_tui.memory.topics import TopicSearch
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import ModelError, RagforgeError
@@ -46,15 +46,17 @@ class SharedMemory:
         self._trial: asyncio.Task[str] | None = None
         self._warming: asyncio.Task[None] | None = None
         memory = loaded.settings.agent.memory
-        self.embedder: Embedder | None = None
-        if memory.enabled:
-            self.embedder = embedder or make_embedder(memory.embeddings, loaded.settings.model)
+        if memory.enabled and embedder is None:
+            embedder = make_embedder(memory.embeddings, loaded.settings.model)
+        self.questions = Questions(graph.store, embedder if memory.enabled else None, memory.recall, loaded.workspace)
         self.reported_reasons: set[str] = set()
         """Reasons for the lack of search by meaning that the user has already seen; each is shown once."""
-        self.topics = TopicSearch(graph.store, self.embedder, memory.recall.min_score)
-        self.source = (
-            HistorySource(graph.store, memory.recall, loaded.workspace, self.topics) if memory.enabled else None
-        )
+        self.topics = TopicSearch(self.questions)
+        self.source = HistorySource(self.questions, self.topics) if memory.enabled else None
+
+    @property
+    def embedder(self) -> Embedder | None:
+        return self.questions.model.embedder
 
     @property
     def embeds_here(self) -> bool:
@@ -75,7 +77,8 @@ class SharedMemory:
     async def index(self, conversation_id: str) -> None:
         """Index the words of the turns of a conversation that is not open."""
         conversation = await (await self._graph.store()).conversations.get(conversation_id)
-        recall = self._recall(None, conversation_id=conversation_id, workspace=conversation.workspace)
+        questions = Questions(self._graph.store, None, self.questions.settings, self._workspace)
+        recall = self._recall(questions, conversation_id=conversation_id, workspace=conversation.workspace)
         await recall.load()
         await recall.store_missing()
 
@@ -87,15 +90,14 @@ class SharedMemory:
         if self.embedder is not None:
             await self.pace.clear()
             await store.vectors.open_indexes()
-        recall = self._recall(self.embedder, conversation_id="", workspace=self._workspace)
+        recall = self._recall(self.questions, conversation_id="", workspace=self._workspace)
         searches = await warm_up(recall, store, self._workspace, self.pace)
         log.info("search of other conversations warmed up with %d searches", searches)
 
-    def _recall(self, embedder: Embedder | None, *, conversation_id: str, workspace: str) -> Recall:
+    def _recall(self, questions: Questions, *, conversation_id: str, workspace: str) -> Recall:
         return Recall(
-            self._graph.store,
+            questions,
             self._settings.agent.memory,
-            embedder,
             conversation_id=conversation_id,
             workspace=workspace,
             pace=self.pace,

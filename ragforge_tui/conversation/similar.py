@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ragforge_tui.conversation.services import Services
-from ragforge_tui.memory.recall.index_sync import VectorModel
+from ragforge_tui.memory.retrieval.recipes import SIMILAR
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.records import SimilarConversation
 
@@ -19,32 +19,26 @@ async def similar_conversations(
     """
     if bool(query.strip()) == bool(ref):
         raise RagforgeError("Name either a text or a conversation to compare with.", kind="usage")
-    recall = services.settings.agent.memory.recall
-    least = recall.min_score if min_score is None else min_score
-    store = await services.store()
+    questions = services.memory.questions
+    least = questions.settings.min_score if min_score is None else min_score
+    store = await questions.claimed_store()
     if ref:
         conversation = await store.conversations.resolve(ref)
         return await store.vectors.similar_conversations(
             conversation.uuid,
             limit=limit,
             min_score=least,
-            workspace=conversation.workspace if recall.scope == "workspace" else None,
+            workspace=conversation.workspace if questions.scope is not None else None,
         )
-    model = VectorModel(services.memory.embedder)
-    await model.claim(store)
-    vectors = await model.embed([query]) if model.name else None
+    vectors = await questions.vectors([query], SIMILAR.seconds)
     if vectors is None:
         raise RagforgeError(
-            model.reason or model.failure or "Search by meaning is switched off.",
+            questions.model.reason or questions.model.failure or "Search by meaning is switched off.",
             todo="Use search, which goes by words.",
             kind="no_vectors",
         )
     if not vectors.any():
         return []
     return await store.vectors.conversations_like(
-        vectors[0],
-        limit=limit,
-        min_score=least,
-        workspace=str(services.workspace) if recall.scope == "workspace" else None,
-        by_turns=True,
+        vectors[0], limit=limit, min_score=least, workspace=questions.scope, by_turns=True
     )

@@ -8,26 +8,24 @@ in addition those of the workspace, all, or none; a private conversation is neve
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextvars import ContextVar
 from itertools import chain, zip_longest
 
 import msgspec
 
 from ragforge_tui.graph import Store
-from ragforge_tui.memory.language import language_of
-from ragforge_tui.memory.recall.terms import content_words, share
+from ragforge_tui.memory.retrieval.candidates import FindingCandidate, findings_in, own_summary, summaries_elsewhere
+from ragforge_tui.memory.retrieval.question import Questions
+from ragforge_tui.memory.retrieval.ranking import rank
+from ragforge_tui.memory.retrieval.recipes import HISTORY
 from ragforge_tui.memory.topics import Ranges, TopicSearch, TopicTurns
-from ragforge_tui.settings.schema import RecallSettings
 from ragforge_tui.shared.errors import NotFoundError
-from ragforge_tui.shared.records import Conversation, Finding, Message, SearchHit, Summary, ToolCall, Turn, call_end
+from ragforge_tui.shared.records import Conversation, Message, SearchHit, ToolCall, Turn, call_end
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.tool_calls import main_argument, result_text
 
 SHORT_ID = 8
-FINDINGS = 5
-FEWEST_SHARE = 0.5
-"""Share of a query's words that a finding must hold."""
 NAMED_TOPICS = 15
 
 
@@ -61,17 +59,12 @@ class HistorySource:
     """Search over past turns for the agent, and access to their full text.
 
     Args:
-        store: Returns the store, waiting while the graph starts.
-        workspace: Folder of the conversations in the scope ``workspace``.
         topics: Finds the topic that a search is limited to.
     """
 
-    def __init__(
-        self, store: Callable[[], Awaitable[Store]], settings: RecallSettings, workspace: str, topics: TopicSearch
-    ) -> None:
-        self._store = store
-        self._settings = settings
-        self._workspace = workspace
+    def __init__(self, questions: Questions, topics: TopicSearch) -> None:
+        self._questions = questions
+        self._settings = questions.settings
         self._topics = topics
 
     async def search(self, query: str, *, topic: str, limit: int) -> str:
@@ -79,7 +72,7 @@ class HistorySource:
 
         Turns of this conversation and of others alternate. What the calling turn's requests hold is left out.
         """
-        store = await self._store()
+        store = await self._questions.store()
         caller = calling_turn()
         own = await lineage(store, caller.conversation_id)
         mine, others, note = await self._ranges(store, topic, own) if topic else (None, None, "")
@@ -99,7 +92,7 @@ class HistorySource:
         Raises:
             NotFoundError: No such conversation is visible, or it has no such turn.
         """
-        store = await self._store()
+        store = await self._questions.store()
         own = calling_turn().conversation_id
         if not conversation and not own:
             raise NotFoundError("No conversation is open.", todo="Name one by the id that search_history returns.")
@@ -117,7 +110,7 @@ class HistorySource:
         Raises:
             NotFoundError: The turn does not exist, or it has fewer calls.
         """
-        store = await self._store()
+        store = await self._questions.store()
         own = calling_turn().conversation_id
         if not own:
             raise NotFoundError("No conversation is open.")
@@ -127,11 +120,6 @@ class HistorySource:
         if not 1 <= call <= len(calls):
             raise NotFoundError(f"Turn {turn} has no call {call}.", todo=f"It has {len(calls)} calls.")
         return _call(calls[call - 1])
-
-    @property
-    def _scope(self) -> str | None:
-        """Workspace other conversations must belong to, None for any."""
-        return self._workspace if self._settings.scope == "workspace" else None
 
     async def _ranges(self, store: Store, topic: str, own: dict[str, int]) -> tuple[Ranges, Ranges, str]:
         """Return the turns about a topic, or about similar ones, in this conversation and in others, with a note.
@@ -148,7 +136,7 @@ class HistorySource:
         others: Ranges = {}
         if self._settings.scope != "none":
             with contextlib.suppress(NotFoundError):
-                found.append(await self._topics.turns(topic, workspace=self._scope))
+                found.append(await self._topics.turns(topic, workspace=self._questions.scope))
                 others = found[-1].ranges
         if mine or others:
             return mine, others, "" if any(turns.exact for turns in found) else found[0].note(topic)
@@ -156,7 +144,7 @@ class HistorySource:
             topic for uuid in own for topic in await store.topics.search(limit=NAMED_TOPICS, conversation_id=uuid)
         ]
         if self._settings.scope != "none":
-            topics += await store.topics.search(limit=NAMED_TOPICS, workspace=self._scope)
+            topics += await store.topics.search(limit=NAMED_TOPICS, workspace=self._questions.scope)
         names = ", ".join(list(dict.fromkeys(plain_text(known.name) for known in topics))[:NAMED_TOPICS])
         todo = f"Known topics: {names}." if names else "There are no topics yet: search without one."
         raise NotFoundError(f"No turns have the topic {topic!r}.", todo=todo)
@@ -165,24 +153,24 @@ class HistorySource:
         self, store: Store, query: str, own: dict[str, int], seen: Collection[int], turns: Ranges | None
     ) -> list[str]:
         """Return the findings that hold at least half of the query's words, the most of them first."""
-        words = content_words(query, language_of(query))
-        if not words or not own:
+        question = await self._questions.ask(query, HISTORY.seconds)
+        own_id = calling_turn().conversation_id
+        if not own or not question.rarities:
             return []
-        summaries = [("", summary) for summary in await store.summaries.of(calling_turn().conversation_id)]
+        summaries = [own_summary(question, summary) for summary in await store.summaries.of(own_id)]
         if self._settings.scope != "none":
-            others = await store.other_conversations.scope(list(own), self._scope)
-            found = await store.other_conversations.summaries(others, words, None, "")
-            summaries += [(other.title or "untitled", other.summary) for other in found]
-        lines: dict[str, float] = {}
-        for title, summary in summaries:
-            spans = None if turns is None else turns.get(summary.conversation_id, ())
-            for finding in summary.key_findings:
-                held = not title and finding.turns and all(turn in seen for turn in finding.turns)
-                off_topic = spans is not None and not any(a <= t <= b for t in finding.turns for a, b in spans)
-                matching = share(words, finding.text, language_of(finding.text))
-                if matching >= FEWEST_SHARE and not held and not off_topic:
-                    lines[_finding_line(finding, summary, title)] = matching
-        return sorted(lines, key=lambda line: -lines[line])[:FINDINGS]
+            others = await store.other_conversations.scope(list(own), self._questions.scope)
+            summaries += await summaries_elsewhere(store, question, others, HISTORY.summaries.asked)
+
+        def wanted(one: FindingCandidate) -> bool:
+            said = one.finding.turns
+            spans = None if turns is None else turns.get(one.conversation_id, ())
+            on_topic = spans is None or any(a <= turn <= b for turn in said for a, b in spans)
+            return on_topic and not (one.own and said and all(turn in seen for turn in said))
+
+        found = (one for one in findings_in(question, summaries) if wanted(one))
+        ranked = rank(question, found, HISTORY.findings, self._settings.min_score)
+        return list(dict.fromkeys(_finding_line(one) for one in ranked))
 
     async def _other_hits(
         self, store: Store, query: str, limit: int, own: dict[str, int], turns: Ranges | None
@@ -190,7 +178,7 @@ class HistorySource:
         if self._settings.scope == "none":
             return []
         # This conversation's own hits are dropped from the answer, so more are requested to replace them.
-        found = await store.search.turns(query, limit=limit * 2, workspace=self._scope, turns=turns)
+        found = await store.search.turns(query, limit=limit * 2, workspace=self._questions.scope, turns=turns)
         return [hit for hit in found if hit.conversation_id not in own]
 
     async def _visible(self, store: Store, ref: str) -> Conversation:
@@ -212,7 +200,7 @@ class HistorySource:
             return record
         scope = self._settings.scope
         hidden = record.private or record.status == "deleted" or scope == "none"
-        if hidden or (scope == "workspace" and record.workspace != self._workspace):
+        if hidden or (scope == "workspace" and record.workspace != self._questions.workspace):
             raise unknown
         return record
 
@@ -241,10 +229,11 @@ async def _own_hits(store: Store, query: str, limit: int, own: dict[str, int], t
     return sorted(hits, key=lambda hit: -hit.score)[:limit]
 
 
-def _finding_line(finding: Finding, summary: Summary, title: str) -> str:
-    turns = ", ".join(f"t{turn}" for turn in finding.turns) or f"t{summary.start_turn_index}"
-    where = f"{_one_line(title)}, conversation {summary.conversation_id[:SHORT_ID]}" if title else "this conversation"
-    return f"[{turns}] {where}, {finding.kind or 'finding'}: {_one_line(finding.text)}"
+def _finding_line(one: FindingCandidate) -> str:
+    turns = ", ".join(f"t{turn}" for turn in one.finding.turns) or f"t{one.turn_index}"
+    title = _one_line(one.title) or "untitled"
+    where = "this conversation" if one.own else f"{title}, conversation {one.conversation_id[:SHORT_ID]}"
+    return f"[{turns}] {where}, {one.finding.kind or 'finding'}: {_one_line(one.text)}"
 
 
 def _one_line(text: str) -> str:

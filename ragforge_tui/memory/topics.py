@@ -6,24 +6,16 @@ slow, topics are found by their words.
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import Awaitable, Callable
 from typing import TypedDict
 
 import msgspec
 
-from ragforge_tui.graph import Store
 from ragforge_tui.graph.store.topics import Near
-from ragforge_tui.llm.embeddings import Embedder
-from ragforge_tui.memory.recall.index_sync import VectorModel
+from ragforge_tui.memory.retrieval.question import Questions
+from ragforge_tui.memory.retrieval.recipes import TOPICS
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.records import Topic
 
-log = logging.getLogger(__name__)
-
-EMBED_SECONDS = 1.5
-"""Most seconds a search waits for the vector of its query."""
 SIMILAR_TOPICS = 3
 """Topics that a limit by meaning may name: one subject often has several names."""
 
@@ -55,25 +47,17 @@ class TopicTurns(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TopicSearch:
-    """Search over the topics of one graph.
+    """Search over the topics of one graph."""
 
-    Args:
-        store: Returns the store, waiting while the graph starts.
-        embedder: None to search by words only.
-        min_score: Cosine that counts as similar (`recall.min_score`).
-    """
-
-    def __init__(self, store: Callable[[], Awaitable[Store]], embedder: Embedder | None, min_score: float) -> None:
-        self._store = store
-        self._model = VectorModel(embedder)
-        self._min_score = min_score
+    def __init__(self, questions: Questions) -> None:
+        self._questions = questions
 
     async def find(
         self, query: str = "", *, limit: int = 50, workspace: str | None = None, conversation_id: str = ""
     ) -> list[Topic]:
         """Return topics as `Store.topics.search` orders them: those found by words first, then those by meaning."""
-        store = await self._store()
-        near = await self._near(store, query)
+        store = await self._questions.claimed_store()
+        near = await self._near(query)
         return await store.topics.search(
             query, near=near, limit=limit, workspace=workspace, conversation_id=conversation_id
         )
@@ -84,7 +68,7 @@ class TopicSearch:
         Raises:
             NotFoundError: No conversation in scope has such a topic.
         """
-        store = await self._store()
+        store = await self._questions.store()
         scope: _Scope = {"workspace": workspace, "conversation_id": conversation_id}
         exact = True
         try:
@@ -100,18 +84,10 @@ class TopicSearch:
                 ranges.setdefault(uuid, set()).update(spans)
         return TopicTurns(topics=topics, exact=exact, ranges={uuid: sorted(spans) for uuid, spans in ranges.items()})
 
-    async def _near(self, store: Store, query: str) -> Near | None:
+    async def _near(self, query: str) -> Near | None:
         if not query.strip():
             return None
-        await self._model.claim(store)
-        if not self._model.name:
+        question = await self._questions.ask(query, TOPICS.seconds)
+        if question.vector is None:
             return None
-        try:
-            async with asyncio.timeout(EMBED_SECONDS):
-                vectors = await self._model.embed([query])
-        except TimeoutError:
-            log.warning("embedding %r took too long; topics are searched by words only", query)
-            return None
-        if vectors is None or not vectors.any():
-            return None
-        return Near(vector=vectors[0], model=self._model.name, min_score=self._min_score)
+        return Near(vector=question.vector, model=question.model, min_score=self._questions.settings.min_score)

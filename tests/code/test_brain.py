@@ -13,7 +13,7 @@ from ragforge_tui.graph import Graph, Store
 from ragforge_tui.graph.schema.migrate import record_embedding
 from ragforge_tui.graph.store.topic_names import ProposedTopic
 from ragforge_tui.memory.history_source import called_from
-from ragforge_tui.memory.recall import catch_up
+from ragforge_tui.memory.retrieval import Questions, catch_up
 from ragforge_tui.settings.schema import RecallSettings
 from ragforge_tui.shared.code_records import BrainHit, Scope
 from tests.support.fake_embedder import FakeEmbedder
@@ -63,7 +63,7 @@ def brain_over(store: Store, embedder: FakeEmbedder | None = None, **settings: o
     async def ready() -> Store:
         return store
 
-    return Brain(ready, embedder, msgspec.structs.replace(RecallSettings(), **settings), HERE)
+    return Brain(Questions(ready, embedder, msgspec.structs.replace(RecallSettings(), **settings), HERE))
 
 
 def places(hits: list[BrainHit]) -> list[tuple[str, str, int]]:

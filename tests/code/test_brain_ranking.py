@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
-from ragforge_tui.code.brain_ranking import Candidate, asks_for_past, merged, subject_words
+from ragforge_tui.code import brain
+from ragforge_tui.code.brain import HitCandidate, asks_for_past, subject_words
+from ragforge_tui.memory.retrieval.question import Question
 from ragforge_tui.shared.code_records import BrainHit, HitKind
 
 
-def candidate(kind: HitKind, text: str, cosine: float | None = None, *, named: bool = False) -> Candidate:
+def candidate(kind: HitKind, text: str, cosine: float | None = None, *, named: bool = False) -> HitCandidate:
     """Return a hit whose title is its text."""
-    return Candidate(BrainHit(kind=kind, title=text), text, cosine, named)
+    hit = BrainHit(kind=kind, title=text)
+    return HitCandidate(text=text, searched=text, cosine=cosine, matched=1.0 if named else -1.0, hit=hit)
+
+
+def merged(query: str, code: Sequence[HitCandidate], said: Sequence[HitCandidate], limit: int) -> list[BrainHit]:
+    return brain.merged(Question(query, "", {}, ()), code, said, limit)
 
 
 @pytest.mark.parametrize(

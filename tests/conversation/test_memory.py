@@ -19,7 +19,7 @@ from ragforge_tui.memory.context import builder, look_up, to_stored
 from ragforge_tui.memory.context.builder import digest_of
 from ragforge_tui.memory.context.earlier import earlier_blocks
 from ragforge_tui.memory.context.sections import CLOSING, OPENING, block_sections, block_text, request_parts
-from ragforge_tui.memory.recall import recall
+from ragforge_tui.memory.retrieval import recall
 from ragforge_tui.settings.schema import (
     EmbeddingSettings,
     Loaded,
@@ -293,7 +293,7 @@ async def test_an_import_is_recalled_by_its_words_while_its_vectors_are_made(
     embedder = FakeEmbedder()
     embedder.stuck_after = stuck_after
     async with ConversationAgent(small) as agent:
-        agent.services.memory.embedder = embedder
+        agent.services.memory.questions.model.embedder = embedder
         store = await agent.store()
         await record_embedding(store.graph, "", DIMENSION)
         talked = [(f"What of tide {n}?", f"Tide {n} is low.") for n in range(turns)]
@@ -552,7 +552,7 @@ async def test_a_failing_embedding_model_is_reported_once_and_words_find(loaded:
     async with ConversationAgent(with_memory(loaded, max_context_chars=SMALL)) as agent:
         embedder = FakeEmbedder()
         embedder.broken = True
-        agent.services.memory.embedder = embedder
+        agent.services.memory.questions.model.embedder = embedder
         await record_embedding((await agent.store()).graph, "", DIMENSION)
         conversation = await agent.create_conversation()
         server.script([{"text": "Noted."}])

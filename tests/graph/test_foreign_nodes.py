@@ -16,7 +16,7 @@ from ragforge_tui.graph.compact import compact
 from ragforge_tui.graph.foreign_nodes import foreign_nodes
 from ragforge_tui.graph.labels import ALL, is_own
 from ragforge_tui.graph.values import native
-from ragforge_tui.memory.recall import reembed
+from ragforge_tui.memory.retrieval import reembed
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import GraphError, NotFoundError
 from ragforge_tui.shared.records import ConversationFilter

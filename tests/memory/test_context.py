@@ -32,7 +32,8 @@ from ragforge_tui.memory.context.history_window import tokens_of
 from ragforge_tui.memory.context.sections import CLOSING, day_of, frontier_section, summary_item, summary_text
 from ragforge_tui.memory.context.truncation import GAP, cut_to, locate, take
 from ragforge_tui.memory.context.turn_formats import REASONED, SHORT, WHOLE, render_turn, short_results, short_texts
-from ragforge_tui.memory.recall import Recalled, RecalledFinding, RecalledTurn, render_turns
+from ragforge_tui.memory.retrieval import Candidate, Recalled, render_turns
+from ragforge_tui.memory.retrieval.candidates import FindingCandidate
 from ragforge_tui.settings.schema import MemorySettings, RecallSettings, RecentSettings
 from ragforge_tui.shared.records import (
     ContextItem,
@@ -148,18 +149,31 @@ def recalling(turns: list[Turn], *, own: bool = True) -> Any:
     async def for_context(
         query: str, *, exclude: Any, max_tokens: int, own: bool = own, exclude_summaries: Any = (), **options: Any
     ) -> Recalled:
-        found: list[RecalledTurn] = []
+        found: list[Candidate] = []
         for one in turns if own else []:
             text = "\n".join(message.content for message in one.messages if message.content)
             if one.turn_index in exclude or not text:
                 continue
-            more = RecalledTurn(conversation_id="c", turn_index=one.turn_index, date=START, text=text)
+            more = Candidate(conversation_id="c", turn_index=one.turn_index, date=START, text=text)
             if count_tokens(render_turns([*found, more])) <= max_tokens:
                 found.append(more)
         text = render_turns(found)
         return Recalled(turns=found, tokens=count_tokens(text), text=text)
 
     return SimpleNamespace(for_context=for_context)
+
+
+def found_in(told: Summary, finding: Finding, **fields: Any) -> FindingCandidate:
+    return FindingCandidate(
+        conversation_id=told.conversation_id,
+        turn_index=min(finding.turns),
+        last_turn=max(finding.turns),
+        date=told.created_at,
+        text=finding.text,
+        finding=finding,
+        summary_id=told.uuid,
+        **fields,
+    )
 
 
 def names(context: BuiltContext) -> list[str]:
@@ -207,9 +221,7 @@ def test_the_first_turn_of_each_day_but_today_is_told_with_its_day() -> None:
 
 
 def test_what_comes_from_elsewhere_is_next_to_a_whole_conversation() -> None:
-    there = RecalledTurn(
-        conversation_id="other", title="Earlier", turn_index=7, date=START, text="It was 42.", own=False
-    )
+    there = Candidate(conversation_id="other", title="Earlier", turn_index=7, date=START, text="It was 42.", own=False)
 
     async def for_context(query: str, *, exclude: Any, own: bool, **options: Any) -> Recalled:
         assert not own
@@ -307,11 +319,11 @@ def test_findings_come_first_and_a_summary_whose_turns_are_all_told_is_left_out(
     elsewhere = summary(1, 2, 5, "They planned.")
 
     async def for_context(query: str, **more: Any) -> Recalled:
-        found = [RecalledTurn(conversation_id="c", turn_index=n, date=START, text=f"turn {n}") for n in (11, 10)]
+        found = [Candidate(conversation_id="c", turn_index=n, date=START, text=f"turn {n}") for n in (11, 10)]
         text = render_turns(found)
         return Recalled(
             turns=found,
-            findings=[RecalledFinding(finding=finding, summary=elsewhere, title="Plans", own=False)],
+            findings=[found_in(elsewhere, finding, title="Plans", own=False)],
             tokens=count_tokens(text),
             text=text,
         )
@@ -329,7 +341,7 @@ def test_findings_come_first_and_a_summary_whose_turns_are_all_told_is_left_out(
 def test_a_finding_that_its_summary_tells_is_not_sent_twice() -> None:
     decided, other = (Finding(text=text, turns=[3], kind="decision") for text in ("Use SQLite.", "Keep the cursor."))
     tree = [summary(1, 1, 40, "They planned.", key_findings=[decided])]
-    rated = [RecalledFinding(finding=finding, summary=tree[0]) for finding in (decided, other)]
+    rated = [found_in(tree[0], finding) for finding in (decided, other)]
 
     async def for_context(query: str, **more: Any) -> Recalled:
         return Recalled(findings=rated)

@@ -10,6 +10,7 @@ import pytest
 from ragforge_tui.graph import Graph, Store
 from ragforge_tui.graph.store.topic_names import ProposedTopic
 from ragforge_tui.memory.history_source import HistorySource, called_from, turn_view
+from ragforge_tui.memory.retrieval import Questions
 from ragforge_tui.memory.topics import TopicSearch
 from ragforge_tui.settings.schema import RecallSettings, ToolSettings
 from ragforge_tui.shared.errors import GraphUnavailableError, NotFoundError, ToolError
@@ -113,8 +114,8 @@ def source_over(store: Store, **settings: object) -> HistorySource:
     async def give() -> Store:
         return store
 
-    topics = TopicSearch(give, FakeEmbedder(), RecallSettings().min_score)
-    return HistorySource(give, msgspec.structs.replace(RecallSettings(), **settings), "/w", topics)
+    questions = Questions(give, FakeEmbedder(), msgspec.structs.replace(RecallSettings(), **settings), "/w")
+    return HistorySource(questions, TopicSearch(questions))
 
 
 async def told(store: Store, text: str, **fields: object) -> Conversation:
@@ -265,6 +266,6 @@ async def test_a_search_is_limited_to_topics_found_by_meaning(store: Store) -> N
         with pytest.raises(NotFoundError, match="No turns have the topic 'xyzzy'"):
             await source.search("lanterns", topic="xyzzy", limit=9)
     embedder.broken = True
-    topics = TopicSearch(source._store, embedder, 0.3)
+    topics = TopicSearch(Questions(source._questions.store, embedder, RecallSettings(), "/w"))
     assert [topic.name for topic in await topics.find("soup")] == ["Soup"]
     assert await topics.find("vehicle") == []

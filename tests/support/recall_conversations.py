@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ragforge_tui.graph import Store
-from ragforge_tui.memory.recall import Recall
+from ragforge_tui.memory.retrieval import Questions, Recall
 from ragforge_tui.settings.schema import MemorySettings, RecallSettings
 from ragforge_tui.shared.export_records import ConversationExport
 from ragforge_tui.shared.pace import Pace
@@ -33,7 +33,8 @@ def recall_of(
         return store
 
     chosen = MemorySettings(recall=RecallSettings(**settings))
-    return Recall(ready, chosen, embedder, conversation_id=c.uuid, workspace=c.workspace, private=c.private, pace=pace)
+    questions = Questions(ready, embedder, chosen.recall, c.workspace)
+    return Recall(questions, chosen, conversation_id=c.uuid, workspace=c.workspace, private=c.private, pace=pace)
 
 
 async def talked(store: Store, talk: Sequence[tuple[str, str]] = TALK, **fields: Any) -> Conversation:

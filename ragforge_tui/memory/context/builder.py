@@ -60,7 +60,7 @@ from ragforge_tui.memory.context.sections import (
 )
 from ragforge_tui.memory.context.truncation import tokens_in
 from ragforge_tui.memory.history import ChatMessage, has_reasoning, message_text, without_graph
-from ragforge_tui.memory.recall import Recall, Recalled
+from ragforge_tui.memory.retrieval import Recall, Recalled
 from ragforge_tui.settings.schema import MemorySettings, RecentSettings
 from ragforge_tui.shared.code_records import FoundCode
 from ragforge_tui.shared.records import ContextItem, ContextRecord, ContextSection, Message, Summary, Turn, now

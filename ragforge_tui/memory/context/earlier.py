@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ragforge_tui.memory.recall.keys import MAX_PATHS, RESULT_EDGE_CHARS, indexable, quoted
+from ragforge_tui.memory.retrieval.keys import MAX_PATHS, RESULT_EDGE_CHARS, indexable, quoted
 from ragforge_tui.shared.records import ContextSection, Summary, ToolCall, Turn
 from ragforge_tui.shared.tool_calls import USUAL_ARGUMENTS, main_argument, result_text, tool_info
 

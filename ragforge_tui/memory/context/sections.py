@@ -16,8 +16,9 @@ from typing import NamedTuple
 from ragforge_tui.graph.store.topics import shown_topics
 from ragforge_tui.memory.context.truncation import cut_to, left_out, locate, tokens_in
 from ragforge_tui.memory.history import ChatMessage
-from ragforge_tui.memory.recall import Recalled, RecalledFinding, RecalledSummary, RecalledTurn, render_turns
-from ragforge_tui.memory.recall.packing import CUT_MARK
+from ragforge_tui.memory.retrieval import Candidate, Recalled, render_turns
+from ragforge_tui.memory.retrieval.candidates import FindingCandidate, SummaryCandidate
+from ragforge_tui.memory.retrieval.packing import CUT_MARK
 from ragforge_tui.shared.records import (
     ContextItem,
     ContextItemKind,
@@ -150,15 +151,15 @@ def topics_section(summaries: Iterable[Summary], share: int) -> ContextSection:
 
 def recalled_section(recalled: Recalled) -> ContextSection:
     """Return the section with recalled turns, as recall packed them."""
-    items = [_recalled_item(turn, recalled.source_of(turn)) for turn in recalled.turns]
+    items = [_recalled_item(turn) for turn in recalled.turns]
     section = section_of("recalled", 0, items, 0)
     if items:
         section.tokens = heading_tokens("recalled") + recalled.tokens
     return section
 
 
-def _recalled_item(turn: RecalledTurn, source: str) -> ContextItem:
-    spans = [] if turn.text == source else locate(turn.text, source, CUT_MARK)
+def _recalled_item(turn: Candidate) -> ContextItem:
+    spans = locate(turn.text, turn.source, CUT_MARK) if turn.source else []
     return ContextItem(
         kind="turn",
         conversation_id="" if turn.own else turn.conversation_id,
@@ -173,20 +174,17 @@ def _recalled_item(turn: RecalledTurn, source: str) -> ContextItem:
     )
 
 
-def findings_section(findings: Sequence[RecalledFinding], share: int) -> ContextSection:
+def findings_section(findings: Sequence[FindingCandidate], share: int) -> ContextSection:
     """Return the section with relevant findings, best first; their texts are stored."""
     candidates = []
     for recalled in findings:
-        finding = recalled.finding
-        item = _from(recalled, ContextItem(kind="finding", source=recalled.summary.uuid))
-        item.turn_index = min(finding.turns, default=recalled.summary.start_turn_index)
-        item.last_turn = max(finding.turns, default=recalled.summary.end_turn_index)
-        item.date = recalled.summary.created_at
-        candidates.append(_Candidate(item, finding_text(finding)))
+        item = _from(recalled, ContextItem(kind="finding", source=recalled.summary_id, date=recalled.date))
+        item.turn_index, item.last_turn = recalled.turn_index, recalled.last_turn
+        candidates.append(_Candidate(item, finding_text(recalled.finding)))
     return _fill("findings", share, candidates)
 
 
-def recalled_summaries_section(summaries: Sequence[RecalledSummary], share: int) -> ContextSection:
+def recalled_summaries_section(summaries: Sequence[SummaryCandidate], share: int) -> ContextSection:
     """Return the section with relevant summaries beyond the frontier, in order of score, as far as they fit."""
     candidates = [
         _Candidate(_from(recalled, summary_item(recalled.summary)), summary_text(recalled.summary))
@@ -195,10 +193,10 @@ def recalled_summaries_section(summaries: Sequence[RecalledSummary], share: int)
     return _fill("summaries", share, candidates)
 
 
-def _from(recalled: RecalledFinding | RecalledSummary, item: ContextItem) -> ContextItem:
+def _from(recalled: Candidate, item: ContextItem) -> ContextItem:
     """Return the item with the conversation it comes from, if that is another one."""
     if not recalled.own:
-        item.conversation_id = recalled.summary.conversation_id
+        item.conversation_id = recalled.conversation_id
         item.title = cut_middle(" ".join(recalled.title.split()), TITLE_CHARS, "…")
     return item
 
@@ -340,9 +338,9 @@ def section_text(section: ContextSection) -> str:
     return f"## {section.title}\n" + separator.join(item.text for item in section.items)
 
 
-def recalled_turn(item: ContextItem) -> RecalledTurn:
+def recalled_turn(item: ContextItem) -> Candidate:
     """Return an item of the recalled section as recall produced it."""
-    return RecalledTurn(
+    return Candidate(
         conversation_id=item.conversation_id,
         title=item.title,
         turn_index=item.turn_index,

@@ -33,8 +33,8 @@ from ragforge_tui.memory.context.sections import (
 from ragforge_tui.memory.context.truncation import take, tokens_in
 from ragforge_tui.memory.context.turn_formats import render_turn
 from ragforge_tui.memory.history import ChatMessage, message_text
-from ragforge_tui.memory.recall.keys import said_text
-from ragforge_tui.memory.recall.packing import CUT_MARK
+from ragforge_tui.memory.retrieval.keys import said_text
+from ragforge_tui.memory.retrieval.packing import CUT_MARK
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.records import ContextItem, ContextRecord, ContextSection, Message, Summary, Turn
 

@@ -7,40 +7,31 @@ not relevant is returned, so a question on a new subject has no answer.
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
-import msgspec
-
 from ragforge_tui.graph import Store
-from ragforge_tui.graph.store.other_conversations import Others
 from ragforge_tui.llm import ChatModel
-from ragforge_tui.llm.embeddings import Embedder
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.past.quotes import best_quote, highlights
-from ragforge_tui.memory.recall import scoring, terms
-from ragforge_tui.memory.recall.index_sync import VectorModel
-from ragforge_tui.memory.recall.other_conversations import summaries_of_others, turns_of_others
-from ragforge_tui.memory.recall.packing import Candidate
-from ragforge_tui.memory.recall.query import Question, WordFrequencies
-from ragforge_tui.memory.recall.summaries import findings_of
+from ragforge_tui.memory.retrieval import terms
+from ragforge_tui.memory.retrieval.candidates import (
+    Candidate,
+    FindingCandidate,
+    findings_in,
+    summaries_elsewhere,
+    turns_elsewhere,
+)
+from ragforge_tui.memory.retrieval.question import Question, Questions
+from ragforge_tui.memory.retrieval.ranking import rank, scores
+from ragforge_tui.memory.retrieval.recipes import PAST
 from ragforge_tui.memory.summaries.draft import clean_text
-from ragforge_tui.settings.schema import MemorySettings
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.shared.past_records import Quote
-from ragforge_tui.shared.records import Conversation, Finding
+from ragforge_tui.shared.records import Conversation, Insight
 from ragforge_tui.shared.sanitize import fenced
 
-log = logging.getLogger(__name__)
-
-EMBED_SECONDS = 15.0
-"""Most seconds to wait for the question's vector: a command may have to load the embedding model first."""
-CANDIDATES = 50
-"""Turns requested from each index: the whole past is asked."""
-LEAST_RELEVANT = 1.0
-"""Relevance from which a turn is quoted: a rare word in common is enough, since here the user asks for the past."""
 SAME_WORDS = 0.85
 """Share of a quote's words from which it only repeats another."""
 ANSWER_TOKENS = 400
@@ -53,31 +44,11 @@ _ABOUT_PAST = re.compile(
 """Words that ask for past statements or decisions; the answer seldom repeats them."""
 
 
-class _Found(msgspec.Struct, frozen=True):
-    """A finding with its origin."""
-
-    conversation_id: str
-    title: str
-    turn_index: int
-    finding: Finding
-    score: float
-
-
 class PastQuestions:
-    """Questions to the past of one graph.
+    """Questions to the past of one graph."""
 
-    Args:
-        store: Returns the store, waiting while the graph starts.
-        embedder: None to search by words only.
-    """
-
-    def __init__(
-        self, store: Callable[[], Awaitable[Store]], settings: MemorySettings, embedder: Embedder | None
-    ) -> None:
-        self._store = store
-        self._settings = settings
-        self._model = VectorModel(embedder)
-        self._frequencies = WordFrequencies()
+    def __init__(self, questions: Questions) -> None:
+        self._questions = questions
 
     async def quotes(
         self,
@@ -93,23 +64,27 @@ class PastQuestions:
         Raises:
             RagforgeError: The question has no word to search for.
         """
-        language = language_of(text)
-        words = terms.content_words(text, language)
-        if not words:
+        if not terms.content_words(text, language_of(text)):
             raise RagforgeError(f"{text!r} has no word to search for.", todo="Name what it is about.", kind="usage")
-        store = await self._store()
+        store = await self._questions.claimed_store()
         others = await store.other_conversations.among(conversations)
         if others.empty:
             return []
-        question = await self._question(store, text, words)
-        candidates, findings = await asyncio.gather(
-            turns_of_others(
-                store, question, self._settings.recall, others, least=LEAST_RELEVANT, candidates=CANDIDATES
-            ),
-            self._findings(store, question, others, conversations),
+        await self._questions.frequencies.learn(store)
+        question = await self._questions.ask(text, PAST.seconds, ignored=_ABOUT_PAST)
+        turns, summaries, insights = await asyncio.gather(
+            turns_elsewhere(store, question, others, PAST.turns.asked),
+            summaries_elsewhere(store, question, others, PAST.summaries.asked),
+            store.insights.of([one.uuid for one in conversations]),
         )
-        said = await self._said(store, [one.candidate for one in candidates[: 2 * limit]], question.rarities)
-        told = await _dated(store, findings[:limit], question.rarities)
+        similar = self._questions.settings.min_score
+        titles = {one.uuid: one.title for one in conversations}
+        findings = [
+            *findings_in(question, summaries),
+            *(one for insight in insights.values() for one in _findings(insight, titles[insight.conversation_id])),
+        ]
+        said = await self._said(store, rank(question, turns, PAST.turns, similar)[: 2 * limit], question)
+        told = await _dated(store, rank(question, findings, PAST.findings, similar)[:limit], question)
         quotes = [
             quote
             for quote in _distinct([*_ranked(said), *_ranked(told)])
@@ -117,54 +92,24 @@ class PastQuestions:
         ]
         return _ranked(quotes)[:limit]
 
-    async def _question(self, store: Store, text: str, words: Sequence[str]) -> Question:
-        await asyncio.gather(self._model.claim(store), self._frequencies.learn(store))
-        vector = None
-        try:
-            async with asyncio.timeout(EMBED_SECONDS):
-                vectors = await self._model.embed([text])
-            vector = vectors[0] if vectors is not None and vectors.any() else None
-        except TimeoutError:
-            log.warning("embedding the question took too long; only words are searched")
-        subject = [word for word in words if not _ABOUT_PAST.fullmatch(word)] or list(words)
-        rarities = self._frequencies.rarities(subject)
-        rarest = tuple(self._frequencies.rarest(subject))
-        return Question(text, "", rarities, tuple(subject), vector, self._model.name, rarest)
-
-    async def _said(self, store: Store, candidates: Sequence[Candidate], rarities: Mapping[str, float]) -> list[Quote]:
+    async def _said(self, store: Store, candidates: Sequence[Candidate], question: Question) -> list[Quote]:
         quotes: list[Quote] = []
         for start in range(0, len(candidates), _READ_AT_ONCE):
             page = candidates[start : start + _READ_AT_ONCE]
-            found = await asyncio.gather(*(_quote(store, candidate, rarities) for candidate in page))
+            found = await asyncio.gather(*(_quote(store, candidate, question) for candidate in page))
             quotes += [quote for quote in found if quote is not None]
         return quotes
 
-    async def _findings(
-        self, store: Store, question: Question, others: Others, conversations: Sequence[Conversation]
-    ) -> list[_Found]:
-        """Return the relevant findings of summaries and insights, best first."""
-        rated, insights = await asyncio.gather(
-            summaries_of_others(store, question, others), store.insights.of([one.uuid for one in conversations])
+
+def _findings(insight: Insight, title: str) -> Iterator[FindingCandidate]:
+    for finding in (*insight.key_findings, *insight.action_items):
+        yield FindingCandidate(
+            conversation_id=insight.conversation_id,
+            title=title,
+            turn_index=min(finding.turns, default=insight.up_to_turn),
+            text=finding.text,
+            finding=finding,
         )
-        found = [
-            _Found(
-                one.summary.conversation_id,
-                one.title,
-                (one.finding.turns or [one.summary.start_turn_index])[0],
-                one.finding,
-                one.score,
-            )
-            for one in findings_of(rated, question.rarities, self._settings.recall, exclude=())
-        ]
-        titles = {one.uuid: one.title for one in conversations}
-        for insight in insights.values():
-            for finding in (*insight.key_findings, *insight.action_items):
-                shared = terms.matched(question.rarities, finding.text)
-                score = scoring.relevance(shared, None, self._settings.recall.min_score)
-                if shared and score >= scoring.RELEVANT:
-                    turn = (finding.turns or [insight.up_to_turn])[0]
-                    found.append(_Found(insight.conversation_id, titles[insight.conversation_id], turn, finding, score))
-        return sorted(found, key=lambda one: -one.score)
 
 
 async def answer_from(model: ChatModel, question: str, quotes: Sequence[Quote]) -> str:
@@ -192,7 +137,7 @@ async def answer_from(model: ChatModel, question: str, quotes: Sequence[Quote]) 
     return clean_text(text)
 
 
-async def _quote(store: Store, candidate: Candidate, rarities: Mapping[str, float]) -> Quote | None:
+async def _quote(store: Store, candidate: Candidate, question: Question) -> Quote | None:
     """Return the best sentences of a turn, None if it is gone or has no text."""
     try:
         turns = await store.turns.between(
@@ -200,7 +145,7 @@ async def _quote(store: Store, candidate: Candidate, rarities: Mapping[str, floa
         )
     except NotFoundError:
         return None
-    found = await asyncio.to_thread(best_quote, turns[0], rarities) if turns else None
+    found = await asyncio.to_thread(best_quote, turns[0], question.rarities) if turns else None
     if found is None:
         return None
     return Quote(
@@ -210,13 +155,14 @@ async def _quote(store: Store, candidate: Candidate, rarities: Mapping[str, floa
         date=turns[0].messages[0].timestamp,
         role=found.role,
         quote=found.text,
-        # Of turns that are about as relevant, the one with the better sentences comes first.
-        score=round(candidate.relevance + found.matched / 2, 3),
+        score=round(
+            scores([{"relevance": candidate.relevance, "sentences": found.matched}], PAST.merged.weights)[0], 3
+        ),
         highlights=found.highlights,
     )
 
 
-async def _dated(store: Store, findings: Iterable[_Found], rarities: Mapping[str, float]) -> list[Quote]:
+async def _dated(store: Store, findings: Iterable[FindingCandidate], question: Question) -> list[Quote]:
     """Return findings as quotes with the day of the turn they come from."""
     quotes = []
     for one in findings:
@@ -229,10 +175,10 @@ async def _dated(store: Store, findings: Iterable[_Found], rarities: Mapping[str
                     turn_index=one.turn_index,
                     date=lines[0].timestamp,
                     role="memory",
-                    quote=one.finding.text,
+                    quote=one.text,
                     score=round(one.score, 3),
                     kind=one.finding.kind or "finding",
-                    highlights=highlights(one.finding.text, rarities),
+                    highlights=highlights(one.text, question.rarities),
                 )
             )
     return quotes

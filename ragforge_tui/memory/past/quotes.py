@@ -14,7 +14,7 @@ import msgspec
 
 from ragforge_tui.graph.store.search import Matcher
 from ragforge_tui.memory.prose import answer_prose, code_lines, cut, sentences, user_prose
-from ragforge_tui.memory.recall.terms import matched
+from ragforge_tui.memory.retrieval.terms import matched
 from ragforge_tui.memory.summaries.offline.informativeness import QUESTION_MARKS, decides
 from ragforge_tui.shared.records import Message, Turn
 from ragforge_tui.shared.sanitize import plain_text

@@ -1,6 +1,8 @@
-"""Questions prepared for search: their context, their content words, and which of these are rare in the graph.
+"""Questions prepared for search: their words, which of these are rare in the graph, and their vector.
 
-Used by `Recall`. A full-text index reads every occurrence of a word, however little the word means: the common words of
+Every search prepares its question here, once.
+
+A full-text index reads every occurrence of a word, however little the word means: the common words of
 a question take nearly all of its time and hardly change which turns rank first. So other conversations are searched for
 the rarer words, by frequencies estimated from a sample of the graph's turns.
 """
@@ -8,24 +10,31 @@ the rarer words, by frequencies estimated from a sample of the graph's turns.
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from ragforge_tui.graph import Store
+from ragforge_tui.llm.embeddings import Embedder
 from ragforge_tui.memory.language import language_of
-from ragforge_tui.memory.recall.scoring import rarity
-from ragforge_tui.memory.recall.terms import FALLBACK, content_words, terms, variants
+from ragforge_tui.memory.retrieval.index_sync import VectorModel
+from ragforge_tui.memory.retrieval.scoring import rarity
+from ragforge_tui.memory.retrieval.terms import FALLBACK, asked_words, content_words, terms, variants
+from ragforge_tui.settings.schema import RecallSettings
+
+log = logging.getLogger(__name__)
 
 FEWEST_WORDS = 3
 """Content words below which a message cannot be understood without the one before it."""
 PREVIOUS_CHARS = 500
 
 Vector = npt.NDArray[np.float32]
+Vectors = npt.NDArray[np.float32]
 
 _REFERRING = re.compile(
     r"^\W*(?:(?:and|but|so|then|et|mais|alors|und|y|e)\b\W*)?"
@@ -85,6 +94,87 @@ def user_message_in(turn_text: str) -> str:
             break
         lines.append(line[1:].strip())
     return "\n".join(lines)
+
+
+class Questions:
+    """Preparation of the questions to one graph, the same for all searches of an agent.
+
+    Args:
+        store: Returns the store, waiting while the graph starts.
+        embedder: None to search by words only.
+        workspace: Folder of the conversations in the scope ``workspace``.
+    """
+
+    def __init__(
+        self,
+        store: Callable[[], Awaitable[Store]],
+        embedder: Embedder | None,
+        settings: RecallSettings,
+        workspace: str,
+    ) -> None:
+        self.store = store
+        self.settings = settings
+        self.workspace = workspace
+        self.model = VectorModel(embedder)
+        self.frequencies = WordFrequencies()
+
+    @property
+    def scope(self) -> str | None:
+        """Workspace that other conversations must belong to, None for any."""
+        return self.workspace if self.settings.scope == "workspace" else None
+
+    async def claimed_store(self) -> Store:
+        """Return the store, once it is known whether its vectors are of this model."""
+        store = await self.store()
+        await self.model.claim(store)
+        return store
+
+    async def vectors(self, texts: Sequence[str], seconds: float) -> Vectors | None:
+        """Return the vectors of texts; None without a usable model or time, and if it fails or takes longer."""
+        if not (self.model.name and seconds):
+            return None
+        try:
+            async with asyncio.timeout(seconds):
+                return await self.model.embed(texts)
+        except TimeoutError:
+            log.warning("a question had no vector after %s s; only its words are searched", seconds)
+            return None
+
+    async def ask(
+        self,
+        text: str,
+        seconds: float,
+        *,
+        context: str = "",
+        language: str = "",
+        ignored: re.Pattern[str] | None = None,
+    ) -> Question:
+        """Return a question, prepared for search.
+
+        Args:
+            seconds: Most seconds to wait for the vector; 0 for words alone.
+            context: Text the question refers to.
+            language: Language of a question that does not show its own.
+            ignored: Words that are no part of the subject, unless there are no others.
+        """
+
+        def kept(words: list[str]) -> list[str]:
+            return [word for word in words if ignored is None or not ignored.fullmatch(word)] or words
+
+        whole = f"{text}\n{context}" if context else text
+        vectors = await self.vectors([whole], seconds)
+        own = language_of(text) or language
+        words = kept(content_words(whole, language_of(whole) or language))
+        subject = kept(asked_words(text, own) or content_words(text, own))
+        return Question(
+            text=text,
+            context=context,
+            rarities=self.frequencies.rarities(subject),
+            words=tuple(words),
+            vector=vectors[0] if vectors is not None and vectors.any() else None,
+            model=self.model.name,
+            rarest=tuple(self.frequencies.rarest(words)),
+        )
 
 
 class WordFrequencies:

@@ -149,11 +149,6 @@ def _starting(starts: frozenset[str]) -> re.Pattern[str]:
     return re.compile(rf"(?:{'|'.join(each)})[^\W_]*")
 
 
-def share(asked: Iterable[str], text: str, language: str) -> float:
-    """Return the share of a question's words that occur in a text."""
-    return share_of_stems(stems(asked, language), frozenset(terms(text, language)))
-
-
 def share_of_stems(asked: Sequence[str], present: frozenset[str]) -> float:
     """Return the share of a question's stems that are among those of a text."""
     return sum(stem in present for stem in asked) / len(asked) if asked else 0.0

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ragforge_tui.memory.recall import ConversationIndex, terms
+from ragforge_tui.memory.retrieval import ConversationIndex, terms
 from ragforge_tui.shared.records import EXTRACTIVE, Summary, now
 
 BEGAN = datetime(2024, 5, 6, 9, tzinfo=UTC)

@@ -7,12 +7,11 @@ never exceeds the tokens allowed and that no text is repeated.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
 
 import msgspec
 
 from ragforge_tui.llm.tokens import count_tokens
-from ragforge_tui.shared.records import Finding, Summary
+from ragforge_tui.memory.retrieval.candidates import Candidate, FindingCandidate, SummaryCandidate, cosine
 
 CUT_MARK = " […] "
 """Marks text left out of a turn; the stored context finds the pieces again by it."""
@@ -23,50 +22,13 @@ MOST_MISSES = 25
 MAX_SHARE_OF_ONE = 0.4
 """Largest share of the tokens for one turn; a longer one is cut to its head and tail."""
 
+SAME_COSINE = 0.95
+"""Cosine above which two turns count as duplicates."""
+
 Count = Callable[[str], int]
 TITLE_CHARS = 60
 SHORT_ID = 8
 SEPARATOR = "\n\n"
-
-
-class RecalledTurn(msgspec.Struct, kw_only=True):
-    """Turn that was recalled.
-
-    Attributes:
-        text: Text as packed, possibly cut.
-        cut: Characters of the turn's text that are missing in `text`.
-        said: Whether the text is free of results; keys of earlier versions contain some.
-        own: Whether it belongs to the conversation that asked.
-    """
-
-    conversation_id: str
-    title: str = ""
-    turn_index: int
-    date: datetime
-    text: str
-    cut: int = 0
-    said: bool = False
-    score: float = 0.0
-    own: bool = True
-
-
-class RecalledSummary(msgspec.Struct, kw_only=True):
-    """Summary that was recalled. `score` is its relevance times the factors of level and age."""
-
-    summary: Summary
-    title: str = ""
-    score: float = 0.0
-    own: bool = True
-
-
-class RecalledFinding(msgspec.Struct, kw_only=True):
-    """Finding of a summary that was recalled."""
-
-    finding: Finding
-    summary: Summary
-    title: str = ""
-    score: float = 0.0
-    own: bool = True
 
 
 class Recalled(msgspec.Struct, kw_only=True):
@@ -79,22 +41,16 @@ class Recalled(msgspec.Struct, kw_only=True):
         missing: Searches that failed or took too long; a sentence each.
     """
 
-    turns: list[RecalledTurn] = []
-    findings: list[RecalledFinding] = []
-    summaries: list[RecalledSummary] = []
+    turns: list[Candidate] = []
+    findings: list[FindingCandidate] = []
+    summaries: list[SummaryCandidate] = []
     tokens: int = 0
     text: str = ""
     reason: str = ""
     missing: list[str] = []
-    sources: dict[tuple[str, int], str] = {}
-    """Whole texts of the turns by conversation and turn."""
-
-    def source_of(self, turn: RecalledTurn) -> str:
-        """Return the whole text of a recalled turn."""
-        return self.sources.get((turn.conversation_id, turn.turn_index), turn.text)
 
 
-def heading(turn: RecalledTurn | Candidate) -> str:
+def heading(turn: Candidate) -> str:
     """Return the line above the turns of a day; it names another conversation, so that the two are not confused."""
     day = f"# {turn.date.day} {turn.date:%B %Y}"
     return day if turn.own else f"{day}, in {conversation_name(turn.conversation_id, turn.title)}"
@@ -110,7 +66,7 @@ def label(turn_index: int) -> str:
     return f"[t{turn_index}] "
 
 
-def render_turns(turns: Sequence[RecalledTurn]) -> str:
+def render_turns(turns: Sequence[Candidate]) -> str:
     """Return turns as one text, by conversation and day; the best turn's day first."""
     days: dict[str, list[str]] = {}
     for turn in turns:
@@ -118,47 +74,20 @@ def render_turns(turns: Sequence[RecalledTurn]) -> str:
     return SEPARATOR.join("\n".join((day, SEPARATOR.join(texts))) for day, texts in days.items())
 
 
-class Candidate(msgspec.Struct, kw_only=True):
-    """Turn that may be recalled.
-
-    Attributes:
-        tokens: Tokens of `text`, None if they were not counted yet.
-        said: See `RecalledTurn`.
-        relevance: See `scoring.relevance`.
-        own: Whether it belongs to the open conversation.
-    """
-
-    conversation_id: str
-    title: str = ""
-    turn_index: int
-    date: datetime
-    text: str
-    tokens: int | None = None
-    said: bool = False
-    score: float
-    relevance: float = 0.0
-    own: bool = True
-
-
-Same = Callable[[Candidate, Sequence[RecalledTurn]], bool]
-
-
 def pack(
     ranked: Iterable[Candidate],
     max_tokens: int,
     *,
     others_tokens: int | None = None,
-    same: Same | None = None,
     count: Count = count_tokens,
-) -> list[RecalledTurn]:
-    """Return the best candidates that fit, best first.
+) -> list[Candidate]:
+    """Return the best candidates that fit, best first; none is nearly equal to another.
 
     Args:
         ranked: Candidates, best first.
         others_tokens: Most tokens for turns of other conversations; None for no separate limit.
-        same: Returns whether a candidate duplicates one that is packed already.
     """
-    packed: list[RecalledTurn] = []
+    packed: list[Candidate] = []
     texts: set[str] = set()
     headings: set[str] = set()
     left, left_others = max_tokens, max_tokens if others_tokens is None else others_tokens
@@ -177,7 +106,7 @@ def pack(
         if fitted is None:
             misses += 1
             continue
-        if same and same(candidate, packed):
+        if any((cosine(candidate.vector, turn.vector) or 0.0) > SAME_COSINE for turn in packed):
             continue
         misses = 0
         turn, tokens = fitted
@@ -191,8 +120,8 @@ def pack(
 
 
 def drop_to_fit(
-    turns: Sequence[RecalledTurn], max_tokens: int, count: Count = count_tokens
-) -> tuple[list[RecalledTurn], str, int]:
+    turns: Sequence[Candidate], max_tokens: int, count: Count = count_tokens
+) -> tuple[list[Candidate], str, int]:
     """Return turns, their text and its tokens, less the last turns if the whole exceeds its parts."""
     remaining = list(turns)
     while True:
@@ -203,7 +132,7 @@ def drop_to_fit(
         remaining.pop()
 
 
-def _fitted(candidate: Candidate, most: int, count: Count) -> tuple[RecalledTurn, int] | None:
+def _fitted(candidate: Candidate, most: int, count: Count) -> tuple[Candidate, int] | None:
     text, cut = candidate.text, 0
     tokens = count(text) if candidate.tokens is None else candidate.tokens
     if tokens > most:
@@ -211,18 +140,8 @@ def _fitted(candidate: Candidate, most: int, count: Count) -> tuple[RecalledTurn
         if shortened is None:
             return None
         text, tokens, cut = shortened
-    turn = RecalledTurn(
-        conversation_id=candidate.conversation_id,
-        title=candidate.title,
-        turn_index=candidate.turn_index,
-        date=candidate.date,
-        text=text,
-        cut=cut,
-        said=candidate.said,
-        score=candidate.score,
-        own=candidate.own,
-    )
-    return turn, tokens
+    source = candidate.text if cut else ""
+    return msgspec.structs.replace(candidate, text=text, cut=cut, source=source), tokens
 
 
 def _cut(text: str, tokens: int, most: int, count: Count) -> tuple[str, int, int] | None:

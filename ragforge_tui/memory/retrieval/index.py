@@ -19,10 +19,11 @@ import numpy.typing as npt
 
 from ragforge_tui.llm.tokens import count_tokens
 from ragforge_tui.memory.language import date_words, language_of
-from ragforge_tui.memory.recall import scoring, terms
-from ragforge_tui.memory.recall.keys import shown
-from ragforge_tui.memory.recall.scoring import WEIGHTS, Floats, View
-from ragforge_tui.memory.recall.terms import TextStems
+from ragforge_tui.memory.retrieval import scoring, terms
+from ragforge_tui.memory.retrieval.keys import shown
+from ragforge_tui.memory.retrieval.recipes import CONTEXT
+from ragforge_tui.memory.retrieval.scoring import Floats, View
+from ragforge_tui.memory.retrieval.terms import TextStems
 from ragforge_tui.shared.records import EXTRACTIVE, Summary
 
 SITTING_GAP_SECONDS = 3_600
@@ -206,7 +207,7 @@ class ConversationIndex:
         context: str = "",
         exclude: Collection[int] = (),
         limit: int | None = None,
-        weights: Mapping[str, float] = WEIGHTS,
+        weights: Mapping[str, float] = CONTEXT.own.weights,
     ) -> list[Ranked]:
         """Return the best `limit` turns except the excluded, best first, by the weighted sum of the views' z-scores.
 

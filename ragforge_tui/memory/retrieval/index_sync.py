@@ -19,8 +19,8 @@ from ragforge_tui.graph.store.messages import INDEXED_CHARS
 from ragforge_tui.graph.store.recall import KeyRow, RecallRow
 from ragforge_tui.graph.store.vectors import KINDS, Unembedded
 from ragforge_tui.llm.embeddings import Embedder, LocalEmbedder, Vectors, local_batches
-from ragforge_tui.memory.recall.index import ConversationIndex
-from ragforge_tui.memory.recall.keys import KEYS_VERSION, TurnKeys, keys_of, lex_key, shown, sitting_text
+from ragforge_tui.memory.retrieval.index import ConversationIndex
+from ragforge_tui.memory.retrieval.keys import KEYS_VERSION, TurnKeys, keys_of, lex_key, shown, sitting_text
 from ragforge_tui.shared.errors import GraphError, ModelError
 from ragforge_tui.shared.pace import Pace
 from ragforge_tui.shared.records import Turn
@@ -70,17 +70,19 @@ class VectorModel:
 
     async def claim(self, store: Store) -> None:
         """Record the model in a graph that has none yet, and check whether it is the graph's."""
-        if self.embedder is None or self._claimed:
+        # A mismatch is checked again: `ragforge-chat graph reembed` ends it while the program runs.
+        if self.embedder is None or (self._claimed and not self.reason):
             return
         name, size = await store.vectors.claim_model(self.embedder.name, self.embedder.dimension)
-        self._claimed = True
+        first, self._claimed, self.reason = not self._claimed, True, ""
         if (name, size) != (self.embedder.name, self.embedder.dimension):
             self.reason = (
                 f"The graph's vectors are from {name or 'another model'} ({size} numbers), "
                 f"but the settings name {self.embedder.name} ({self.embedder.dimension}). "
                 "Search uses words only until you run `ragforge-chat graph reembed`."
             )
-            log.warning("%s", self.reason)
+            if first:
+                log.warning("%s", self.reason)
 
     def source(self, label: str, text: str) -> str:
         """Return what the vector of a node is made of: of a turn what was said and done, at the local model's price."""

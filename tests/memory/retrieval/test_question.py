@@ -10,8 +10,8 @@ import pytest
 from ragforge_tui.graph import Store
 from ragforge_tui.graph.store.other_conversations import Others, OtherTurn
 from ragforge_tui.graph.store.recall import Span, spread
-from ragforge_tui.memory.recall import query
-from ragforge_tui.memory.recall.query import WordFrequencies
+from ragforge_tui.memory.retrieval import question
+from ragforge_tui.memory.retrieval.question import WordFrequencies
 from ragforge_tui.shared.errors import GraphUnavailableError
 from tests.support.recall_conversations import TALK, ready, recall_of, talked
 from tests.support.records import conversation, one_turn
@@ -22,9 +22,9 @@ HARBOURS = [(f"What of ship {n}?", "It lies in the harbour.") for n in range(60)
 @pytest.fixture
 def small_places(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits a test's graph can exceed."""
-    monkeypatch.setattr(query, "FEWEST_TURNS", 30)
-    monkeypatch.setattr(query, "PLACES", 40)
-    monkeypatch.setattr(query, "SAMPLE", 20)
+    monkeypatch.setattr(question, "FEWEST_TURNS", 30)
+    monkeypatch.setattr(question, "PLACES", 40)
+    monkeypatch.setattr(question, "SAMPLE", 20)
 
 
 async def learnt(store: Store) -> WordFrequencies:

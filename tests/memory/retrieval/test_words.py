@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from ragforge_tui.memory.context.earlier import earlier_turn_text
 from ragforge_tui.memory.language import DAYS, MONTHS, STEMMERS, STOP_WORDS, date_words, language_of
-from ragforge_tui.memory.recall import lex_key, scoring, terms, turn_text
-from ragforge_tui.memory.recall.keys import (
+from ragforge_tui.memory.retrieval import lex_key, scoring, terms, turn_text
+from ragforge_tui.memory.retrieval.keys import (
     MAX_TEXT_CHARS,
     MAX_WORD_CHARS,
     RESULT_EDGE_CHARS,
@@ -21,7 +21,7 @@ from ragforge_tui.memory.recall.keys import (
     said_text,
     shown,
 )
-from ragforge_tui.memory.recall.query import context_of, user_message_in
+from ragforge_tui.memory.retrieval.question import context_of, user_message_in
 from ragforge_tui.shared.records import FileAccess, ToolResult, Turn
 from tests.support.records import call_of, message
 

@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from ragforge_tui.graph import Store
-from ragforge_tui.memory.recall import Recall
-from ragforge_tui.memory.recall import warm_up as module
-from ragforge_tui.memory.recall.warm_up import MAX_SEARCHES, warm_up
+from ragforge_tui.memory.retrieval import Questions, Recall
+from ragforge_tui.memory.retrieval import warm_up as module
+from ragforge_tui.memory.retrieval.warm_up import MAX_SEARCHES, warm_up
 from ragforge_tui.settings.schema import MemorySettings
 from ragforge_tui.shared.pace import Pace
 from tests.conftest import ONE_BACKEND
@@ -24,7 +24,8 @@ def recall_without_turns(store: Store) -> Recall:
     async def opened() -> Store:
         return store
 
-    return Recall(opened, MemorySettings(), FakeEmbedder(), conversation_id="", workspace=WORKSPACE)
+    questions = Questions(opened, FakeEmbedder(), MemorySettings().recall, WORKSPACE)
+    return Recall(questions, MemorySettings(), conversation_id="", workspace=WORKSPACE)
 
 
 async def zebras(store: Store) -> None:

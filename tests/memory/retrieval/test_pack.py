@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ragforge_tui.llm import count_tokens
-from ragforge_tui.memory.recall import render_turns
-from ragforge_tui.memory.recall.packing import CUT_MARK, Candidate, drop_to_fit, pack
+from ragforge_tui.memory.retrieval import Candidate, render_turns
+from ragforge_tui.memory.retrieval.packing import CUT_MARK, drop_to_fit, pack
 
 BEGAN = datetime(2024, 5, 6, 9, tzinfo=UTC)
 
@@ -100,5 +101,5 @@ def test_a_long_turn_leaves_room_for_others() -> None:
 
 def test_what_is_the_same_is_left_out() -> None:
     ranked = [candidate(1, "same  words"), candidate(2, "same words"), candidate(3, "alike"), candidate(4, "")]
-    turns = pack(ranked, 500, same=lambda one, packed: one.turn_index == 3 and bool(packed))
-    assert [turn.turn_index for turn in turns] == [1]
+    ranked[0].vector = ranked[2].vector = np.array([0.6, 0.8], np.float32)
+    assert [turn.turn_index for turn in pack(ranked, 500)] == [1]

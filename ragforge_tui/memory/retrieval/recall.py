@@ -8,30 +8,41 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
 from ragforge_tui.graph import Store
 from ragforge_tui.graph.store.other_conversations import Others
-from ragforge_tui.llm.embeddings import Embedder
 from ragforge_tui.memory.language import language_of
-from ragforge_tui.memory.recall.index import ConversationIndex
-from ragforge_tui.memory.recall.index_sync import IndexSync, VectorModel
-from ragforge_tui.memory.recall.keys import RESULTS_MARK, shown
-from ragforge_tui.memory.recall.other_conversations import (
-    Fetched,
-    cosine,
-    merged,
-    summaries_of_others,
-    turns_of_others,
+from ragforge_tui.memory.retrieval.candidates import (
+    Candidate,
+    SummaryCandidate,
+    SummaryStems,
+    findings_in,
+    own_summary,
+    stems_of,
+    summaries_elsewhere,
+    turns_elsewhere,
 )
-from ragforge_tui.memory.recall.packing import Candidate, Recalled, RecalledTurn, drop_to_fit, pack
-from ragforge_tui.memory.recall.query import FEWEST_TURNS, Question, Vector, WordFrequencies, context_of
-from ragforge_tui.memory.recall.scoring import RELEVANT, TAIL, relevance
-from ragforge_tui.memory.recall.summaries import RatedSummary, SummaryStems, findings_of, stems_of, summaries_of
-from ragforge_tui.memory.recall.terms import asked_words, content_words
+from ragforge_tui.memory.retrieval.index import ConversationIndex
+from ragforge_tui.memory.retrieval.index_sync import IndexSync
+from ragforge_tui.memory.retrieval.keys import RESULTS_MARK, shown
+from ragforge_tui.memory.retrieval.packing import Recalled, drop_to_fit, pack
+from ragforge_tui.memory.retrieval.question import FEWEST_TURNS, Question, Questions, context_of
+from ragforge_tui.memory.retrieval.ranking import (
+    chosen,
+    covering_each_turn_once,
+    first_of_each_text,
+    measure,
+    merged,
+    rank,
+)
+from ragforge_tui.memory.retrieval.recipes import CONTEXT
+from ragforge_tui.memory.retrieval.scoring import level_factor, recency
+from ragforge_tui.memory.retrieval.terms import asked_words
 from ragforge_tui.settings.schema import MemorySettings
 from ragforge_tui.shared.errors import GraphError, RagforgeError
 from ragforge_tui.shared.look_ahead import LookAhead
@@ -40,12 +51,6 @@ from ragforge_tui.shared.records import SimilarConversation, Summary, Turn
 
 log = logging.getLogger(__name__)
 
-CANDIDATES = 150
-"""Turns of this conversation considered for packing."""
-SAME_COSINE = 0.95
-"""Cosine above which two turns count as duplicates."""
-EMBED_SECONDS = 1.5
-"""Seconds a query waits for its vector, unless it has less time; after that words decide alone."""
 EMBED_SHARE = 0.5
 """Share of a query's time limit spent waiting for its vector; the rest is for other conversations."""
 CONTEXT_SECONDS = 0.15
@@ -64,8 +69,8 @@ class _Searched(msgspec.Struct, frozen=True):
     """
 
     question: Question
-    turns: list[Fetched]
-    summaries: list[RatedSummary]
+    turns: list[Candidate]
+    summaries: list[SummaryCandidate]
     missing: list[str]
 
 
@@ -73,17 +78,14 @@ class Recall:
     """Search over the past of one open conversation and of others, with the upkeep of its index.
 
     Args:
-        store: Returns the store, waiting while the graph starts.
-        embedder: None to search by words only.
         private: Whether the conversation is private; other private ones are never searched either way.
         pace: When background work may use the processor.
     """
 
     def __init__(
         self,
-        store: Callable[[], Awaitable[Store]],
+        questions: Questions,
         settings: MemorySettings,
-        embedder: Embedder | None,
         *,
         conversation_id: str,
         workspace: str,
@@ -91,14 +93,13 @@ class Recall:
         pace: Pace | None = None,
     ) -> None:
         self.index = ConversationIndex()
-        self._store = store
+        self._questions = questions
         self._settings = settings
-        self._model = VectorModel(embedder)
+        self._model = questions.model
         self._id = conversation_id
         self._workspace = workspace
         self.private = private
         self._sync = IndexSync(self.index, self._model, conversation_id, pace)
-        self._frequencies = WordFrequencies()
         self._ahead: LookAhead[tuple[str, str], _Searched] = LookAhead(
             lambda key: self._searched(key[0], CONTEXT_SECONDS), lambda found: not found.missing
         )
@@ -118,40 +119,37 @@ class Recall:
 
     async def connect(self) -> None:
         """Find out whether the vectors in the graph are of this model; without it only words are searched."""
-        await self._model.claim(await self._store())
+        await self._questions.claimed_store()
 
     async def load(self) -> None:
         """Read the conversation into the index: its words, and the vectors stored so far.
 
         Queries made meanwhile are answered from the turns read so far; nothing is stored here.
         """
-        store = await self._store()
-        await self._model.claim(store)
+        store = await self._questions.claimed_store()
         async with self._sync_lock:
             await self._sync.load(store)
 
     async def store_missing(self) -> None:
         """Store the keys that were missing in the graph, and sample word frequencies for faster queries."""
-        store = await self._store()
+        store = await self._questions.store()
         async with self._sync_lock:
             await self._sync.store_missing(store)
         try:
-            await self._frequencies.learn(store)
+            await self._questions.frequencies.learn(store)
         except RagforgeError as error:
             # It only makes queries faster; without it they use all their words.
             log.info("word frequencies were not sampled: %s", error)
 
     async def turn_stored(self, turn: Turn) -> None:
         """Add a turn that has ended: index, keys of it and its neighbours, its sitting. `embed` comes later."""
-        store = await self._store()
-        await self._model.claim(store)
+        store = await self._questions.claimed_store()
         async with self._sync_lock:
             await self._sync.turn_stored(store, turn)
 
     async def summaries_changed(self, summaries: Sequence[Summary]) -> None:
         """Update the index from the current summaries: their texts, and their facts in the keys of the turns cited."""
-        store = await self._store()
-        await self._model.claim(store)
+        store = await self._questions.claimed_store()
         self._summaries = list(summaries)
         await self._read_summary_vectors(store)
         facts: dict[int, list[str]] = {}
@@ -179,8 +177,7 @@ class Recall:
 
         May take minutes after an import. After an interruption, a repeated call continues with the rest.
         """
-        store = await self._store()
-        await self._model.claim(store)
+        store = await self._questions.claimed_store()
         await self._sync.embed_missing(store)
         await self._read_summary_vectors(store)
         await store.vectors.open_changed_indexes()
@@ -239,7 +236,8 @@ class Recall:
             others: Whether to search other conversations, as far as `recall.scope` allows.
             summaries: Whether to search summaries and their findings too.
             exclude_summaries: Ids of summaries that are sent anyway.
-            seconds: Most seconds to wait for the model and the graph; None waits `EMBED_SECONDS` for the vector, and
+            seconds: Most seconds to wait for the model and the graph; None waits as long for the vector as the
+                recipe says, and
                 for the graph without limit.
             most: Most turns to return; None for as many as fit.
         """
@@ -311,7 +309,7 @@ class Recall:
         """
         if not self._asked(query):
             return []
-        question = await self._question(query, EMBED_SECONDS, follows=False)
+        question = await self._question(query, CONTEXT.seconds, follows=False)
         return (await asyncio.to_thread(self._own, question, ()))[:limit]
 
     async def most_similar(self, text: str, *, min_score: float) -> SimilarConversation | None:
@@ -319,13 +317,12 @@ class Recall:
         settings = self._settings.recall
         if settings.scope == "none":
             return None
-        store = await self._store()
-        await self._model.claim(store)
-        vector = await self._question_vector(text, EMBED_SECONDS)
-        if vector is None:
+        store = await self._questions.claimed_store()
+        question = await self._questions.ask(text, CONTEXT.seconds)
+        if question.vector is None:
             return None
         found = await store.vectors.conversations_like(
-            vector,
+            question.vector,
             limit=1,
             min_score=max(min_score, settings.min_score),
             workspace=self._workspace if settings.scope == "workspace" else None,
@@ -344,7 +341,7 @@ class Recall:
         until = None if seconds is None else asyncio.get_running_loop().time() + seconds
         # The scope does not depend on the question, so both are found out at once.
         question, where = await asyncio.gather(
-            self._question(query, EMBED_SECONDS if seconds is None else seconds * EMBED_SHARE),
+            self._question(query, CONTEXT.seconds if seconds is None else seconds * EMBED_SHARE),
             self._others(until) if others else _no_others(),
         )
         missing = []
@@ -369,21 +366,16 @@ class Recall:
         left = self.left() if own else ""
 
         def work() -> Recalled:
-            mine = self._own(question, exclude) if own else []
-            recalled = self._packed(question, mine, searched.turns, max_tokens, most)
+            here = self._here(question)
+            mine = self._own(here, exclude) if own else []
+            recalled = self._packed(mine, searched.turns, max_tokens, most)
             if summaries:
-                rated = [*(self._own_summaries(question) if own else []), *searched.summaries]
-                rarities = self._rarities(question)
-                recalled.findings = findings_of(rated, rarities, self._settings.recall, exclude=exclude)
-                recalled.summaries = summaries_of(
-                    rated,
-                    rarities,
-                    self._settings.recall,
-                    in_context=bool(question.context),
-                    turns=recalled.turns,
-                    sent=exclude,
-                    exclude=exclude_summaries,
-                )
+                rated = [*(self._own_summaries(here) if own else []), *searched.summaries]
+                similar = self._settings.recall.min_score
+                findings = (one for one in findings_in(here, rated) if not _sent(one, one.finding.turns, exclude))
+                ranked = rank(here, findings, CONTEXT.findings, similar)
+                recalled.findings = first_of_each_text(ranked)[: CONTEXT.findings.limit]
+                recalled.summaries = self._summaries_of(here, rated, recalled.turns, {*exclude}, exclude_summaries)
             recalled.missing = [*([left] if left else []), *searched.missing]
             return recalled
 
@@ -396,19 +388,16 @@ class Recall:
             follows: Whether it may refer to the previous message.
         """
         context = context_of(query, self.index.turn_text(self.index.last)) if follows else ""
-        text = f"{query}\n{context}" if context else query
-        vector = await self._question_vector(text, seconds)
-        words = content_words(text, language_of(text) or self.index.language)
-        rarest = tuple(self._frequencies.rarest(words))
-        rarities = self._frequencies.rarities(self._asked(query))
-        return Question(query, context, rarities, tuple(words), vector, self._model.name, rarest)
+        return await self._questions.ask(query, seconds, context=context, language=self.index.language)
 
     def _asked(self, query: str) -> list[str]:
         return asked_words(query, language_of(query) or self.index.language)
 
-    def _rarities(self, question: Question) -> dict[str, float]:
-        """Return the rarity of a question's words in this conversation, or in the graph while it is too short."""
-        return self.index.rarities(question.rarities) if self.index.turns >= FEWEST_TURNS else question.rarities
+    def _here(self, question: Question) -> Question:
+        """Return a question with the rarities of its words in this conversation, unless that is too short."""
+        if self.index.turns < FEWEST_TURNS:
+            return question
+        return msgspec.structs.replace(question, rarities=self.index.rarities(question.rarities))
 
     async def _others(self, until: float | None) -> tuple[Others | None, str]:
         """Return the conversations that may be recalled from; if the graph fails or is late, none and a sentence."""
@@ -429,7 +418,7 @@ class Recall:
             return None, ""
         try:
             async with asyncio.timeout_at(until):
-                store = await self._store()
+                store = await self._questions.store()
                 workspace = self._workspace if scope == "workspace" else None
                 return await store.other_conversations.scope(self._sync.conversations, workspace), ""
         except (GraphError, TimeoutError) as error:
@@ -437,99 +426,105 @@ class Recall:
 
     async def _from_others(
         self, question: Question, until: float | None, where: tuple[Others | None, str], *, summaries: bool
-    ) -> tuple[list[Fetched], list[RatedSummary], str]:
+    ) -> tuple[list[Candidate], list[SummaryCandidate], str]:
         """Return turns and summaries of other conversations; if the graph fails or is late, none and a sentence."""
         others, late = where
         if others is None:
             return [], [], late
         try:
             async with asyncio.timeout_at(until):
-                store = await self._store()
+                store = await self._questions.store()
                 fetched, foreign = await asyncio.gather(
-                    turns_of_others(store, question, self._settings.recall, others),
-                    summaries_of_others(store, question, others) if summaries else _nothing(),
+                    turns_elsewhere(store, question, others, CONTEXT.turns.asked),
+                    summaries_elsewhere(store, question, others, CONTEXT.summaries.asked) if summaries else _nothing(),
                 )
         except (GraphError, TimeoutError) as error:
             return [], [], _not_searched(error)
-        return fetched, foreign, ""
-
-    async def _question_vector(self, question: str, seconds: float) -> Vector | None:
-        if not self._model.name:
-            return None
-        try:
-            async with asyncio.timeout(seconds):
-                vectors = await self._model.embed([question])
-        except TimeoutError:
-            log.warning("embedding the question took too long; only words are searched")
-            return None
-        return vectors[0] if vectors is not None and vectors.any() else None
+        return rank(question, fetched, CONTEXT.turns, self._settings.recall.min_score), foreign, ""
 
     def _own(self, question: Question, exclude: Collection[int]) -> list[Candidate]:
         """Return the turns of this conversation best first; none if not one of them is relevant."""
+        pick = CONTEXT.own
         ranked = self.index.rank(
-            question.text, question.vector, context=question.context, exclude=exclude, limit=CANDIDATES
+            question.text, question.vector, context=question.context, exclude=exclude, limit=pick.asked
         )
-        matched = self.index.matched(self._rarities(question))
-        similar = self._settings.recall.min_score
-        candidates = []
+        matched = self.index.matched(question.rarities)
+        found = []
         for turn in ranked:
-            if turn.score < ranked[0].score * TAIL:
+            if turn.score < ranked[0].score * pick.tail:
                 break
-            shared = matched.get(turn.turn_index, 0.0)
-            near = cosine(question.vector, self.index.vector(turn.turn_index))
-            relevant = relevance(shared, near, similar, in_context=bool(question.context))
-            candidates.append(self._candidate(turn.turn_index, turn.score, relevant))
-        return candidates if any(candidate.relevance >= RELEVANT for candidate in candidates) else []
-
-    def _candidate(self, turn_index: int, score: float, relevant: float) -> Candidate:
-        date = self.index.timestamp(turn_index)
-        assert date is not None
-        key = self.index.turn_text(turn_index)
-        return Candidate(
-            conversation_id=self._id,
-            turn_index=turn_index,
-            date=date,
-            text=shown(key),
-            tokens=self.index.tokens(turn_index),
-            said=RESULTS_MARK in key,
-            score=score,
-            relevance=relevant,
-        )
+            date = self.index.timestamp(turn.turn_index)
+            assert date is not None
+            key = self.index.turn_text(turn.turn_index)
+            found.append(
+                Candidate(
+                    conversation_id=self._id,
+                    turn_index=turn.turn_index,
+                    date=date,
+                    text=shown(key),
+                    tokens=self.index.tokens(turn.turn_index),
+                    said=RESULTS_MARK in key,
+                    vector=self.index.vector(turn.turn_index),
+                    matched=matched.get(turn.turn_index, 0.0),
+                    score=turn.score,
+                )
+            )
+        return chosen(question, measure(question, found, pick, self._settings.recall.min_score), pick)
 
     def _packed(
-        self, question: Question, mine: Sequence[Candidate], fetched: Sequence[Fetched], tokens: int, most: int | None
+        self, mine: Sequence[Candidate], others: Sequence[Candidate], tokens: int, most: int | None
     ) -> Recalled:
         """Pack turns of both rankings; others get their share, and whatever this conversation does not use."""
-        vectors = {_key(turn.candidate): turn.vector for turn in fetched}
-
-        def vector_of(key: tuple[str, int], own: bool) -> Vector | None:
-            return self.index.vector(key[1]) if own else vectors.get(key)
-
-        def same(candidate: Candidate, packed: Sequence[RecalledTurn]) -> bool:
-            """Return whether one of the packed turns is nearly equal to a candidate."""
-            vector = vector_of(_key(candidate), candidate.own)
-            others = [vector_of((turn.conversation_id, turn.turn_index), turn.own) for turn in packed]
-            return any((cosine(vector, other) or 0.0) > SAME_COSINE for other in others)
-
-        others = [turn.candidate for turn in fetched]
         needed = sum(len(candidate.text) for candidate in mine) // FEWEST_CHARS_PER_TOKEN
         theirs = max(int(tokens * self._settings.recall.other_conversations_share), tokens - needed)
-        packed = pack(merged(mine, others), tokens, others_tokens=theirs, same=same)[:most]
+        packed = pack(merged(mine, others), tokens, others_tokens=theirs)[:most]
         turns, text, used = drop_to_fit(packed, tokens)
-        sources = {_key(candidate): candidate.text for candidate in (*mine, *others)}
-        return Recalled(turns=turns, text=text, tokens=used, sources=sources, reason=self.reason)
+        return Recalled(turns=turns, text=text, tokens=used, reason=self.reason)
 
-    def _own_summaries(self, question: Question) -> list[RatedSummary]:
-        known = self._summary_stems
+    def _own_summaries(self, question: Question) -> list[SummaryCandidate]:
         return [
-            RatedSummary(
-                summary=summary,
-                ended=self.index.ended(summary.end_turn_index) or summary.created_at,
-                cosine=cosine(question.vector, self.index.summary_vector(summary.uuid)),
-                stems=stems if (stems := known.get(summary.uuid)) and stems.summary == summary else None,
+            own_summary(
+                question,
+                summary,
+                self.index.ended(summary.end_turn_index),
+                self.index.summary_vector(summary.uuid),
+                self._summary_stems.get(summary.uuid),
             )
             for summary in self._summaries
         ]
+
+    def _summaries_of(
+        self,
+        question: Question,
+        rated: Sequence[SummaryCandidate],
+        recalled: Sequence[Candidate],
+        sent: set[int],
+        exclude: Collection[str],
+    ) -> list[SummaryCandidate]:
+        """Return the relevant summaries, best first; none covers a turn that another one covers or that is recalled.
+
+        Args:
+            recalled: Recalled turns.
+            sent: Turns of this conversation that are sent anyway; summaries of these alone are left out.
+            exclude: Ids of summaries that are sent anyway.
+        """
+        settings = self._settings.recall
+        found = []
+        for one in rated:
+            if one.summary.uuid in exclude or _sent(one, range(one.turn_index, one.last_turn + 1), sent):
+                continue
+            age = (datetime.now(UTC) - one.date).total_seconds() / 86_400
+            one.factor = level_factor(one.summary.level, settings.level_boost)
+            one.factor *= recency(age, settings.recency_boost, settings.recency_decay_days)
+            found.append(one)
+        ranked = rank(question, found, CONTEXT.summaries, settings.min_score)
+        told = [(turn.conversation_id, turn.turn_index) for turn in recalled]
+        return covering_each_turn_once(ranked, told)[: settings.max_summaries]
+
+
+def _sent(one: Candidate, turns: Sequence[int], sent: Collection[int]) -> bool:
+    """Return whether all turns that something of this conversation is about are sent anyway."""
+    return one.own and bool(turns) and all(turn in sent for turn in turns)
 
 
 async def _nothing() -> list[Any]:
@@ -550,7 +545,3 @@ def _not_searched(error: Exception) -> str:
 def _sentence(parts: Sequence[str]) -> str:
     text = "; ".join(parts)
     return f"{text[:1].upper()}{text[1:]}." if text else ""
-
-
-def _key(candidate: Candidate) -> tuple[str, int]:
-    return candidate.conversation_id, candidate.turn_index

@@ -11,17 +11,10 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import numpy.typing as npt
 
-RELEVANT = 1.4
-"""Relevance from which something is recalled: a rare word in common and some similarity, or words or meaning alone if
-they match that much better. Measurements: benchmarks/RECALL.md."""
 SMALLEST_SIMILAR = 0.01
 EQUAL = 1e-6
 """Deviation, as a share of the largest value, up to which values count as equal: about eight times the rounding error
 of single precision. Without it, the z-scores of equal cosines would be those of their rounding errors."""
-TAIL = 0.1
-"""Share of the best turn's score below which others are left out; LoCoMo dev loses half a point at 0.2 and none at 0.1,
-in a simulation of the ranking."""
-
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 View = tuple[Floats, npt.NDArray[np.bool_]]
@@ -29,17 +22,6 @@ View = tuple[Floats, npt.NDArray[np.bool_]]
 
 K1 = 1.2
 B = 0.75
-
-WEIGHTS: Mapping[str, float] = {
-    "turn": 0.5,
-    "window": 1.0,
-    "sitting": 0.75,
-    "cosine": 0.5,
-    "pooled": 0.75,
-    "summaries": 0.2,
-    "facts": 0.5,
-}
-"""Weight of each view's z-score. Measurements, and how little the weights matter: benchmarks/RECALL.md."""
 
 
 def bm25(frequencies: Iterable[tuple[Floats, float]], lengths: Floats, documents: int) -> Floats:
@@ -66,16 +48,16 @@ def rarity(having: float, documents: float) -> float:
     return math.log(1 + (documents - having + 0.5) / (having + 0.5)) / math.log(1 + (documents - 0.5) / 1.5)
 
 
-def relevance(matched: float, cosine: float | None, similar: float, *, in_context: bool = False) -> float:
+def relevance(matched: float, cosine: float | None, similar: float, *, by_words: bool = False) -> float:
     """Return how much a text has to do with a message, in units of one rare word in common.
 
     Args:
-        in_context: The vector is that of the message with the one before, whose subject does not count alone.
+        by_words: The cosine does not count alone, as for the vector of a message with the one before.
         matched: Summed `rarity` of the words in common.
         cosine: Similarity of the two; None if it is unknown, which counts as `similar`.
         similar: Cosine that counts as much as one rare word; with 0 or less nearly everything is relevant.
     """
-    if in_context and not matched:
+    if by_words and not matched:
         return 0.0
     return matched + (1.0 if cosine is None else max(cosine, 0.0) / max(similar, SMALLEST_SIMILAR))
 

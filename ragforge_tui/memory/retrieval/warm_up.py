@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 
 from ragforge_tui.graph import Store
-from ragforge_tui.memory.recall.recall import Recall
+from ragforge_tui.memory.retrieval.recall import Recall
 from ragforge_tui.shared.pace import Pace
 from ragforge_tui.shared.records import ConversationFilter
 

@@ -13,8 +13,8 @@ from ragforge_tui.graph import Store
 from ragforge_tui.graph.store import search
 from ragforge_tui.graph.store.other_conversations import Others
 from ragforge_tui.llm import count_tokens
-from ragforge_tui.memory.recall import recall as recall_module
-from ragforge_tui.memory.recall import terms
+from ragforge_tui.memory.retrieval import recall as recall_module
+from ragforge_tui.memory.retrieval import terms
 from ragforge_tui.shared.errors import GraphUnavailableError
 from ragforge_tui.shared.records import Conversation, Finding, Summary, now
 from tests.support.fake_embedder import FakeEmbedder
@@ -45,7 +45,7 @@ async def test_others_are_found_and_named(store: Store) -> None:
     assert (turn.conversation_id, turn.title) == (c.uuid, "Zebras")
     assert f"# 6 May 2024, in conversation {c.uuid[:8]} “Zebras”\n" in found.text
     assert "[t1] > Tell me of the zebra farm." in found.text
-    assert found.source_of(turn) == "> Tell me of the zebra farm.\nIt keeps forty zebras."
+    assert (turn.text, turn.source) == ("> Tell me of the zebra farm.\nIt keeps forty zebras.", "")
 
 
 async def test_what_may_be_recalled_from_is_found_while_the_user_types(
@@ -305,9 +305,7 @@ async def test_findings_are_found_by_their_own_words_best_first(store: Store) ->
     await ready(recall)
     found = await recall.recall("Yesterday we decided something about keyword, bytes and headers. What exactly?")
     assert [hit.finding.text.split()[0] for hit in found.findings] == ["No", "Headers"]
-    assert {(hit.own, hit.title, hit.summary.conversation_id) for hit in found.findings} == {
-        (False, "Bytes", theirs.uuid)
-    }
+    assert {(hit.own, hit.title, hit.conversation_id) for hit in found.findings} == {(False, "Bytes", theirs.uuid)}
     assert (await recall.recall("Are you sure? Look again, please.")).findings == []
 
 

@@ -13,9 +13,9 @@ import pytest
 from ragforge_tui.graph import GraphTarget, Store
 from ragforge_tui.llm import count_tokens
 from ragforge_tui.llm.embeddings import LocalEmbedder
-from ragforge_tui.memory.recall import catch_up, reembed
-from ragforge_tui.memory.recall.index_sync import EMBED_BATCH, LOCAL_TURN_CHARS, VectorModel
-from ragforge_tui.memory.recall.keys import KEYS_VERSION, RESULTS_MARK, shown
+from ragforge_tui.memory.retrieval import catch_up, reembed
+from ragforge_tui.memory.retrieval.index_sync import EMBED_BATCH, LOCAL_TURN_CHARS, VectorModel
+from ragforge_tui.memory.retrieval.keys import KEYS_VERSION, RESULTS_MARK, shown
 from ragforge_tui.settings.schema import Paths
 from ragforge_tui.shared.errors import ModelError
 from ragforge_tui.shared.pace import Pace

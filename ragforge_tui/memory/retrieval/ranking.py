@@ -1,0 +1,108 @@
+"""The ranking of all searches.
+
+Two measures are kept apart. The relevance of a candidate, in units of one rare word in common, can be compared with
+that of any other and decides what is left out. Its score, the weighted views of a recipe, gives the order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from ragforge_tui.memory.retrieval.candidates import Candidate
+from ragforge_tui.memory.retrieval.question import Question
+from ragforge_tui.memory.retrieval.recipes import Pick
+from ragforge_tui.memory.retrieval.scoring import fused, relevance
+
+C = TypeVar("C", bound=Candidate)
+
+
+def rank(question: Question, found: Iterable[C], pick: Pick, similar: float) -> list[C]:
+    """Return the candidates that a question asks for, best first, with their relevance and score.
+
+    Args:
+        similar: See `relevance`.
+    """
+    measured = measure(question, found, pick, similar)
+    total = sum(question.rarities.values()) or 1.0
+    views = [
+        {
+            "words": one.words,
+            "cosine": one.cosine,
+            "share": one.matched / total,
+            "relevance": one.relevance,
+            **one.views,
+        }
+        for one in measured
+    ]
+    for one, score in zip(measured, scores(views, pick.weights, scaled=pick.scaled), strict=True):
+        one.score = score * one.factor
+    return chosen(question, measured, pick)
+
+
+def measure(question: Question, found: Iterable[C], pick: Pick, similar: float) -> list[C]:
+    """Return candidates with their relevance, which a source may have measured in part."""
+    measured = list(found)
+    by_words = pick.by_words or bool(question.context)
+    for one in measured:
+        one.measure(question)
+        one.relevance = relevance(one.matched, one.cosine, similar, by_words=by_words)
+    return measured
+
+
+def chosen(question: Question, found: Sequence[C], pick: Pick) -> list[C]:
+    """Return the relevant ones of candidates that have relevance and score, best first."""
+    shared = sum(question.rarities.values()) * pick.share
+    relevant = [one for one in found if one.relevance >= pick.floor and one.matched >= shared]
+    if pick.one_is_enough and relevant:
+        relevant = list(found)
+    return sorted(relevant, key=lambda one: -one.score)[: pick.limit or None]
+
+
+def scores(
+    views: Sequence[Mapping[str, float | None]], weights: Mapping[str, float], *, scaled: bool = False
+) -> list[float]:
+    """Return the weighted sum of each candidate's views; an unknown view (None) counts as 0, or as the mean if scaled.
+
+    Args:
+        scaled: Weigh z-scores.
+    """
+    if not scaled:
+        return [sum(weight * (one.get(name) or 0.0) for name, weight in weights.items()) for one in views]
+    known = [np.array([one.get(name) is not None for one in views], bool) for name in weights]
+    values = [np.array([one.get(name) or 0.0 for one in views], np.float32) for name in weights]
+    columns = zip(weights.values(), zip(values, known, strict=True), strict=True)
+    return [float(score) for score in fused(columns, np.ones(len(views), bool))]
+
+
+def merged(own: Iterable[C], others: Sequence[C]) -> Iterator[C]:
+    """Merge two rankings: the more relevant of the two next candidates comes first; this conversation wins ties."""
+    second = 0
+    for candidate in own:
+        while second < len(others) and others[second].relevance > candidate.relevance:
+            yield others[second]
+            second += 1
+        yield candidate
+    yield from others[second:]
+
+
+def first_of_each_text(ranked: Iterable[C]) -> list[C]:
+    """Return ranked candidates without those that repeat the text of a better one."""
+    found: dict[str, C] = {}
+    for one in ranked:
+        found.setdefault(" ".join(one.text.casefold().split()), one)
+    return list(found.values())
+
+
+def covering_each_turn_once(ranked: Iterable[C], told: Iterable[tuple[str, int]]) -> list[C]:
+    """Return ranked candidates of several turns without those that cover a turn of a better one, or one told anyway."""
+    covered = set(told)
+    kept: list[C] = []
+    for one in ranked:
+        turns = {(one.conversation_id, turn) for turn in range(one.turn_index, one.last_turn + 1)}
+        if covered.isdisjoint(turns):
+            kept.append(one)
+            covered |= turns
+    return kept

@@ -1,0 +1,154 @@
+"""Recipes: how each kind of question is answered, as values.
+
+Every search takes the same way: the question is prepared (`question`), sources return candidates (`candidates`), these
+are ranked (`ranking`), and what fits is packed (`packing`). A recipe says which sources are asked, how their candidates
+are weighed, how relevant they must be and how many are wanted. The `Pick` of a source is None if it is not asked.
+
+Views that a weight may name: `words`, the score of the full-text indexes; `cosine`; `share`, that of the question's
+words, rare ones counting more; `relevance`, which is explained in `ranking`; and those that a source adds.
+Measurements: benchmarks/RECALL.md and benchmarks/CODE_SEARCH.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+RELEVANT = 1.4
+"""Relevance from which something is recalled: a rare word in common and some similarity, or words or meaning alone if
+they match that much better."""
+
+
+class Pick(msgspec.Struct, frozen=True, kw_only=True):
+    """Choice among the candidates of one source.
+
+    Attributes:
+        asked: Candidates requested from each index.
+        weights: Weight of each view in the score.
+        scaled: Views are weighed in standard deviations from their mean, because their units differ.
+        floor: Least relevance.
+        share: Least share of the question's words.
+        by_words: The vectors alone do not count: a word must be shared.
+        one_is_enough: All candidates count as soon as one of them is relevant.
+        tail: Share of the best score below which candidates are left out.
+        limit: Most candidates to keep; 0 for no limit.
+    """
+
+    asked: int = 0
+    weights: Mapping[str, float] = {}
+    scaled: bool = False
+    floor: float = 0.0
+    share: float = 0.0
+    by_words: bool = False
+    one_is_enough: bool = False
+    tail: float = 0.0
+    limit: int = 0
+
+
+_UNUSED = Pick()
+
+
+class Recipe(msgspec.Struct, frozen=True, kw_only=True):
+    """Way to answer one kind of question; sources that are not named are not asked.
+
+    Attributes:
+        seconds: Most seconds to wait for the question's vector, without which words decide; 0 to make none.
+        own: Turns of the conversation that asks.
+        turns: Turns of other conversations.
+        summaries: Summaries of all these conversations.
+        findings: Findings of these summaries.
+        scopes: Code and text files.
+        merged: Candidates of all sources in one list.
+    """
+
+    seconds: float
+    own: Pick = _UNUSED
+    turns: Pick = _UNUSED
+    summaries: Pick = _UNUSED
+    findings: Pick = _UNUSED
+    scopes: Pick = _UNUSED
+    merged: Pick = _UNUSED
+
+
+_FOREIGN = {"words": 1.0, "cosine": 1.0}
+_RELEVANCE = {"relevance": 1.0}
+_OWN = {
+    "turn": 0.5,
+    "window": 1.0,
+    "sitting": 0.75,
+    "cosine": 0.5,
+    "pooled": 0.75,
+    "summaries": 0.2,
+    "facts": 0.5,
+}
+"""Views of the index of an open conversation. How little the weights matter: benchmarks/RECALL.md."""
+
+CONTEXT = Recipe(
+    seconds=1.5,
+    # One relevant turn makes the others worth their place. LoCoMo dev loses half a point with a tail of 0.2.
+    own=Pick(asked=150, weights=_OWN, scaled=True, floor=RELEVANT, one_is_enough=True, tail=0.1),
+    # Unlike turns of this conversation, those of others are no context by default: each must be relevant itself.
+    turns=Pick(asked=20, weights=_FOREIGN, scaled=True, floor=RELEVANT, limit=60),
+    # Their number is a setting, their scores also depend on level and age.
+    summaries=Pick(asked=20, weights=_RELEVANCE, floor=RELEVANT),
+    # A finding has no vector of its own.
+    findings=Pick(weights=_RELEVANCE, floor=RELEVANT, by_words=True, limit=6),
+)
+"""What a message needs of earlier turns, for its request."""
+
+HISTORY = Recipe(
+    seconds=0.0,
+    summaries=Pick(asked=20),
+    findings=Pick(weights={"share": 1.0}, share=0.5, by_words=True, limit=5),
+)
+"""The tool search_history: findings, then turns in the order of the full-text index, all by words alone."""
+
+PAST = Recipe(
+    # A command may have to load the embedding model first.
+    seconds=15.0,
+    # The user asks for the past, so a rare word in common is enough.
+    turns=Pick(asked=50, weights=_FOREIGN, scaled=True, floor=1.0, limit=60),
+    summaries=Pick(asked=20),
+    findings=Pick(weights=_RELEVANCE, floor=RELEVANT, by_words=True),
+    # Of turns that are about as relevant, the one with the better sentences comes first.
+    merged=Pick(weights={"relevance": 1.0, "sentences": 0.5}),
+)
+"""A question to all past conversations."""
+
+CODE = Recipe(
+    seconds=15.0,
+    scopes=Pick(
+        asked=100,
+        weights={
+            "words": 2.5,
+            "meaning": 2.5,
+            "name": 0.3,
+            "named": 2.0,
+            "everything": 0.5,
+            "phrase": 0.5,
+            "path": 0.2,
+            "test": -0.6,
+            "module": -0.4,
+        },
+    ),
+)
+"""Scopes of the workspace by name, words and meaning. All views are between 0 and 1."""
+
+BRAIN = Recipe(
+    seconds=15.0,
+    own=Pick(asked=30),
+    turns=Pick(asked=30),
+    summaries=Pick(asked=10),
+    scopes=msgspec.structs.replace(CODE.scopes, limit=30),
+    # Scores of two searches cannot be compared, so all are merged by what every text has. `preferred` is the lead of
+    # the kinds a question asks for; a turn has the words themselves, a summary and a topic only tell of it.
+    merged=Pick(weights={"share": 1.0, "cosine": 1.0, "preferred": 0.5, "summary": -0.1, "topic": -0.2}),
+)
+"""The tool brain_search: code, text files, turns, summaries and topics in one list."""
+
+TOPICS = Recipe(seconds=1.5)
+"""Topics by their names, then by their descriptions, then by meaning: the graph orders them."""
+
+SIMILAR = Recipe(seconds=15.0)
+"""Conversations by the vectors of their summaries, else of their turns: the graph compares them."""
