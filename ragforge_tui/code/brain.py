@@ -1,8 +1,7 @@
 """One search over everything that is known: code, text files, turns, summaries and topics.
 
 Used by the agent's brain_search and by the command line. What may be seen of past conversations follows the same rules
-as in search_history: the calling conversation with the turns it shares, in addition those that `recall.scope` allows;
-private and deleted ones are found from nowhere else.
+as in search_history: the reach of the calling turn.
 
 Scores of two searches cannot be compared, so code keeps the order of its own search, and all hits are merged by what
 every text has: the share of the question's rarer words it holds, and the similarity of the vectors. A question about
@@ -14,8 +13,7 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
@@ -23,19 +21,11 @@ import numpy as np
 from ragforge_tui.code import search
 from ragforge_tui.code.query_words import query_words, stem_set, word_stems
 from ragforge_tui.graph import Store
-from ragforge_tui.graph.store.other_conversations import Others
 from ragforge_tui.graph.store.search import Matcher, excerpt
-from ragforge_tui.graph.store.search import Scope as Visible
-from ragforge_tui.memory.history_source import calling_turn, lineage
-from ragforge_tui.memory.retrieval.candidates import (
-    Candidate,
-    SummaryCandidate,
-    own_summary,
-    summaries_elsewhere,
-    turns_elsewhere,
-)
+from ragforge_tui.memory.retrieval.candidates import Candidate, SummaryCandidate
 from ragforge_tui.memory.retrieval.question import Question, Questions, Vectors
 from ragforge_tui.memory.retrieval.ranking import rank
+from ragforge_tui.memory.retrieval.reach import Reach, reach_of
 from ragforge_tui.memory.retrieval.recipes import BRAIN
 from ragforge_tui.shared.code_records import BrainHit, Scope, ScopeHit
 from ragforge_tui.shared.records import Topic
@@ -83,19 +73,15 @@ class Brain:
     async def search(self, query: str, *, limit: int = 10) -> list[BrainHit]:
         """Return hits of all kinds, best first. What the calling turn's requests hold already is left out."""
         store = await self._questions.claimed_store()
-        caller = calling_turn()
-        own = await lineage(store, caller.conversation_id)
+        reach = await reach_of(self._questions, store)
         question = await self._questions.ask(query, BRAIN.seconds)
-        scopes, mine, summaries, others, topics = await asyncio.gather(
+        scopes, (mine, others), summaries, topics = await asyncio.gather(
             self._scopes(store, question),
-            _own_turns(store, question, own),
-            store.summaries.of(caller.conversation_id) if caller.conversation_id else _nothing(),
-            self._others(store, question, own),
-            self._topics(store, query, caller.conversation_id),
+            reach.turns(store, question, BRAIN),
+            reach.summaries(store, question, BRAIN),
+            self._topics(store, query, reach),
         )
-        turns = [*(turn for turn in mine if turn.turn_index not in {caller.turn_index, *caller.held}), *others[0]]
-        told = [*(own_summary(question, summary) for summary in summaries), *others[1]]
-        return await asyncio.to_thread(_ranked, question, scopes, turns, told, topics, limit)
+        return await asyncio.to_thread(_ranked, question, scopes, [*mine, *others], summaries, topics, limit)
 
     async def _scopes(self, store: Store, question: Question) -> list[ScopeHit]:
         async def known(texts: Sequence[str]) -> Vectors | None:
@@ -107,38 +93,15 @@ class Brain:
 
         return await search.search(store, self._questions.workspace, question.text, known, limit=BRAIN.scopes.limit)
 
-    async def _others(
-        self, store: Store, question: Question, own: Collection[str]
-    ) -> tuple[list[Candidate], list[SummaryCandidate]]:
-        if self._questions.settings.scope == "none":
-            return [], []
-        others = await store.other_conversations.scope(list(own), self._questions.scope)
-        return await asyncio.gather(
-            turns_elsewhere(store, question, others, BRAIN.turns.asked),
-            summaries_elsewhere(store, question, others, BRAIN.summaries.asked),
-        )
-
-    async def _topics(self, store: Store, query: str, conversation_id: str) -> list[Topic]:
+    async def _topics(self, store: Store, query: str, reach: Reach) -> list[Topic]:
         found: list[Topic] = []
-        if conversation_id:
-            found += await store.topics.search(limit=MOST_TOPICS, conversation_id=conversation_id)
-        if self._questions.settings.scope != "none":
+        if reach.conversation_id:
+            found += await store.topics.search(limit=MOST_TOPICS, conversation_id=reach.conversation_id)
+        if reach.others is not None:
             found += await store.topics.search(limit=MOST_TOPICS, workspace=self._questions.scope)
         different = {topic.uuid: topic for topic in found}.values()
         stems = {stem for word in query_words(query) for stem in word_stems(word)}
         return [topic for topic in different if not stems.isdisjoint(word_stems(topic.name))]
-
-
-async def _nothing() -> list[Any]:
-    return []
-
-
-async def _own_turns(store: Store, question: Question, own: Mapping[str, int]) -> list[Candidate]:
-    """Return turns of the calling conversation and those it shares with its ancestors."""
-    if not own:
-        return []
-    ranges = {uuid: [(1, last)] for uuid, last in own.items()}
-    return await turns_elsewhere(store, question, Others(Visible(list(own), []), None, 1.0), BRAIN.own.asked, ranges)
 
 
 def _ranked(

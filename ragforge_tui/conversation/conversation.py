@@ -24,7 +24,7 @@ from ragforge_tui.conversation.turn.user_turn import QueuedTurn, UserCall, UserT
 from ragforge_tui.conversation.turn.window import TurnWindow
 from ragforge_tui.graph import writer_id
 from ragforge_tui.memory.context import BuiltContext, ContextOptions, Strategy
-from ragforge_tui.memory.history_source import called_from
+from ragforge_tui.memory.retrieval.reach import called_from
 from ragforge_tui.shared import records
 from ragforge_tui.shared.errors import STORED_ALREADY, NotFoundError, RagforgeError
 from ragforge_tui.shared.events import (

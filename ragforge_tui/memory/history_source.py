@@ -1,58 +1,32 @@
-"""Source of the memory tools that uses the store alone: full-text search, and turns as they are stored.
+"""Source of the memory tools: search over findings and turns, and turns as they are stored.
 
-Passed to `tools.memory.memory_tools`. `called_from` sets the calling conversation, since all conversations of an agent
-share the tools. `recall.scope` limits the visible turns: always those of the calling conversation and those it shares,
-in addition those of the workspace, all, or none; a private conversation is never visible from another one.
+Passed to `tools.memory.memory_tools`. What is visible is the reach of the calling turn (`retrieval/reach.py`); a
+private conversation is never visible from another one.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import Collection, Iterator
-from contextvars import ContextVar
+from collections.abc import Iterator
 from itertools import chain, zip_longest
-
-import msgspec
+from typing import Any
 
 from ragforge_tui.graph import Store
-from ragforge_tui.memory.retrieval.candidates import FindingCandidate, findings_in, own_summary, summaries_elsewhere
-from ragforge_tui.memory.retrieval.question import Questions
+from ragforge_tui.graph.store.search import Matcher, excerpt
+from ragforge_tui.memory.retrieval.candidates import Candidate, FindingCandidate, findings_in
+from ragforge_tui.memory.retrieval.question import Question, Questions
 from ragforge_tui.memory.retrieval.ranking import rank
+from ragforge_tui.memory.retrieval.reach import Reach, calling_turn, lineage, reach_of
 from ragforge_tui.memory.retrieval.recipes import HISTORY
 from ragforge_tui.memory.topics import Ranges, TopicSearch, TopicTurns
 from ragforge_tui.shared.errors import NotFoundError
-from ragforge_tui.shared.records import Conversation, Message, SearchHit, ToolCall, Turn, call_end
+from ragforge_tui.shared.records import Conversation, Message, ToolCall, Turn, call_end
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.tool_calls import main_argument, result_text
 
 SHORT_ID = 8
 NAMED_TOPICS = 15
-
-
-class CallingTurn(msgspec.Struct, frozen=True):
-    """Conversation and turn a tool is called from. `held` are the turns its requests hold: the model sees them."""
-
-    conversation_id: str = ""
-    turn_index: int = 0
-    held: frozenset[int] = frozenset()
-
-
-_CALLING_TURN: ContextVar[CallingTurn | None] = ContextVar("calling_turn", default=None)
-
-
-@contextlib.contextmanager
-def called_from(conversation_id: str, turn_index: int = 0, held: frozenset[int] = frozenset()) -> Iterator[None]:
-    """Mark tool calls inside the block, and in tasks started in it, as made from that turn."""
-    token = _CALLING_TURN.set(CallingTurn(conversation_id, turn_index, held))
-    try:
-        yield
-    finally:
-        _CALLING_TURN.reset(token)
-
-
-def calling_turn() -> CallingTurn:
-    """Return the turn tools are called from; empty outside of any."""
-    return _CALLING_TURN.get() or CallingTurn()
 
 
 class HistorySource:
@@ -73,17 +47,21 @@ class HistorySource:
         Turns of this conversation and of others alternate. What the calling turn's requests hold is left out.
         """
         store = await self._questions.store()
-        caller = calling_turn()
-        own = await lineage(store, caller.conversation_id)
-        mine, others, note = await self._ranges(store, topic, own) if topic else (None, None, "")
-        # Neither the turn that asks nor those the model sees are answers.
-        seen = {caller.turn_index, *caller.held}
-        findings = await self._findings(store, query, own, seen, None if mine is None else {**mine, **(others or {})})
-        own_hits = await _own_hits(store, query, limit + len(seen), own, mine)
-        own_hits = [hit for hit in own_hits if hit.turn_index not in seen]
-        other_hits = await self._other_hits(store, query, limit, own, others)
-        hits = [hit for hit in chain.from_iterable(zip_longest(own_hits, other_hits)) if hit is not None]
-        lines = [*findings, *(_line(hit, own) for hit in hits)][:limit]
+        reach = await reach_of(self._questions, store)
+        among, note = await self._ranges(store, topic, reach) if topic else (None, "")
+        question = await self._questions.ask(query, HISTORY.seconds)
+        if not question.rarities:
+            return ""
+        turns, summaries = await asyncio.gather(
+            reach.turns(store, question, HISTORY, among), reach.summaries(store, question, HISTORY)
+        )
+        similar = self._settings.min_score
+        findings = (one for one in findings_in(question, summaries) if _is_wanted(one, reach, among))
+        ranked = rank(question, findings, HISTORY.findings, similar)
+        own, others = rank(question, turns[0], HISTORY.own, similar), rank(question, turns[1], HISTORY.turns, similar)
+        hits = [hit for hit in chain.from_iterable(zip_longest(own, others)) if hit is not None]
+        found = dict.fromkeys([*map(_finding_line, ranked), *(_line(hit, question) for hit in hits)])
+        lines = list(found)[:limit]
         return "\n".join([*([f"[{note}]"] if note and lines else []), *lines])
 
     async def open_turn(self, conversation: str, turn: int) -> str:
@@ -121,65 +99,27 @@ class HistorySource:
             raise NotFoundError(f"Turn {turn} has no call {call}.", todo=f"It has {len(calls)} calls.")
         return _call(calls[call - 1])
 
-    async def _ranges(self, store: Store, topic: str, own: dict[str, int]) -> tuple[Ranges, Ranges, str]:
-        """Return the turns about a topic, or about similar ones, in this conversation and in others, with a note.
+    async def _ranges(self, store: Store, topic: str, reach: Reach) -> tuple[Ranges, str]:
+        """Return the turns about a topic, or about similar ones, with a note on these.
 
         Raises:
             NotFoundError: There are none; the error lists the known topics.
         """
+        scopes: list[dict[str, Any]] = [{"conversation_id": uuid, "workspace": None} for uuid in reach.own]
+        if reach.others is not None:
+            scopes.append({"conversation_id": "", "workspace": self._questions.scope})
         found: list[TopicTurns] = []
-        mine: Ranges = {}
-        for uuid in own:
+        for scope in scopes:
             with contextlib.suppress(NotFoundError):
-                found.append(await self._topics.turns(topic, conversation_id=uuid))
-                mine |= found[-1].ranges
-        others: Ranges = {}
-        if self._settings.scope != "none":
-            with contextlib.suppress(NotFoundError):
-                found.append(await self._topics.turns(topic, workspace=self._questions.scope))
-                others = found[-1].ranges
-        if mine or others:
-            return mine, others, "" if any(turns.exact for turns in found) else found[0].note(topic)
-        topics = [
-            topic for uuid in own for topic in await store.topics.search(limit=NAMED_TOPICS, conversation_id=uuid)
-        ]
-        if self._settings.scope != "none":
-            topics += await store.topics.search(limit=NAMED_TOPICS, workspace=self._questions.scope)
+                found.append(await self._topics.turns(topic, **scope))
+        if found:
+            # Its own turns, which others may not see, come from the first scopes.
+            ranges = {uuid: spans for turns in reversed(found) for uuid, spans in turns.ranges.items()}
+            return ranges, "" if any(turns.exact for turns in found) else found[0].note(topic)
+        topics = [known for scope in scopes for known in await store.topics.search(limit=NAMED_TOPICS, **scope)]
         names = ", ".join(list(dict.fromkeys(plain_text(known.name) for known in topics))[:NAMED_TOPICS])
         todo = f"Known topics: {names}." if names else "There are no topics yet: search without one."
         raise NotFoundError(f"No turns have the topic {topic!r}.", todo=todo)
-
-    async def _findings(
-        self, store: Store, query: str, own: dict[str, int], seen: Collection[int], turns: Ranges | None
-    ) -> list[str]:
-        """Return the findings that hold at least half of the query's words, the most of them first."""
-        question = await self._questions.ask(query, HISTORY.seconds)
-        own_id = calling_turn().conversation_id
-        if not own or not question.rarities:
-            return []
-        summaries = [own_summary(question, summary) for summary in await store.summaries.of(own_id)]
-        if self._settings.scope != "none":
-            others = await store.other_conversations.scope(list(own), self._questions.scope)
-            summaries += await summaries_elsewhere(store, question, others, HISTORY.summaries.asked)
-
-        def wanted(one: FindingCandidate) -> bool:
-            said = one.finding.turns
-            spans = None if turns is None else turns.get(one.conversation_id, ())
-            on_topic = spans is None or any(a <= turn <= b for turn in said for a, b in spans)
-            return on_topic and not (one.own and said and all(turn in seen for turn in said))
-
-        found = (one for one in findings_in(question, summaries) if wanted(one))
-        ranked = rank(question, found, HISTORY.findings, self._settings.min_score)
-        return list(dict.fromkeys(_finding_line(one) for one in ranked))
-
-    async def _other_hits(
-        self, store: Store, query: str, limit: int, own: dict[str, int], turns: Ranges | None
-    ) -> list[SearchHit]:
-        if self._settings.scope == "none":
-            return []
-        # This conversation's own hits are dropped from the answer, so more are requested to replace them.
-        found = await store.search.turns(query, limit=limit * 2, workspace=self._questions.scope, turns=turns)
-        return [hit for hit in found if hit.conversation_id not in own]
 
     async def _visible(self, store: Store, ref: str) -> Conversation:
         """Return a conversation that may be seen from here.
@@ -205,47 +145,32 @@ class HistorySource:
         return record
 
 
-async def lineage(store: Store, conversation_id: str) -> dict[str, int]:
-    """Return the conversation and its ancestors by branching, each with the last of its turns that belongs to it."""
-    found: dict[str, int] = {}
-    last = 2**31
-    while conversation_id and conversation_id not in found:
-        try:
-            record = await store.conversations.get(conversation_id)
-        except NotFoundError:
-            break
-        found[conversation_id] = last
-        last = min(last, record.branch_turn or 0)
-        conversation_id = record.branch_of or ""
-    return found
-
-
-async def _own_hits(store: Store, query: str, limit: int, own: dict[str, int], turns: Ranges | None) -> list[SearchHit]:
-    """Return matches in a conversation and in the turns it shares with its ancestors, best first."""
-    hits: list[SearchHit] = []
-    for uuid, last in own.items():
-        found = await store.search.turns(query, limit=limit, conversation_id=uuid, turns=turns)
-        hits += [hit for hit in found if hit.turn_index <= last]
-    return sorted(hits, key=lambda hit: -hit.score)[:limit]
+def _is_wanted(one: FindingCandidate, reach: Reach, among: Ranges | None) -> bool:
+    """Return whether a finding is about the wanted turns, and not only about those the model sees."""
+    said = one.finding.turns
+    spans = None if among is None else among.get(one.conversation_id, ())
+    on_topic = spans is None or any(first <= turn <= last for turn in said for first, last in spans)
+    return on_topic and not (one.own and said and all(turn in reach.seen for turn in said))
 
 
 def _finding_line(one: FindingCandidate) -> str:
     turns = ", ".join(f"t{turn}" for turn in one.finding.turns) or f"t{one.turn_index}"
-    title = _one_line(one.title) or "untitled"
-    where = "this conversation" if one.own else f"{title}, conversation {one.conversation_id[:SHORT_ID]}"
-    return f"[{turns}] {where}, {one.finding.kind or 'finding'}: {_one_line(one.text)}"
+    return f"[{turns}] {_where(one)}, {one.finding.kind or 'finding'}: {_one_line(one.text)}"
 
 
 def _one_line(text: str) -> str:
     return " ".join(plain_text(text).split())
 
 
-def _line(hit: SearchHit, own: dict[str, int]) -> str:
-    title = _one_line(hit.title) or "untitled"
-    where = (
-        "this conversation" if hit.conversation_id in own else f"{title}, conversation {hit.conversation_id[:SHORT_ID]}"
-    )
-    return f"[t{hit.turn_index}] {where}, {hit.timestamp:%Y-%m-%d}: {_one_line(hit.snippet)}"
+def _line(hit: Candidate, question: Question) -> str:
+    snippet, _ = excerpt(hit.text, Matcher(list(question.words)))
+    return f"[t{hit.turn_index}] {_where(hit)}, {hit.date:%Y-%m-%d}: {_one_line(snippet)}"
+
+
+def _where(one: Candidate) -> str:
+    if one.own:
+        return "this conversation"
+    return f"{_one_line(one.title) or 'untitled'}, conversation {one.conversation_id[:SHORT_ID]}"
 
 
 def turn_view(conversation: Conversation, turn: Turn) -> str:

@@ -12,7 +12,7 @@ import msgspec
 
 from ragforge_tui.graph.store.topics import Near
 from ragforge_tui.memory.retrieval.question import Questions
-from ragforge_tui.memory.retrieval.recipes import TOPICS
+from ragforge_tui.memory.retrieval.recipes import DESCRIBED_FLOOR, NAMED_FLOOR, TOPICS
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.records import Topic
 
@@ -90,4 +90,9 @@ class TopicSearch:
         question = await self._questions.ask(query, TOPICS.seconds)
         if question.vector is None:
             return None
-        return Near(vector=question.vector, model=question.model, min_score=self._questions.settings.min_score)
+        return Near(
+            vector=question.vector,
+            model=question.model,
+            described=DESCRIBED_FLOOR * self._questions.settings.min_score,
+            named=NAMED_FLOOR * self._questions.settings.min_score,
+        )

@@ -12,8 +12,8 @@ from ragforge_tui.code.search import search
 from ragforge_tui.graph import Graph, Store
 from ragforge_tui.graph.schema.migrate import record_embedding
 from ragforge_tui.graph.store.topic_names import ProposedTopic
-from ragforge_tui.memory.history_source import called_from
 from ragforge_tui.memory.retrieval import Questions, catch_up
+from ragforge_tui.memory.retrieval.reach import called_from
 from ragforge_tui.settings.schema import RecallSettings
 from ragforge_tui.shared.code_records import BrainHit, Scope
 from tests.support.fake_embedder import FakeEmbedder

@@ -58,8 +58,8 @@ async def embedded(store: Store, embedder: FakeEmbedder) -> None:
     assert await store.vectors.store("Topic", embedder.name, list(zip(missing, vectors, strict=True)))
 
 
-async def near(embedder: FakeEmbedder, query: str, min_score: float = 0.3) -> Near:
-    return Near(vector=(await embedder.embed([query]))[0], model=embedder.name, min_score=min_score)
+async def near(embedder: FakeEmbedder, query: str) -> Near:
+    return Near(vector=(await embedder.embed([query]))[0], model=embedder.name, described=0.2, named=0.4)
 
 
 async def ids(store: Store) -> dict[str, str]:
@@ -143,7 +143,7 @@ async def test_links_merge_when_sure_and_relate_when_not(graph: Graph) -> None:
     uuid = await imported(store, exchanges(8))
     links = [
         TopicLink(a="Auth", b="Authentication", confidence=0.8, reason="same word"),
-        TopicLink(a="Auth", b="Sessions", confidence=0.79, reason="both about log-in"),
+        TopicLink(a="Auth", b="Sessions", confidence=0.79, same=False, reason="both about log-in"),
         TopicLink(a="auth", b="Auth", confidence=1.0),
         TopicLink(a="Auth", b="Unknown", confidence=1.0),
     ]

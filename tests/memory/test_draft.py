@@ -171,7 +171,7 @@ def test_topics_and_which_are_the_same() -> None:
     ]
     assert draft.links == [
         TopicLink(a="Auth", b="Login", confidence=0.9, reason="same"),
-        TopicLink(a="Auth", b="X", confidence=0.0),
+        TopicLink(a="Auth", b="X", confidence=0.0, same=False),
     ]
 
 

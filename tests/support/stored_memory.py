@@ -90,6 +90,9 @@ async def remembered(store: Store, turns: int = 6, **fields: object) -> str:
         )
         assert made is not None
         below.append(made)
-    links = [TopicLink(a="Topic 1", b="Topic 3", confidence=0.9), TopicLink(a="Shared", b="Topic 1", confidence=0.4)]
+    links = [
+        TopicLink(a="Topic 1", b="Topic 3", confidence=0.9),
+        TopicLink(a="Shared", b="Topic 1", confidence=0.4, same=False),
+    ]
     assert await store.summaries.store(summary(c.uuid, 2, 1, 4, *below[:2]), [ProposedTopic(name="Topic 3")], links)
     return c.uuid

@@ -25,7 +25,7 @@ from ragforge_tui.conversation.turn.request import TurnRequest
 from ragforge_tui.conversation.turn.tool_runner import ToolRunner
 from ragforge_tui.llm import PROVIDER_STATE
 from ragforge_tui.memory.context import recalled_elsewhere
-from ragforge_tui.memory.history_source import called_from
+from ragforge_tui.memory.retrieval.reach import called_from
 from ragforge_tui.shared.errors import ErrorInfo, RagforgeError, storage_error
 from ragforge_tui.shared.events import TurnCancelled, TurnCompleted, TurnEnd, TurnFailed
 from ragforge_tui.shared.records import ContextRecord, Message, MessageState, Turn, Usage, now

@@ -19,8 +19,6 @@ from ragforge_tui.shared.sanitize import storable
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction
 
-MERGE_CONFIDENCE = 0.8
-"""Confidence from which two topics are merged; below it, they are related."""
 _MAX_STEPS = 50
 
 
@@ -101,10 +99,10 @@ async def _roots_of(tx: AsyncManagedTransaction, uuids: Sequence[str]) -> dict[s
 async def link_topics(
     tx: AsyncManagedTransaction, links: Sequence[TopicLink], private_to: str, conversation_id: str
 ) -> None:
-    """Merge the topics linked as the same with enough confidence, relate the others; unknown names are left out."""
+    """Merge the topics linked as the same, relate the others; unknown names are left out."""
     for link in links:
         a, b = topic_uuid(link.a, private_to), topic_uuid(link.b, private_to)
-        if link.confidence >= MERGE_CONFIDENCE:
+        if link.same:
             await merge_in(tx, a, b, confidence=link.confidence, reason=link.reason, conversation_id=conversation_id)
         elif link.confidence > 0:
             await relate_in(tx, a, b, confidence=link.confidence, reason=link.reason, conversation_id=conversation_id)

@@ -1,4 +1,4 @@
-"""Names of topics: their normal form, the ids derived from it, and topics as summaries propose them."""
+"""Identity of topics: the normal form of a name, the id derived from it, and topics as summaries propose them."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ class ProposedTopic(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TopicLink(msgspec.Struct, frozen=True, kw_only=True):
-    """That two topics, by their names, are the same or near each other."""
+    """That two topics, by their names, are the same, or else near each other."""
 
     a: str
     b: str
     confidence: float
+    same: bool = True
     reason: str = ""
 
 

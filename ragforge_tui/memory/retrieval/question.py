@@ -25,6 +25,7 @@ from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.retrieval.index_sync import VectorModel
 from ragforge_tui.memory.retrieval.scoring import rarity
 from ragforge_tui.memory.retrieval.terms import FALLBACK, asked_words, content_words, terms, variants
+from ragforge_tui.memory.retrieval.terms import words as words_of
 from ragforge_tui.settings.schema import RecallSettings
 
 log = logging.getLogger(__name__)
@@ -164,8 +165,8 @@ class Questions:
         whole = f"{text}\n{context}" if context else text
         vectors = await self.vectors([whole], seconds)
         own = language_of(text) or language
-        words = kept(content_words(whole, language_of(whole) or language))
-        subject = kept(asked_words(text, own) or content_words(text, own))
+        words = kept(content_words(whole, language_of(whole) or language) or words_of(whole))
+        subject = kept(asked_words(text, own) or content_words(text, own) or words_of(text))
         return Question(
             text=text,
             context=context,

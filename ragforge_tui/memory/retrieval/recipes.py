@@ -99,10 +99,12 @@ CONTEXT = Recipe(
 
 HISTORY = Recipe(
     seconds=0.0,
+    own=Pick(asked=40, weights={"words": 1.0}, by_words=True, floor=1.0),
+    turns=Pick(asked=40, weights={"words": 1.0}, by_words=True, floor=1.0),
     summaries=Pick(asked=20),
     findings=Pick(weights={"share": 1.0}, share=0.5, by_words=True, limit=5),
 )
-"""The tool search_history: findings, then turns in the order of the full-text index, all by words alone."""
+"""The tool search_history, by words alone: findings, then turns of this conversation and others alternately."""
 
 PAST = Recipe(
     # A command may have to load the embedding model first.
@@ -149,6 +151,10 @@ BRAIN = Recipe(
 
 TOPICS = Recipe(seconds=1.5)
 """Topics by their names, then by their descriptions, then by meaning: the graph orders them."""
+DESCRIBED_FLOOR, NAMED_FLOOR = 2 / 3, 4 / 3
+"""Least cosine of a topic with and without a description, as a multiple of `recall.min_score`. Measured with the local
+model over 15 topics, 24 queries on them and 22 on nothing: with descriptions, queries scored up to 0.16 on nothing and
+0.18 (99 %) on other topics; names alone 0.36 and 0.38, since a single word resembles many."""
 
 SIMILAR = Recipe(seconds=15.0)
 """Conversations by the vectors of their summaries, else of their turns: the graph compares them."""

@@ -30,6 +30,8 @@ MAX_FILES = 30
 MAX_TOPICS = 4
 TOPIC_CHARS = 60
 DESCRIPTION_CHARS = 160
+MERGE_CONFIDENCE = 0.8
+"""Confidence from which two topics are merged; below it, they are related."""
 
 _TITLE_TOPICS = 3
 _TITLE_WORDS = 2
@@ -194,11 +196,9 @@ def _links(value: Any) -> list[TopicLink]:
             continue
         a, b = _clean(item.get("a")), _clean(item.get("b"))
         if topic_key(a) and topic_key(b) and topic_key(a) != topic_key(b):
-            links.append(
-                TopicLink(
-                    a=a, b=b, confidence=_share(item.get("confidence"), 0.0), reason=_clean(item.get("reason"))[:300]
-                )
-            )
+            confidence, reason = _share(item.get("confidence"), 0.0), _clean(item.get("reason"))[:300]
+            same = confidence >= MERGE_CONFIDENCE
+            links.append(TopicLink(a=a, b=b, confidence=confidence, same=same, reason=reason))
     return links
 
 
