@@ -23,11 +23,10 @@ from ragforge_tui.memory.retrieval.recipes import CODE
 from ragforge_tui.shared.code_records import BrainHit, FoundCode, Reference, Scope, ScopeKind, UnresolvedName
 from ragforge_tui.shared.code_views import ScopeCode, ScopeLink, ScopeView, TouchedScope
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
-from ragforge_tui.shared.look_ahead import LookAhead
 
 log = logging.getLogger(__name__)
 
-CONTEXT_SECONDS = 0.15
+CONTEXT_SECONDS = 0.3
 """Most seconds a request waits for its code."""
 EMBED_SHARE = 0.5
 """Share of that time for the message's vector."""
@@ -57,10 +56,9 @@ class CodeLookup:
     ) -> None:
         self._questions = questions
         self._store = questions.claimed_store
-        self._ahead: LookAhead[str, FoundCode] = LookAhead(self._in_time, lambda found: not found.missing)
+        self._begun: tuple[str, asyncio.Task[FoundCode]] | None = None
         self._brain = Brain(questions)
         self._index = index
-        self._checking: asyncio.Task[None] | None = None
         self._folder = Path(questions.workspace)
         self._workspace = questions.workspace
 
@@ -97,22 +95,12 @@ class CodeLookup:
 
     async def for_context(self, message: str) -> FoundCode:
         """Return the scopes that matter for a message; a search too slow for a request is listed as missing."""
-        return await self._ahead.result(message)
+        begun, self._begun = self._begun, None
+        return await (begun[1] if begun is not None and begun[0] == message else self._in_time(message))
 
-    def prepare(self) -> None:
-        """Check already whether the vectors of the code are the newest, whatever the message will be."""
-        if self._questions.model.name and (self._checking is None or self._checking.done()):
-            self._checking = asyncio.create_task(self._check())
-
-    async def _check(self) -> None:
-        try:
-            await (await self._store()).code.search.vectors.check(self._workspace)
-        except RagforgeError as error:
-            log.info("vectors of code not checked: %s", error)
-
-    def look_ahead(self, message: str) -> None:
-        """Start what `for_context` will do for a message."""
-        self._ahead.start(message)
+    def begin(self, message: str) -> None:
+        """Start the search for `for_context`, which is called with the same message once it is stored."""
+        self._begun = message, asyncio.create_task(self._in_time(message))
 
     async def _in_time(self, message: str) -> FoundCode:
         try:

@@ -382,7 +382,7 @@ class ConversationAgent(ConversationLibrary):
             if purged:
                 log.info("purged %d deleted conversations", purged)
             if self.interactive:
-                await self.services.memory.prepare_search()
+                await self.services.memory.open_indexes()
                 await self.services.memory.catch_up(set(self._open))
                 await self._link_code()
                 await count_stored(store, self.services.memory.active_turns, self.services.memory.pace)

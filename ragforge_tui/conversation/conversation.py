@@ -228,20 +228,6 @@ class Conversation(StoredConversation):
                     self.cancel()
                     await self.wait_idle()
 
-    def user_types(self) -> None:
-        """Look up what the request for a message will need whatever it says; call it twice a second."""
-        if not self.busy:
-            self._inputs.user_types()
-
-    def look_ahead(self, draft: str) -> None:
-        """Search already for what the request for a draft would hold, unless another program would see the draft.
-
-        A model elsewhere would get its text, and a graph that is not our own may be elsewhere or log its queries.
-        """
-        services = self._services
-        if not self.busy and services.memory.embeds_here and services.graph.embedded:
-            self._inputs.look_ahead(mask_secrets(storable(draft)))
-
     async def retry(self) -> int:
         """Request the last turn's answer again; the new answer supersedes the earlier one.
 
@@ -263,6 +249,7 @@ class Conversation(StoredConversation):
         if turn.messages[0].doing or any(message.role == "system" for message in turn.messages):
             raise RagforgeError("Nothing to retry: the last turn was a command of yours.", todo="Send a new message.")
         self.memory.start()
+        self._inputs.begin(turn.messages[0].content)
         await store.messages.supersede(self.record.uuid, turn.messages[0].uuid, from_position=1)
         del turn.messages[1:]
         self._own_ids.add(turn.messages[0].uuid)  # even if another process asked first, this one answers now
@@ -390,6 +377,7 @@ class Conversation(StoredConversation):
         asked = Message(uuid="", conversation_id=self.record.uuid, role="user", content=storable(text), timestamp=now())
         turn = Turn(turn_index=self.record.next_turn, messages=[asked])
         await self._inputs.prepare()
+        self._inputs.begin(asked.content)
         return (await self._inputs.build(turn, None if chosen == ContextOptions() else chosen)).context
 
     async def branch(self, from_message: str = "", *, turn: int | None = None, title: str = "") -> Conversation:
@@ -485,7 +473,7 @@ class Conversation(StoredConversation):
         )
         self.memory.start()
         if queued.call is None:
-            self._inputs.look_ahead(content)
+            self._inputs.begin(content)
         asked = message.timestamp
         message = await self._services.recorder.begin_turn(message)
         if message.timestamp != asked:

@@ -157,25 +157,12 @@ class ConversationMemory:
         code = lookup.for_context if lookup is not None and lookup.ready else None
         return await self._builder.build(inputs, self.recall, code, options)
 
-    @property
-    def _searches(self) -> bool:
-        """Whether a context is built from a search."""
-        return self._settings.enabled and self._loaded.is_set() and not self._services.recorder.journaling
-
-    def user_types(self) -> None:
-        """Find out already what can be searched, whatever the message will be."""
-        if self._searches:
-            self.recall.prepare()
+    def begin(self, text: str) -> None:
+        """Start to search for what the context of a message needs, while the message is stored."""
+        if self._settings.enabled and self._loaded.is_set() and not self._services.recorder.journaling:
+            self.recall.begin(text)
             if (lookup := self._services.lookup) is not None and lookup.ready:
-                lookup.prepare()
-
-    def look_ahead(self, text: str) -> None:
-        """Start to search for what the context of a message needs, while the message is stored or still a draft."""
-        if self._searches:
-            self.recall.look_ahead(text)
-            lookup = self._services.lookup
-            if lookup is not None and lookup.ready:
-                lookup.look_ahead(text)
+                lookup.begin(text)
 
     # --- after a turn ------------------------------------------------------------------------------------------------
 

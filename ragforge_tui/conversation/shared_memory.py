@@ -15,7 +15,6 @@ from ragforge_tui.llm import THIS_MACHINE, ChatModel, choose_model, make_model, 
 from ragforge_tui.llm.embeddings import Embedder, LocalEmbedder, make_embedder, why_no_vectors
 from ragforge_tui.memory.history_source import HistorySource
 from ragforge_tui.memory.retrieval import Questions, Recall, catch_up
-from ragforge_tui.memory.retrieval.warm_up import warm_up
 from ragforge_tui.memory.topics import TopicSearch
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import ModelError, RagforgeError
@@ -58,11 +57,6 @@ class SharedMemory:
     def embedder(self) -> Embedder | None:
         return self.questions.model.embedder
 
-    @property
-    def embeds_here(self) -> bool:
-        """Whether vectors, if any, are made in this process."""
-        return self.embedder is None or isinstance(self.embedder, LocalEmbedder)
-
     def warm(self) -> None:
         """Load the local embedding model ahead of its first use, but not while a request is prepared."""
         if self._warming is None and isinstance(self.embedder, LocalEmbedder):
@@ -77,31 +71,22 @@ class SharedMemory:
     async def index(self, conversation_id: str) -> None:
         """Index the words of the turns of a conversation that is not open."""
         conversation = await (await self._graph.store()).conversations.get(conversation_id)
-        questions = Questions(self._graph.store, None, self.questions.settings, self._workspace)
-        recall = self._recall(questions, conversation_id=conversation_id, workspace=conversation.workspace)
+        recall = Recall(
+            Questions(self._graph.store, None, self.questions.settings, conversation.workspace),
+            self._settings.agent.memory,
+            conversation_id=conversation_id,
+            workspace=conversation.workspace,
+            pace=self.pace,
+        )
         await recall.load()
         await recall.store_missing()
 
-    async def prepare_search(self) -> None:
-        """Let the graph open its vector indexes and run some searches, before a user's question needs them."""
-        if self.source is None or self._settings.agent.memory.recall.scope == "none":
-            return
-        store = await self._graph.store()
-        if self.embedder is not None:
+    async def open_indexes(self) -> None:
+        """Let the graph open its vector indexes before a user's question needs them."""
+        if self.embedder is not None and self._settings.agent.memory.recall.scope != "none":
+            store = await self._graph.store()
             await self.pace.clear()
             await store.vectors.open_indexes()
-        recall = self._recall(self.questions, conversation_id="", workspace=self._workspace)
-        searches = await warm_up(recall, store, self._workspace, self.pace)
-        log.info("search of other conversations warmed up with %d searches", searches)
-
-    def _recall(self, questions: Questions, *, conversation_id: str, workspace: str) -> Recall:
-        return Recall(
-            questions,
-            self._settings.agent.memory,
-            conversation_id=conversation_id,
-            workspace=workspace,
-            pace=self.pace,
-        )
 
     async def catch_up(self, open_here: set[str]) -> None:
         """Create the keys and vectors that imports and crashes left missing in conversations that are not open."""

@@ -1,4 +1,4 @@
-"""Throttle of background work, which waits while a request is prepared or the user types.
+"""Throttle of background work, which waits while a request is prepared.
 
 One object per agent. Background threads would delay the Python code that prepares requests and handles keys, so their
 work is done in small pieces, each of which waits here first, and on more than one core only while no turn is running.
@@ -10,12 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
-TYPING_SECONDS = 1.0
-"""Time after a key during which the user counts as typing."""
 MOST_WORKERS = 4
 
 
@@ -30,10 +27,7 @@ class Pace:
         self._most = workers or min(os.cpu_count() or 1, MOST_WORKERS)
         self._urgent = 0
         self._turns = 0
-        self._typed_until = 0.0
         self._awaited = 0
-        self._needed = asyncio.Event()
-        """Set while something waits for background work."""
         self._unblocked = asyncio.Event()
         """Set while nothing urgent is prepared, or something waits for background work."""
         self._unblocked.set()
@@ -60,10 +54,6 @@ class Pace:
         finally:
             self._turns -= 1
 
-    def typed(self) -> None:
-        """Hold background work back for a moment, because the user pressed a key."""
-        self._typed_until = time.monotonic() + TYPING_SECONDS
-
     @property
     def turn_runs(self) -> bool:
         return self._turns > 0
@@ -77,36 +67,20 @@ class Pace:
     def awaited(self) -> Iterator[None]:
         """Let background work continue inside the context, even if urgent: its result is needed now."""
         self._awaited += 1
-        self._needed.set()
         self._unblocked.set()
         try:
             yield
         finally:
             self._awaited -= 1
-            if not self._awaited:
-                self._needed.clear()
-                if self._urgent:
-                    self._unblocked.clear()
+            if not self._awaited and self._urgent:
+                self._unblocked.clear()
 
     @property
     def needed(self) -> bool:
         """Whether something waits for the result of background work."""
-        return self._needed.is_set()
+        return self._awaited > 0
 
     async def clear(self) -> None:
-        """Wait before a piece of background work: until nothing is urgent and the user has stopped typing.
-
-        Return at once while something waits for background work.
-        """
-        while not self._awaited:
-            if self._urgent:
-                await self._unblocked.wait()
-            elif (left := self._typing_left()) > 0:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(left):
-                        await self._needed.wait()
-            else:
-                return
-
-    def _typing_left(self) -> float:
-        return self._typed_until - time.monotonic()
+        """Wait before a piece of background work until nothing is urgent, or something waits for background work."""
+        while not self._unblocked.is_set():
+            await self._unblocked.wait()

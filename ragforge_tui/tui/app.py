@@ -204,11 +204,6 @@ class ChatApp(TypeAheadApp):
             self.session.send(text)
         self.view.offer_question()
 
-    def on_prompt_paused(self, event: Prompt.Paused) -> None:
-        """Let the engine search for what a request for this message would hold."""
-        event.stop()
-        self.session.note_draft(event.text)
-
     def on_prompt_take_back(self, event: Prompt.TakeBack) -> None:
         """Put the newest queued message back into the prompt."""
         event.stop()
@@ -223,10 +218,8 @@ class ChatApp(TypeAheadApp):
             self.transcript.focus()
 
     def on_text_area_changed(self) -> None:
-        """Save the draft, let a question shrink when the prompt has grown, and note that the user types."""
+        """Save the draft, and let a question shrink when the prompt has grown."""
         self._paint()
-        if not self.prompt.blank:  # Enter empties it: nothing must compete with the message then.
-            self.session.note_typing()
         self.view.back_armed = False
         if self.session.state.hint == self._draft_hint:
             self.view.hint("")

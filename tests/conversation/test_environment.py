@@ -184,31 +184,6 @@ async def test_a_slow_repository_delays_no_turn(
 
 
 @ONE_BACKEND
-async def test_a_message_uses_what_was_found_for_its_draft(
-    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looks = 0
-
-    def counted(folder: Path, *, timeout: float) -> RepositoryState:
-        nonlocal looks
-        looks += 1
-        return RepositoryState(f"look-{looks}")
-
-    monkeypatch.setattr(environment, "repository_state", counted)
-    monkeypatch.setattr(environment, "FRESH_SECONDS", 60.0)
-    server.script([{"text": "One."}, {"text": "Two."}])
-    async with ConversationAgent(loaded) as agent:
-        conversation = await agent.create_conversation()
-        conversation._inputs.look_ahead("first")
-        await conversation.send_message("first")
-        assert looks == 1
-        conversation._inputs.look_ahead("second")
-        await conversation.send_message("second")
-    first, second = (str(chat["messages"]) for chat in server.chats())
-    assert looks == 2 and "branch: look-1" in first and "branch: look-2" in second
-
-
-@ONE_BACKEND
 async def test_what_was_found_before_a_command_of_the_user_is_not_used(
     loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -221,7 +196,6 @@ async def test_what_was_found_before_a_command_of_the_user_is_not_used(
         return RepositoryState(seen)
 
     monkeypatch.setattr(environment, "repository_state", state)
-    monkeypatch.setattr(environment, "FRESH_SECONDS", 60.0)
     server.script([{"text": "One."}])
     async with ConversationAgent(loaded) as agent:
         conversation = await agent.create_conversation()
@@ -236,29 +210,6 @@ async def test_what_was_found_before_a_command_of_the_user_is_not_used(
         await conversation.send_message("Which branch?")
     [sent] = (str(chat["messages"]) for chat in server.chats())
     assert "branch: after" in sent and "branch: before" not in sent
-
-
-async def test_typing_looks_again_unless_looking_takes_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    looks = 0
-
-    def counted(folder: Path, *, timeout: float) -> None:
-        nonlocal looks
-        looks += 1
-
-    async def glance() -> None:
-        seen.glance()
-        assert seen._looking is not None
-        await seen._looking
-
-    monkeypatch.setattr(environment, "repository_state", counted)
-    seen = environment.Environment(Toolbox(tmp_path, ToolSettings(), undo_dir=tmp_path, state_dir=tmp_path), [])
-    for _ in range(2):
-        monkeypatch.setattr(seen, "_took", 0.0)
-        await glance()
-    assert looks == 2
-    monkeypatch.setattr(seen, "_took", 60.0)
-    await glance()
-    assert looks == 2
 
 
 @ONE_BACKEND

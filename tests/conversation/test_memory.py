@@ -11,7 +11,6 @@ import msgspec
 import pytest
 
 from ragforge_tui.conversation import Conversation, ConversationAgent, background_model, memory
-from ragforge_tui.conversation.storage.graph_connection import GraphConnection
 from ragforge_tui.engine.in_process import InProcessEngine
 from ragforge_tui.graph.schema.migrate import record_embedding
 from ragforge_tui.graph.store.other_conversations import OtherConversations, OtherTurn
@@ -127,7 +126,7 @@ async def test_other_conversations_of_the_folder_are_recalled_with_their_name(
 
 
 @ONE_BACKEND
-async def test_what_was_found_for_a_draft_is_sent_with_the_message(
+async def test_one_message_searches_other_conversations_once(
     loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words_only = with_memory(loaded, embeddings=EmbeddingSettings(enabled=False))
@@ -147,48 +146,11 @@ async def test_what_was_found_for_a_draft_is_sent_with_the_message(
             return await turns(self, *arguments, **options)
 
         monkeypatch.setattr(OtherConversations, "turns", counted)
-        later.look_ahead("Where is the deploy key kept?")
-        async with asyncio.timeout(30):
-            while not asked:
-                await asyncio.sleep(0.01)
         await later.send_message("Where is the deploy key kept?")
         assert SECRET in block(server)
         assert len(asked) == 1
         await later.send_message("Where is the deploy key kept?")
         assert len(asked) == 2
-
-
-@ONE_BACKEND
-async def test_a_draft_is_not_shown_to_a_model_elsewhere(loaded: Loaded, server: OpenAIServer) -> None:
-    embedder = FakeEmbedder()
-    async with ConversationAgent(loaded, embedder=embedder) as agent:
-        conversation = await agent.create_conversation()
-        server.script([{"text": "Hello."}, {"text": "In the vault."}])
-        await conversation.send_message("Hello there.")
-        await conversation.memory.settle()
-        conversation.look_ahead("Where is the deploy key hidden?")
-        await conversation.send_message("Where is the deploy key kept?")
-    assert any("kept" in text for text in embedder.texts)
-    assert not any("hidden" in text for text in embedder.texts)
-
-
-@ONE_BACKEND
-async def test_a_draft_is_not_sent_to_a_graph_elsewhere(
-    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with ConversationAgent(with_memory(loaded, embeddings=EmbeddingSettings(enabled=False))) as agent:
-        conversation = await agent.create_conversation()
-        server.script([{"text": "Hello."}, {"text": "In the vault."}])
-        await conversation.send_message("Hello there.")
-        await conversation.memory.settle()
-        searched: list[str] = []
-        monkeypatch.setattr(conversation.memory.recall, "look_ahead", searched.append)
-        with monkeypatch.context() as elsewhere:
-            elsewhere.setattr(GraphConnection, "embedded", False)
-            conversation.look_ahead("Where is the deploy key hidden?")
-            assert searched == []
-        conversation.look_ahead("Where is the deploy key hidden?")
-        assert searched == ["Where is the deploy key hidden?"]
 
 
 async def test_scope_none_stays_within_the_conversation(loaded: Loaded, server: OpenAIServer) -> None:

@@ -44,8 +44,6 @@ from ragforge_tui.shared.requests.turns import (
     CreateConversation,
     FetchTurns,
     FindText,
-    NoteDraft,
-    NoteTyping,
     OpenConversation,
     RetryTurn,
     SendAccepted,
@@ -239,8 +237,6 @@ class FakeEngine:
                 return SendAccepted(turn_index=index)
             case CancelTurn():
                 self._cancel(request.conversation_id)
-                return Empty()
-            case NoteTyping() | NoteDraft():
                 return Empty()
             case Unqueue():
                 kept = [waiting for waiting in self.queue if waiting[1] != request.message_id]

@@ -72,11 +72,6 @@ class GraphConnection:
         return self._target.address
 
     @property
-    def embedded(self) -> bool:
-        """Return whether the graph is the embedded one, which only this user's programs reach."""
-        return self._target.embedded
-
-    @property
     def ready(self) -> bool:
         """Return whether the store can be used now."""
         return self._store is not None and self.state.phase == "ready"

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import platform
 import re
-import time
 from collections.abc import Callable
 from datetime import date, datetime
 from functools import partial
@@ -35,12 +33,8 @@ from ragforge_tui.tools.workspace import read_bytes
 
 log = logging.getLogger(__name__)
 
-WAIT_SECONDS = 0.15
+WAIT_SECONDS = 0.3
 """Longest time a turn waits for the state of the workspace; a late one is sent in the next turn."""
-FRESH_SECONDS = 1.0
-"""Age up to which the state found before a message is used for it; a later change is sent in the next turn."""
-GLANCE_SHARE = 0.05
-"""Most of one core's time that is spent on looks while the user types."""
 GIT_SECONDS = 5.0
 MOST_ENTRIES = 40
 MOST_CHANGES = 12
@@ -106,22 +100,10 @@ class Environment:
         self._told: RepositoryState | None = None
         self._noted: RepositoryState | None = None
         self._looking: asyncio.Task[None] | None = None
-        self._started = -math.inf
-        self._took = 0.0
-
-    def glance(self) -> None:
-        """Look while the user types, if that is quick in this workspace."""
-        if time.monotonic() - self._started > self._took / GLANCE_SHARE:
-            self._begin()
 
     def look(self) -> None:
-        """Start to determine the state of the workspace, unless that is under way or was done a moment ago."""
-        if time.monotonic() - self._started > FRESH_SECONDS:
-            self._begin()
-
-    def _begin(self) -> None:
+        """Start to determine the state of the workspace, unless that is in progress."""
         if self._looking is None or self._looking.done():
-            self._started = time.monotonic()
             self._looking = asyncio.create_task(self._look())
 
     async def parts(self) -> list[SystemPart]:
@@ -158,22 +140,19 @@ class Environment:
     def mark_told(self) -> None:
         """Record that the note has become part of the conversation."""
         self._date = datetime.now().astimezone().date()
-        self._started = -math.inf  # The next turn looks itself, however soon it comes.
         self._told = self._noted
 
     def outdated(self) -> None:
         """Look again for the next turn, whatever is being found: a command of the user has ended."""
-        self._started, self._looking = -math.inf, None
+        self._looking = None
 
     async def _look(self) -> None:
-        began = time.monotonic()
         try:
             found = await asyncio.to_thread(self._workspace, whole=self._first is None)
             if asyncio.current_task() is self._looking:
                 self._latest = found
         except OSError as error:
             log.warning("state of the workspace not read: %s", error)
-        self._took = time.monotonic() - began
 
     def _workspace(self, *, whole: bool) -> Workspace:
         root = self._toolbox.workspace.root

@@ -129,25 +129,18 @@ class InputBuilder:
         self._mode = mode
         self._environment = Environment(services.toolbox, services.settings.tools.ignore)
         self._environment.look()
-        self._looked_ahead = False
         self._code_awaited = False
         self._tools_counted = ("", 0)
         """Descriptions of the tools with their tokens; they hardly ever change, and counting takes milliseconds."""
-
-    def user_types(self) -> None:
-        """Look up what the request for any message needs."""
-        self._environment.glance()
-        self._memory.user_types()
 
     def outdated(self) -> None:
         """Forget what was found for the next message: a command of the user has ended."""
         self._environment.outdated()
 
-    def look_ahead(self, text: str) -> None:
-        """Start what the request for a message needs, and what takes time, before the message is stored."""
+    def begin(self, text: str) -> None:
+        """Start what takes time of the inputs for a message, so that it runs while the message is stored."""
         self._environment.look()
-        self._looked_ahead = True
-        self._memory.look_ahead(text)
+        self._memory.begin(text)
 
     async def prepare(self) -> None:
         """Read the turns that a request may hold, before there is one."""
@@ -166,9 +159,6 @@ class InputBuilder:
             scale: Tokens the provider counts for one of ours; the context is built for a window that much smaller.
         """
         services = self._services
-        if not self._looked_ahead:
-            self._environment.look()
-        self._looked_ahead = False
         if not services.recorder.journaling and not self._code_awaited:
             self._code_awaited = True
             services.code.index_new()

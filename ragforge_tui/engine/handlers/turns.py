@@ -49,20 +49,6 @@ async def send(engine: EngineContext, request: requests.SendMessage) -> requests
     return requests.SendAccepted(turn_index=index, queued=index == 0)
 
 
-@handles(requests.NoteTyping)
-async def note_typing(engine: EngineContext, request: requests.NoteTyping) -> Empty:
-    if request.hold:
-        engine.agent.services.memory.pace.typed()
-    engine.conversation(request.conversation_id).user_types()
-    return Empty()
-
-
-@handles(requests.NoteDraft)
-async def note_draft(engine: EngineContext, request: requests.NoteDraft) -> Empty:
-    engine.conversation(request.conversation_id).look_ahead(request.text)
-    return Empty()
-
-
 @handles(requests.Unqueue)
 async def unqueue(engine: EngineContext, request: requests.Unqueue) -> bool:
     return engine.conversation(request.conversation_id).unqueue(request.message_id)

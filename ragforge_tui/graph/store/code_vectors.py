@@ -33,7 +33,7 @@ Floats = npt.NDArray[np.float32]
 BATCH = 500
 CHECK_SECONDS = 1.0
 """Time for which vectors are taken to be the newest: a question asks for them several times."""
-PATIENCE = 0.03
+PATIENCE = 0.1
 """Seconds to wait for vectors that changed, before those read before are used."""
 MOST_SIMILAR = 500
 """Vectors of words whose similar words are kept: some 4 MB."""
@@ -200,11 +200,6 @@ class CodeVectors:
     async def _fitting(self, workspace: str, vector: Floats) -> _Matrix | None:
         matrix = await self.load(workspace)
         return None if matrix is None or matrix.rows.shape[1] != len(vector) else matrix
-
-    async def check(self, workspace: str) -> None:
-        """Read the vectors of a workspace again if they changed."""
-        self._checked.pop(workspace, None)
-        await self.load(workspace)
 
     async def load(self, workspace: str) -> _Matrix | None:
         """Return the vectors of a workspace, read again if they changed; None if it has none."""

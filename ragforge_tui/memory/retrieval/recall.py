@@ -45,7 +45,6 @@ from ragforge_tui.memory.retrieval.scoring import level_factor, recency
 from ragforge_tui.memory.retrieval.terms import asked_words
 from ragforge_tui.settings.schema import MemorySettings
 from ragforge_tui.shared.errors import GraphError, RagforgeError
-from ragforge_tui.shared.look_ahead import LookAhead
 from ragforge_tui.shared.pace import Pace
 from ragforge_tui.shared.records import SimilarConversation, Summary, Turn
 
@@ -53,10 +52,8 @@ log = logging.getLogger(__name__)
 
 EMBED_SHARE = 0.5
 """Share of a query's time limit spent waiting for its vector; the rest is for other conversations."""
-CONTEXT_SECONDS = 0.15
+CONTEXT_SECONDS = 0.3
 """Most seconds a request's context waits for its vector and for other conversations: both together go unnoticed."""
-PREPARED_SECONDS = 1.0
-"""Age up to which the conversations found while the user typed are used."""
 FEWEST_CHARS_PER_TOKEN = 3
 """A safe bound to show, without counting, that this conversation does not need all tokens."""
 
@@ -100,11 +97,7 @@ class Recall:
         self._workspace = workspace
         self.private = private
         self._sync = IndexSync(self.index, self._model, conversation_id, pace)
-        self._ahead: LookAhead[tuple[str, str], _Searched] = LookAhead(
-            lambda key: self._searched(key[0], CONTEXT_SECONDS), lambda found: not found.missing
-        )
-        self._scope: asyncio.Task[tuple[Others | None, str]] | None = None
-        self._scope_since = 0.0
+        self._begun: tuple[tuple[str, str], asyncio.Task[_Searched]] | None = None
         self._summaries: list[Summary] = []
         self._summary_stems: dict[str, SummaryStems] = {}
         self._sync_lock = asyncio.Lock()
@@ -254,19 +247,19 @@ class Recall:
             most=most,
         )
 
-    def prepare(self) -> None:
-        """Find out already which conversations may be recalled from: that does not depend on the question."""
-        if self._scope is None or self._scope.done():
-            self._scope_since = asyncio.get_running_loop().time()
-            # Without a limit of time: cancelling it would cost the graph a connection.
-            self._scope = asyncio.create_task(self._find_others(None))
-
-    def look_ahead(self, query: str) -> None:
-        """Start what `for_context` will need for a query, as far as that takes time."""
+    def begin(self, query: str) -> None:
+        """Start the search for `for_context`, which is called with the same query once its message is stored."""
         if self._asked(query):
-            self._ahead.start(self._ahead_key(query))
+            self._begun = self._with_context(query), asyncio.create_task(self._searched(query, CONTEXT_SECONDS))
 
-    def _ahead_key(self, query: str) -> tuple[str, str]:
+    async def _result(self, query: str) -> _Searched:
+        """Return the result of the search begun for a query, or of a new one."""
+        begun, self._begun = self._begun, None
+        if begun is not None and begun[0] == self._with_context(query):
+            return await begun[1]
+        return await self._searched(query, CONTEXT_SECONDS)
+
+    def _with_context(self, query: str) -> tuple[str, str]:
         """Return a query with what it refers to in the turn before it, which may be indexed meanwhile."""
         return query, context_of(query, self.index.turn_text(self.index.last))
 
@@ -286,7 +279,7 @@ class Recall:
             return Recalled(reason=self.reason)
         try:
             return await self._recalled(
-                await self._ahead.result(self._ahead_key(query)),
+                await self._result(query),
                 exclude=exclude,
                 max_tokens=max_tokens,
                 own=own,
@@ -401,18 +394,6 @@ class Recall:
 
     async def _others(self, until: float | None) -> tuple[Others | None, str]:
         """Return the conversations that may be recalled from; if the graph fails or is late, none and a sentence."""
-        prepared, self._scope = self._scope, None
-        if prepared is not None and asyncio.get_running_loop().time() - self._scope_since < PREPARED_SECONDS:
-            try:
-                async with asyncio.timeout_at(until):
-                    others, late = await asyncio.shield(prepared)
-            except TimeoutError as error:
-                return None, _not_searched(error)
-            if not late:
-                return others, ""
-        return await self._find_others(until)
-
-    async def _find_others(self, until: float | None) -> tuple[Others | None, str]:
         scope = self._settings.recall.scope
         if scope == "none":
             return None, ""

@@ -100,24 +100,6 @@ class CancelTurn(Request[Empty]):
     conversation_id: str
 
 
-class NoteTyping(Request[Empty]):
-    """Look up what any message will need: the user types.
-
-    Attributes:
-        hold: Whether to hold work in the background back for a moment, which the user sees working.
-    """
-
-    conversation_id: str
-    hold: bool = False
-
-
-class NoteDraft(Request[Empty]):
-    """Prepare for a message that the user is about to send: they paused after it. No other machine sees it."""
-
-    conversation_id: str
-    text: str
-
-
 class Unqueue(Request[bool]):
     """Drop a message queued behind the current turn; false if it is no longer queued."""
 

@@ -6,8 +6,6 @@ A large paste is shown as a label and sent as it is.
 from __future__ import annotations
 
 import logging
-import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -30,15 +28,8 @@ log = logging.getLogger(__name__)
 
 MAX_LINES = 8
 MAX_CHARS = 2_000
-PAUSE_SECONDS = 0.12
-"""Time without a change after which a message may be complete: some more than between two keys of a fast typist."""
-SENTENCE_SECONDS = 0.03
-"""The same after the end of a sentence, where a message is likely complete."""
-PAUSES_APART = 0.5
-"""Least time between two pauses that are noted: to a slow typist every letter is followed by one."""
 BLINK_SECONDS = 10.0
 """Least time without a key after which the cursor stops blinking, as in most terminals; each blink draws the prompt."""
-SENTENCE_ENDS = (".", "?", "!", "…", "。", "？", "！")
 
 
 def is_large(text: str) -> bool:
@@ -148,12 +139,6 @@ class Prompt(TextArea):
 
         text: str
 
-    @dataclass
-    class Paused(Message):
-        """The user stopped typing a message for a moment; `text` includes pastes."""
-
-        text: str
-
     class TakeBack(Message):
         """Up was pressed in an empty prompt: the user wants the newest queued message back."""
 
@@ -173,8 +158,6 @@ class Prompt(TextArea):
         self.completing = Completing(self, registry, menu)
         self._pastes = Pastes()
         self._walking = False
-        self._pause: Timer | None = None
-        self._last_pause = -math.inf
         self._blinking: Timer | None = None
         self._rests = False
         self.take_back_first = False
@@ -338,20 +321,6 @@ class Prompt(TextArea):
         else:
             self._history.leave()
             self.completing.follow()
-        if self._pause is not None:
-            self._pause.stop()
-        # The last line alone: joining all of a long text would take time with each key.
-        if self.document.get_line(self.document.line_count - 1).rstrip().endswith(SENTENCE_ENDS):
-            wait = SENTENCE_SECONDS
-        else:
-            wait = max(PAUSE_SECONDS, self._last_pause + PAUSES_APART - time.monotonic())
-        self._pause = self.set_timer(wait, self._paused)
-
-    def _paused(self) -> None:
-        text = self.whole
-        if text.strip() and not text.startswith("!") and self._registry.parse(text) is None:
-            self._last_pause = time.monotonic()
-            self.post_message(self.Paused(text))
 
     def on_text_area_selection_changed(self) -> None:
         """Update the menu, which belongs to the position of the cursor."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -26,8 +25,6 @@ from ragforge_tui.shared.requests.turns import (
     ConversationView,
     CreateConversation,
     FetchTurns,
-    NoteDraft,
-    NoteTyping,
     OpenConversation,
     SendMessage,
     Unqueue,
@@ -47,9 +44,6 @@ R = TypeVar("R")
 CLOSE_SECONDS = 10.0
 STEADY_SECONDS = 30.0
 """An engine that lived this long starts a new count of crashes."""
-TYPING_SECONDS = 0.5
-LONGEST_DRAFT = 10_000
-"""Characters of a draft up to which the engine prepares for it; a longer one is a paste, of which much is cut."""
 MAX_CRASHES = 3
 NEWEST = "\x00newest"
 """In place of an id: the newest conversation of the workspace."""
@@ -84,7 +78,6 @@ class EngineSession:
         self._node = node
         self._listener = listener
         self._clock = clock
-        self._typed = -math.inf
         self._start_again = asyncio.Event()
         self._send_lock = asyncio.Lock()
         self._open_lock = asyncio.Lock()
@@ -307,26 +300,6 @@ class EngineSession:
             self.show(view)
             self.state.editing, self.state.turn_started = editing, started
             self.notice("Another process added turns while the graph was away: some turns have new numbers.")
-
-    def note_typing(self) -> None:
-        """Report to the engine that the user types, at most twice a second."""
-        state = self.state
-        if state.ready and state.conversation is not None and self._clock() - self._typed >= TYPING_SECONDS:
-            self._typed = self._clock()
-            request = NoteTyping(conversation_id=state.conversation_id, hold=state.memory is not None)
-            self.spawn(self._prepare(request), group="typing")
-
-    def note_draft(self, text: str) -> None:
-        """Let the engine prepare for a message that the user has just stopped typing."""
-        state = self.state
-        if state.ready and state.conversation is not None and not state.busy and len(text) <= LONGEST_DRAFT:
-            self.spawn(self._prepare(NoteDraft(conversation_id=state.conversation_id, text=text)), group="draft")
-
-    async def _prepare(self, request: NoteTyping | NoteDraft) -> None:
-        try:
-            await self.ask(request)
-        except RagforgeError:
-            return  # It was only to save time: no notice.
 
     def _refresh_due(self, conversation_id: str) -> None:
         """Ask what the summarizer is waiting for, if that conversation is open and its graph answers."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -11,11 +10,8 @@ import pytest
 
 from ragforge_tui.graph import Store
 from ragforge_tui.graph.store import search
-from ragforge_tui.graph.store.other_conversations import Others
 from ragforge_tui.llm import count_tokens
-from ragforge_tui.memory.retrieval import recall as recall_module
 from ragforge_tui.memory.retrieval import terms
-from ragforge_tui.shared.errors import GraphUnavailableError
 from ragforge_tui.shared.records import Conversation, Finding, Summary, now
 from tests.support.fake_embedder import FakeEmbedder
 from tests.support.recall_conversations import MORNING, TALK, first_messages, ready, recall_of, said, talked
@@ -46,36 +42,6 @@ async def test_others_are_found_and_named(store: Store) -> None:
     assert f"# 6 May 2024, in conversation {c.uuid[:8]} “Zebras”\n" in found.text
     assert "[t1] > Tell me of the zebra farm." in found.text
     assert (turn.text, turn.source) == ("> Tell me of the zebra farm.\nIt keeps forty zebras.", "")
-
-
-async def test_what_may_be_recalled_from_is_found_while_the_user_types(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    c, here = await elsewhere(store), await talked(store)
-    recall = recall_of(store, here, FakeEmbedder())
-    await ready(recall)
-    scope, scopes = store.other_conversations.scope, 0
-
-    async def counted(own: Sequence[str], workspace: str | None) -> Others:
-        nonlocal scopes
-        scopes += 1
-        if scopes == 1:
-            raise GraphUnavailableError("gone")
-        return await scope(own, workspace)
-
-    async def foreign() -> set[str]:
-        found = await recall.recall("How many zebras does the farm keep?")
-        return {turn.conversation_id for turn in found.turns if not turn.own}
-
-    monkeypatch.setattr(store.other_conversations, "scope", counted)
-    monkeypatch.setattr(recall_module, "PREPARED_SECONDS", 60.0)
-    recall.prepare()
-    assert (await foreign(), scopes) == ({c.uuid}, 2)  # What failed is tried again.
-    recall.prepare()
-    assert (await foreign(), scopes) == ({c.uuid}, 3)
-    monkeypatch.setattr(recall_module, "PREPARED_SECONDS", 0.0)
-    recall.prepare()
-    assert (await foreign(), scopes) == ({c.uuid}, 5)
 
 
 @pytest.mark.parametrize(
