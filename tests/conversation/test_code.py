@@ -10,6 +10,7 @@ from ragforge_tui.code import linker, lookup
 from ragforge_tui.conversation import Conversation, ConversationAgent
 from ragforge_tui.engine.in_process import InProcessEngine
 from ragforge_tui.export.context import context_text
+from ragforge_tui.graph.schema.migrate import record_embedding
 from ragforge_tui.memory.context import BuiltContext
 from ragforge_tui.memory.context.sections import CLOSING, CODE_SECTION, OPENING
 from ragforge_tui.settings.schema import Loaded
@@ -22,6 +23,7 @@ from tests.conftest import ONE_BACKEND
 from tests.support.agents import with_code
 from tests.support.fake_embedder import FakeEmbedder
 from tests.support.openai_server import OpenAIServer
+from tests.support.sizes import DIMENSION
 
 SESSION = '''"""Sessions with the server."""
 
@@ -151,7 +153,8 @@ async def test_without_its_vector_in_time_a_message_finds_code_by_words(
         assert found is not None
         embedder = FakeEmbedder()
         embedder.stuck_after = 0
-        monkeypatch.setattr(found, "_embedder", embedder)
+        agent.services.memory.questions.model.embedder = embedder
+        await record_embedding((await agent.store()).graph, "", DIMENSION)
         monkeypatch.setattr(lookup, "EMBED_SHARE", 0.001)
         answer = await found.for_context(DISCUSSED)
         assert answer.missing == "Code was searched by words only: vectors came too late."

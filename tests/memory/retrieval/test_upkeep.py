@@ -221,7 +221,7 @@ async def test_what_the_graph_does_not_give_in_time_is_left_out(store: Store) ->
         await asyncio.Event().wait()
         raise AssertionError
 
-    recall._store = never
+    recall._questions.store = never
     assert 5 in said(await recall.recall("Who teaches the violin?", max_tokens=60, seconds=0.05))
 
 
