@@ -31,7 +31,6 @@ from ragforge_tui.conversation.services import EventBus, Services
 from ragforge_tui.conversation.shared_memory import SharedMemory
 from ragforge_tui.conversation.storage.graph_connection import GraphConnection
 from ragforge_tui.conversation.storage.recorder import Recorder
-from ragforge_tui.conversation.storage.token_counts import count_stored
 from ragforge_tui.conversation.trust.instructions import InstructionTrust
 from ragforge_tui.conversation.trust.personas import Personas
 from ragforge_tui.graph import AsyncDriver, Journal, Store
@@ -385,7 +384,6 @@ class ConversationAgent(ConversationLibrary):
                 await self.services.memory.open_indexes()
                 await self.services.memory.catch_up(set(self._open))
                 await self._link_code()
-                await count_stored(store, self.services.memory.active_turns, self.services.memory.pace)
         except GraphError as error:
             log.warning("chores not finished: %s", error)
 

@@ -93,9 +93,7 @@ class Graph:
         self.contents = contents
         self.embedded = target.embedded
         self.embedding_dimension = dimension
-        self.dialect: Dialect = (
-            ArcadeDialect(self.server_sql, self.run_schema) if server else Neo4jDialect(self.run_schema)
-        )
+        self.dialect: Dialect = ArcadeDialect(self.server_sql) if server else Neo4jDialect(self.run_schema)
         self._server = server
         self._address: ServerAddress | None = None
         self._ports = ServerPorts(0, 0)

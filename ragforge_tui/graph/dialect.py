@@ -63,10 +63,6 @@ class Dialect(Protocol):
         """Drop an index by the name `vector_index` or `fulltext_index` gave; nothing when there is none."""
         ...
 
-    async def update(self, statement: str) -> None:
-        """Run a Cypher statement that changes nodes to what a new index needs; with the deadline of the schema."""
-        ...
-
 
 class Neo4jDialect:
     """Neo4j 5.23 and newer."""
@@ -121,18 +117,14 @@ class Neo4jDialect:
     async def drop_index(self, name: str) -> None:
         await self._run(f"DROP INDEX {name} IF EXISTS")
 
-    async def update(self, statement: str) -> None:
-        await self._run(statement)
-
 
 class ArcadeDialect:
     """The embedded ArcadeDB. Its special indexes are made in SQL over HTTP; Cypher cannot."""
 
     name = "arcadedb"
 
-    def __init__(self, run_sql: Run, run_cypher: Run) -> None:
+    def __init__(self, run_sql: Run) -> None:
         self._run = run_sql
-        self._run_cypher = run_cypher
 
     def vector_index(self, label: str, prop: str = "embedding") -> str:
         return f"{label}[{prop}]"
@@ -181,6 +173,3 @@ class ArcadeDialect:
 
     async def drop_index(self, name: str) -> None:
         await self._run(f"DROP INDEX `{name}` IF EXISTS")
-
-    async def update(self, statement: str) -> None:
-        await self._run_cypher(statement)

@@ -20,7 +20,6 @@ from ragforge_tui.graph.store.other_conversations import OtherConversations
 from ragforge_tui.graph.store.recall import Recall
 from ragforge_tui.graph.store.search import Search
 from ragforge_tui.graph.store.summaries import Summaries
-from ragforge_tui.graph.store.token_counts import TokenCounts
 from ragforge_tui.graph.store.tool_calls import ToolCalls
 from ragforge_tui.graph.store.topics import Topics
 from ragforge_tui.graph.store.turn_checks import TurnChecks
@@ -40,7 +39,6 @@ class Store:
         self.turn_checks = TurnChecks(graph)
         self.messages = Messages(graph)
         self.tool_calls = ToolCalls(graph)
-        self.token_counts = TokenCounts(graph)
         self.files = Files(graph)
         self.code = Code(graph)
         self.code_links = CodeLinks(graph)

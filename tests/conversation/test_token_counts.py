@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 
 import pytest
 
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.conversation.storage import token_counts
-from ragforge_tui.conversation.storage.token_counts import count_imported, count_stored
+from ragforge_tui.conversation.storage.token_counts import count_imported
 from ragforge_tui.llm.tokens import count_tokens
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.export_records import ConversationExport
 from ragforge_tui.shared.records import Message
 from tests.conftest import ONE_BACKEND
 from tests.support.openai_server import OpenAIServer
-from tests.support.records import add_reply, conversation, message
+from tests.support.records import conversation
 from tests.support.turns import turn_of
 
 ASKED = "Größenwahn: 大きな問題 — was heißt das? " * 5
@@ -72,30 +71,3 @@ def test_imported_messages_are_counted() -> None:
     turn.messages[0].token_count = len(ASKED) // 4
     [counted] = count_imported(ConversationExport(conversation=made, turns=[turn])).turns
     assert [message.token_count for message in counted.messages] == [count_tokens(ASKED), count_tokens(SAID)]
-
-
-async def test_counts_of_earlier_releases_are_replaced_in_the_background(loaded: Loaded) -> None:
-    texts = {1: ASKED, 2: SAID, 3: "x", 4: "four", 5: ASKED * 8_000}
-    async with ConversationAgent(loaded) as agent:
-        store = await agent.store()
-        c = await store.conversations.create(conversation(workspace=loaded.workspace))
-        for n, text in texts.items():
-            await store.messages.begin_turn(message(c.uuid, content=text, token_count=len(text) // 4))
-            await add_reply(store, message(c.uuid, role="assistant", turn_index=n, content=text, token_count=7_654_321))
-        await store.graph.run("MATCH (v:RagforgeSchema) REMOVE v.tokens_counted_to")
-    async with ConversationAgent(loaded, interactive=True) as agent:
-        store = await agent.store()
-        async with asyncio.timeout(60):
-            while await store.token_counts.next_conversation():
-                await asyncio.sleep(0.05)
-        messages = await stored_counts(agent, c.uuid)
-        asked, said = messages[::2], messages[1::2]
-        assert [m.token_count for m in asked] == [count_tokens(text) for text in texts.values()]
-        assert {m.token_count for m in said} == {7_654_321}
-        # What was counted is not read again.
-        later = await store.conversations.create(conversation(workspace=loaded.workspace))
-        estimate = message(later.uuid, content=ASKED, token_count=len(ASKED) // 4)
-        await store.messages.begin_turn(estimate)
-        await count_stored(store, agent.services.memory.active_turns, agent.services.memory.pace)
-        [kept] = await stored_counts(agent, later.uuid)
-        assert kept.token_count == len(ASKED) // 4

@@ -16,13 +16,14 @@ import pytest
 
 from ragforge_tui.graph import Graph, GraphTarget, Store
 from ragforge_tui.graph.backup import backup_file, snapshot
-from ragforge_tui.graph.backup.backup_file import Header, Nodes, check, new_backup
+from ragforge_tui.graph.backup import restore as restoring
+from ragforge_tui.graph.backup.backup_file import Nodes, check, new_backup
 from ragforge_tui.graph.backup.restore import Restored, restore
 from ragforge_tui.graph.backup.snapshot import back_up
 from ragforge_tui.graph.content_files import Reference
-from ragforge_tui.graph.dialect import ArcadeDialect
+from ragforge_tui.graph.dialect import ArcadeDialect, Dialect
 from ragforge_tui.graph.labels import ALL, SCHEMA_LABELS
-from ragforge_tui.graph.schema.migrate import MIGRATIONS, VERSION, record_embedding
+from ragforge_tui.graph.schema.migrate import MIGRATIONS, VERSION, Migration, record_embedding
 from ragforge_tui.graph.store.insights import insight_uuid
 from ragforge_tui.graph.values import plain
 from ragforge_tui.settings.schema import Paths
@@ -141,7 +142,7 @@ def test_a_backup_knows_every_label_of_the_schema() -> None:
     async def run(statement: str) -> None: ...
 
     labels: set[str] = set()
-    dialect = Recording(run, run)
+    dialect = Recording(run)
     for step in MIGRATIONS:
         asyncio.run(step.apply(dialect, DIMENSION))
     assert labels == {*ALL, *SCHEMA_LABELS}
@@ -231,30 +232,19 @@ async def test_a_file_that_is_no_whole_backup_changes_nothing(graph: Graph, tmp_
     assert not await asyncio.to_thread(lambda: list(tmp_path.glob("*.part")))
 
 
-OLD_CONVERSATION = {
-    "uuid": "c",
-    "status": "active",
-    "next_turn": 2,
-    "message_count": 0,
-    "total_chars": 0,
-    "created_at": now(),
-    "updated_at": now(),
-}
+async def test_data_of_an_earlier_schema_is_brought_up_to_date(
+    graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uuid = await remembered(Store(graph))
+    await back_up(graph, tmp_path / "old.backup")
+    titles: list[str] = []
 
+    async def later(dialect: Dialect, dimension: int) -> None:
+        titles.append((await Store(graph).conversations.get(uuid)).title)
 
-async def test_data_of_an_earlier_schema_is_brought_up_to_date(graph: Graph, tmp_path: Path) -> None:
-    header = Header(
-        format=1, schema_version=7, created_at=now(), graph="embedded", identity="x", schema={"embedding_model": "old"}
-    )
-    old = {"uuid": "s", "conversation_id": "c", "sequence": 1, "level": 1, "start_turn_index": 1}
-    old |= {"end_turn_index": 1, "created_at": now()}
-    file = tmp_path / "old.backup"
-    with new_backup(file, header) as writer:
-        writer.put(Nodes("Conversation", [OLD_CONVERSATION]))
-        writer.put(Nodes("Summary", [{**old, "key_findings": ["the quokka won"]}]))
-        writer.finish(backup_file.End(nodes={"Conversation": 1, "Summary": 1}, edges={}, texts=0, lost=0))
-    await restored(graph, file)
-    assert await graph.one("MATCH (s:Summary) RETURN s.findings_text AS text") == {"text": "the quokka won\n"}
+    monkeypatch.setattr(restoring, "MIGRATIONS", (*MIGRATIONS, Migration(VERSION + 1, "later", later)))
+    await restored(graph, tmp_path / "old.backup", replace=True)
+    assert titles == [(await Store(graph).conversations.get(uuid)).title]
 
 
 @pytest.mark.parametrize(("attempts", "pause"), [(20, 0.15), (1, 0.0)])

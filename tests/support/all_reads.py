@@ -61,7 +61,6 @@ def reads_of(store: Store, uuid: str, folder: Path) -> Iterator[Read]:
     yield "keys", lambda: store.recall.conversations_without_keys(99)
     yield "spans", lambda: sampled(store)
     yield "rows", lambda: store.recall.rows(uuid, start=1, end=9)
-    yield "tokens", store.token_counts.next_conversation
     yield "files", lambda: store.files.writes(uuid, ["write_it"], "/w")
     yield "mentions", lambda: store.files.mentions(uuid, before=9)
     yield "code", lambda: store.code.by_name("/w", "f1")

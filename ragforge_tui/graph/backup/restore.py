@@ -190,7 +190,7 @@ class _Restoring:
             if step.version > header.schema_version:
                 await step.apply(self._graph.dialect, self._graph.embedding_dimension)
         await self._graph.run(
-            "MATCH (v:RagforgeSchema {name: 'schema'}) SET v.tokens_counted_to = NULL SET v += $own",
+            "MATCH (v:RagforgeSchema {name: 'schema'}) SET v += $own",
             own={name: value for name, value in header.schema.items() if name not in _OWN},
         )
         await Store(self._graph).contents.remove_unused()

@@ -15,18 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
-from ragforge_tui.graph.schema import (
-    m001_initial,
-    m002_system_texts,
-    m003_summary_sequence,
-    m004_code,
-    m005_commits,
-    m006_insights,
-    m007_contents,
-    m008_findings,
-    m009_code_words,
-    m010_line_changes,
-)
+from ragforge_tui.graph.schema import m010_initial
 from ragforge_tui.shared.errors import ForeignGraphError, GraphError
 from ragforge_tui.shared.json_text import decode_json
 
@@ -63,18 +52,7 @@ class Migration(msgspec.Struct, frozen=True):
     apply: Callable[[Dialect, int], Awaitable[None]]
 
 
-MIGRATIONS = (
-    Migration(1, "initial", m001_initial.apply),
-    Migration(2, "system texts", m002_system_texts.apply),
-    Migration(3, "summary sequence", m003_summary_sequence.apply),
-    Migration(4, "code", m004_code.apply),
-    Migration(5, "commits", m005_commits.apply),
-    Migration(6, "insights", m006_insights.apply),
-    Migration(7, "contents", m007_contents.apply),
-    Migration(8, "findings", m008_findings.apply),
-    Migration(9, "code words", m009_code_words.apply),
-    Migration(10, "line changes", m010_line_changes.apply),
-)
+MIGRATIONS = (Migration(10, "initial", m010_initial.apply),)
 VERSION = MIGRATIONS[-1].version
 
 
@@ -108,17 +86,13 @@ async def migrate(graph: SchemaGraph, *, adopt: bool, embedding_dimension: int) 
     elif version == VERSION:
         return
     for step in MIGRATIONS:
-        await _apply(graph, step, embedding_dimension, new=version is None)
+        await _apply(graph, step, embedding_dimension)
 
 
-async def _apply(graph: SchemaGraph, step: Migration, dimension: int, *, new: bool) -> None:
-    """Apply a step once. Two processes may try at once; `IF NOT EXISTS` does not prevent that on Neo4j.
-
-    Args:
-        new: There was no version node: recorded steps belong to one that was removed.
-    """
+async def _apply(graph: SchemaGraph, step: Migration, dimension: int) -> None:
+    """Apply a step once. Two processes may try at once; `IF NOT EXISTS` does not prevent that on Neo4j."""
     for attempt in range(_ATTEMPTS):
-        if (attempt or not new) and step.name in await graph.read(_applied):
+        if (await graph.read(_version) or 0) >= step.version:
             return
         log.info("schema: applying %s", step.name)
         try:
@@ -141,12 +115,6 @@ async def _version(tx: AsyncManagedTransaction) -> int | None:
 async def _has_data(tx: AsyncManagedTransaction) -> bool:
     result = await tx.run("MATCH (n) WHERE NOT n:RagforgeMigration RETURN n IS NOT NULL AS found LIMIT 1")
     return await result.single() is not None
-
-
-async def _applied(tx: AsyncManagedTransaction) -> set[str]:
-    # Without the version node nothing counts as applied: both are written together, so it must have been removed.
-    result = await tx.run("MATCH (v:RagforgeSchema {name: 'schema'}), (m:RagforgeMigration) RETURN m.name AS name")
-    return {record["name"] async for record in result}
 
 
 async def _record(graph: SchemaGraph, step: Migration, dimension: int) -> None:
@@ -172,7 +140,7 @@ async def read_identity(graph: SchemaGraph) -> str:
 
 
 async def ensure_identity(graph: SchemaGraph) -> str:
-    """Return the graph's identity; a graph of an earlier release gets one. No migration, so that those still open it.
+    """Return the graph's identity; a new graph gets one.
 
     Two processes may try at once: the first one to commit wins, and both read its value.
     """

@@ -1,7 +1,6 @@
-"""Step 1: everything of the first release that is still used.
+"""Step 10, the first: the types, relationships, constraints and indexes of 0.1.0.
 
-Released, so it never changes. The first release also made constraints and indexes of the labels Scope and Insight, and
-relationships to them, which nothing wrote or read; graphs that have them keep them.
+Scopes have no vector index: their vectors are compared in the process (`store/code_vectors.py`).
 """
 
 from __future__ import annotations
@@ -19,14 +18,21 @@ _PROPERTIES = (
     ("Message", "conversation_id", "STRING"),
     ("Message", "turn_index", "LONG"),
     ("Message", "position", "LONG"),
+    ("Message", "content_file", "STRING"),
+    ("Message", "reasoning_file", "STRING"),
+    ("Message", "note_file", "STRING"),
     ("ToolCall", "uuid", "STRING"),
     ("ToolCall", "message_id", "STRING"),
     ("ToolCall", "conversation_id", "STRING"),
+    ("ToolCall", "arguments_file", "STRING"),
+    ("ToolCall", "reasoning_file", "STRING"),
     ("ToolResult", "uuid", "STRING"),
     ("ToolResult", "conversation_id", "STRING"),
+    ("ToolResult", "result_file", "STRING"),
     ("Summary", "uuid", "STRING"),
     ("Summary", "conversation_id", "STRING"),
     ("Summary", "level", "LONG"),
+    ("Summary", "sequence", "LONG"),
     ("Summary", "start_turn_index", "LONG"),
     ("Topic", "uuid", "STRING"),
     ("Topic", "name", "STRING"),
@@ -35,11 +41,23 @@ _PROPERTIES = (
     ("Sitting", "ordinal", "LONG"),
     ("Context", "uuid", "STRING"),
     ("Context", "conversation_id", "STRING"),
+    ("Insight", "uuid", "STRING"),
+    ("Insight", "conversation_id", "STRING"),
     ("Persona", "uuid", "STRING"),
+    ("SystemText", "uuid", "STRING"),
     ("Part", "uuid", "STRING"),
     ("Part", "conversation_id", "STRING"),
+    ("Commit", "uuid", "STRING"),
+    ("Commit", "hash", "STRING"),
+    ("Commit", "workspace", "STRING"),
     ("File", "workspace", "STRING"),
     ("File", "path", "STRING"),
+    ("Scope", "uuid", "STRING"),
+    ("Scope", "workspace", "STRING"),
+    ("Scope", "file", "STRING"),
+    ("Scope", "name", "STRING"),
+    ("CodeIndex", "workspace", "STRING"),
+    ("CodeWords", "workspace", "STRING"),
     ("RagforgeSchema", "name", "STRING"),
     ("RagforgeMigration", "name", "STRING"),
 )
@@ -48,8 +66,10 @@ _RELATIONSHIPS = (
     "MADE_TOOL_CALL",
     "PRODUCED_RESULT",
     "ACCESSED",
+    "CHANGED",
     "SPOKEN_AS",
     "WAS_SENT",
+    "BEGINS_WITH",
     "HAS_PART",
     "HAS_SITTING",
     "HAS_SUMMARY",
@@ -58,7 +78,12 @@ _RELATIONSHIPS = (
     "HAS_TOPIC",
     "RELATED_TO",
     "MERGED_INTO",
+    "HAS_INSIGHT",
     "HAS_BRANCH",
+    "PRODUCED",
+    "DEFINES",
+    "REFERENCES",
+    "REFERENCES_CODE",
 )
 _UNIQUE = (
     ("Conversation", ("uuid",)),
@@ -69,11 +94,18 @@ _UNIQUE = (
     ("Topic", ("uuid",)),
     ("Sitting", ("uuid",)),
     ("Context", ("uuid",)),
+    ("Insight", ("uuid",)),
     ("Persona", ("uuid",)),
+    ("SystemText", ("uuid",)),
     ("Part", ("uuid",)),
+    ("Commit", ("uuid",)),
+    ("Scope", ("uuid",)),
+    ("CodeIndex", ("workspace",)),
     ("Message", ("conversation_id", "turn_index", "position")),
     ("Sitting", ("conversation_id", "ordinal")),
     ("Summary", ("conversation_id", "level", "start_turn_index")),
+    # Of two summaries made at once one is refused, whatever its range.
+    ("Summary", ("conversation_id", "sequence")),
     ("File", ("workspace", "path")),
     ("RagforgeSchema", ("name",)),
     ("RagforgeMigration", ("name",)),
@@ -93,8 +125,15 @@ _RANGE = (
     ("Context", ("conversation_id",)),
     ("Summary", ("conversation_id",)),
     ("Sitting", ("conversation_id",)),
+    ("Insight", ("conversation_id",)),
     ("Summary", ("conversation_id", "level")),
     ("Topic", ("name",)),
+    ("Commit", ("hash",)),
+    ("File", ("workspace",)),
+    ("Scope", ("workspace", "file")),
+    ("Scope", ("workspace", "name")),
+    ("Scope", ("name",)),
+    ("CodeWords", ("workspace",)),
 )
 _VECTOR = (
     ("Message", "embedding"),
@@ -107,12 +146,13 @@ _FULLTEXT = (
     ("Message", ("lex_key", "conversation_id"), "en"),
     ("Message", ("lex_key_fr", "conversation_id"), "fr"),
     ("Sitting", ("text", "conversation_id"), "en"),
-    ("Summary", ("conversation_summary", "actions_summary", "conversation_id"), "en"),
+    ("Summary", ("conversation_summary", "actions_summary", "findings_text", "conversation_id"), "en"),
+    ("Scope", ("search_text", "workspace_key"), "en"),
 )
 
 
 async def apply(dialect: Dialect, dimension: int) -> None:
-    """Make the types, constraints and indexes of the first release.
+    """Make everything; what exists stays.
 
     Args:
         dialect: Of the graph.
