@@ -27,10 +27,6 @@ SHARED = [
     "settings.schema",
     "settings.keys",
     "settings.load",
-    "config_files",
-    "errors",
-    "events",
-    "protocol",
 ]
 ROOMS = {
     "cli": [*SCREEN, *HEAVY, "typer", "click"],
@@ -88,12 +84,3 @@ def test_help_and_version_stay_light(arguments: list[str]) -> None:
         "    try:\n        main()\n    except SystemExit as end:\n        assert not end.code, end.code"
     )
     assert loaded_by(code).isdisjoint([*SCREEN, *HEAVY])
-
-
-def test_the_earlier_protocol_module_has_every_request() -> None:
-    from ragforge_tui import protocol
-    from ragforge_tui.engine import handlers, registry
-
-    assert handlers.turns.send in registry._HANDLERS.values()
-    names = {kind.__name__ for kind in registry._HANDLERS} | {"Engine", "Request", "Empty", "Mode", "ConversationView"}
-    assert {name for name in names if not hasattr(protocol, name)} == set()
