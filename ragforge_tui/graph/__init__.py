@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ragforge_tui.graph.embedded.attach import stop_server as stop_server
     from ragforge_tui.graph.journal import Journal as Journal
     from ragforge_tui.graph.journal import move_journal as move_journal
-    from ragforge_tui.graph.journal_files import UNKNOWN as UNKNOWN
     from ragforge_tui.graph.journal_files import JournalFolders as JournalFolders
     from ragforge_tui.graph.journal_files import JournalInfo as JournalInfo
     from ragforge_tui.graph.own_driver import driver_target as driver_target
@@ -37,7 +36,6 @@ _EXPORTS = {
     "JournalFolders": "journal_files",
     "JournalInfo": "journal_files",
     "Store": "repositories",
-    "UNKNOWN": "journal_files",
     "driver_target": "own_driver",
     "move_journal": "journal",
     "resolve_target": "target",

@@ -5,8 +5,6 @@ stored: one file per process, one JSON line per record, on the disk before `appe
 graph and waits for it. `drain` writes all its files into the graph, in order and once: the store's operations are
 idempotent, and a file is deleted only when all of it is stored. A file belongs to the process that holds its lock, so
 several processes can drain side by side, and the files of dead processes are taken over.
-
-Files of releases that did not record the graph are drained where the conversations they name are; others wait.
 """
 
 from __future__ import annotations
@@ -22,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ragforge_tui.graph.journal_files import (
-    UNKNOWN,
     JournalFolders,
     JournalInfo,
     Line,
@@ -144,14 +141,11 @@ class Journal:
         return sum(info.records for info in self._folders.waiting() if info.key in keys)
 
     def left_behind(self) -> list[JournalInfo]:
-        """Return journals that wait though no other address is to be tried: of the graph that was at this address
-        before, and of releases that did not note the graph."""
+        """Return the journals of graphs that were at this address before, which no chat tries to reach."""
         return [
             info
             for info in self._folders.waiting()
-            if info.records
-            and info.identity != self._identity
-            and (info.key == UNKNOWN or info.address == self._address)
+            if info.records and info.identity != self._identity and info.address == self._address
         ]
 
     async def drain(self, store: Store) -> int:
@@ -175,12 +169,10 @@ class Journal:
 
     async def _drain_files(self, store: Store, locked: Path | None) -> int:
         written = 0
-        for path in by_age([self._folders.root, *self._own_folders()], "*.jsonl"):
+        for path in by_age(self._own_folders(), "*.jsonl"):
             try:
                 with open_regular(path, "rb+") as file:
                     if path != locked and not lock(path, file):
-                        continue
-                    if path.parent == self._folders.root and not await _belongs(store, file):
                         continue
                     written += await drain_file(store, path, file, self.touched)
             except FileNotFoundError:
@@ -200,7 +192,7 @@ class Journal:
             OSError: A file cannot be written; it stays as it was.
         """
         dropped = 0
-        folders = [self._folders.root, *self._own_folders()]
+        folders = self._own_folders()
         for path in (*by_age(folders, "*.jsonl"), *by_age(folders, "*.rejected")):
             try:
                 with open_regular(path, "rb+") as file:
@@ -323,17 +315,6 @@ def _done(path: Path, rejected: list[bytes]) -> None:
 def lock(path: Path, file: io.BufferedRandom) -> bool:
     """Take a file that no living process holds, when it is still there."""
     return try_lock(file) and path.exists() and os.fstat(file.fileno()).st_nlink > 0
-
-
-async def _belongs(store: Store, file: io.BufferedRandom) -> bool:
-    """Return whether a file of an unknown graph belongs to this one, which then has its conversations."""
-    named = named_in(complete_lines(file))
-    file.seek(0)
-    for conversation_id in named.others:
-        if not await is_stored(store, conversation_id):
-            return False
-    # Conversations that the file creates prove nothing, unless an interrupted drain has created them already.
-    return bool(named.others) or any([await is_stored(store, created) for created in named.created])
 
 
 async def is_stored(store: Store, uuid: str) -> bool:

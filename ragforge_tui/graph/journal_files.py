@@ -7,7 +7,6 @@ gets the identity when that address first answers.
     <state>/journal/<identity>/          graph.json, *.jsonl, *.rejected
     <state>/journal/at-<digest>/         the same, of an address nothing has answered at yet
     <state>/journal/addresses/*.json     the identity that answered last, by address
-    <state>/journal/*.jsonl              of releases that did not distinguish graphs
 
 A line is one operation of the store. The store's operations are idempotent, so a line may be applied twice. A turn that
 began while the graph was unreachable has an index guessed by the engine; the store allocates the real one. Every other
@@ -28,17 +27,14 @@ import msgspec
 
 from ragforge_tui.shared.files import STATE_BYTES, atomic_write, make_private, open_regular, read_regular
 from ragforge_tui.shared.json_text import decode_json
-from ragforge_tui.shared.records import Conversation, Message, ToolCall, now
+from ragforge_tui.shared.records import SHORT_ID, Conversation, Message, ToolCall, now
 from ragforge_tui.shared.sanitize import storable_value
 
 if TYPE_CHECKING:
     from ragforge_tui.graph.repositories import Store
 
-UNKNOWN = "unknown"
-"""Key of what an earlier release journalled without saying for which graph."""
 _ADDRESSES = "addresses"
 _NOTE = "graph.json"
-SHORT_IDENTITY = 8
 
 
 class GraphNote(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +53,7 @@ class JournalInfo(msgspec.Struct, kw_only=True):
     """One graph's journal, for lists.
 
     Attributes:
-        key: The identity, the folder's name while that is unknown, or `UNKNOWN`.
+        key: The identity, or the folder's name while that is unknown.
         records: Number of pending records.
         refused: Number of records that the graph rejected permanently.
         since: Time of the oldest of them.
@@ -73,9 +69,7 @@ class JournalInfo(msgspec.Struct, kw_only=True):
     @property
     def name(self) -> str:
         """Return the graph in words."""
-        if self.key == UNKNOWN:
-            return "an unknown graph (written by an earlier release)"
-        short = self.identity[:SHORT_IDENTITY] or "not reached yet"
+        short = self.identity[:SHORT_ID] or "not reached yet"
         return f"{self.address or 'graph'} ({short})"
 
     def amount(self) -> str:
@@ -142,9 +136,9 @@ class JournalFolders:
     def waiting(self) -> list[JournalInfo]:
         """Return the journals that hold anything, the oldest first."""
         found: dict[str, JournalInfo] = {}
-        for folder in (self.root, *self._all()):
-            note = GraphNote() if folder == self.root else self._note(folder)
-            key = UNKNOWN if folder == self.root else note.identity or folder.name
+        for folder in self._all():
+            note = self._note(folder)
+            key = note.identity or folder.name
             info = found.setdefault(key, JournalInfo(key=key, identity=note.identity))
             info.address = note.address or info.address
             for path in (*by_age([folder], "*.jsonl"), *by_age([folder], "*.rejected")):
@@ -154,8 +148,7 @@ class JournalFolders:
 
     def files(self, key: str) -> list[Path]:
         """Return the files of the journal with this key, those of refused records last."""
-        known = [folder for folder in self._all() if key in (self._note(folder).identity, folder.name)]
-        folders = [self.root] if key == UNKNOWN else known
+        folders = [folder for folder in self._all() if key in (self._note(folder).identity, folder.name)]
         return by_age(folders, "*.jsonl") + by_age(folders, "*.rejected")
 
     def _all(self) -> Iterator[Path]:
@@ -248,7 +241,7 @@ _TIMES = frozenset({"deleted_at", "updated_at"})
 
 
 class Line(msgspec.Struct, omit_defaults=True):
-    """One operation. `at` is when it was journalled; earlier releases did not note it."""
+    """One operation. `at` is when it was journalled."""
 
     op: str
     record: msgspec.Raw = msgspec.Raw(b"null")

@@ -413,8 +413,8 @@ def _litellm_name(litellm: Any, name: str, *, custom: bool) -> str:
 def _without_secrets(messages: Messages) -> Messages:
     """Mask secrets in every message except the system message, which holds the persona byte for byte.
 
-    Stored text is masked already, but an earlier version recognised fewer shapes of keys. What the provider itself sent
-    is left alone: a changed signature is refused.
+    Stored text is masked already; what another program stored, or files hold, is not. What the provider itself sent is
+    left alone: a changed signature is refused.
     """
     return [
         message

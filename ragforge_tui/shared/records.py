@@ -21,6 +21,12 @@ TodoStatus = Literal["pending", "in_progress", "completed"]
 
 EXTRACTIVE = "extractive"
 """Author recorded for a summary that was extracted without a model."""
+TITLE_CHARS = 60
+"""Most characters of a conversation's or a summary's title."""
+SHORT_ID = 8
+"""Characters of an id that are shown; a user may give as few."""
+KEPT_DAYS = 7
+"""Days from the deletion of a conversation until it is purged."""
 
 
 def now() -> datetime:
@@ -52,7 +58,7 @@ class Conversation(msgspec.Struct, kw_only=True):
     branch_of: str | None = None
     branch_turn: int | None = None
     deleted_at: datetime | None = None
-    """Time of the deletion, which hides it at once; it is purged seven days later."""
+    """Time of the deletion, which hides it at once; it is purged `KEPT_DAYS` later."""
 
 
 class FileAccess(msgspec.Struct, frozen=True, kw_only=True):
@@ -314,7 +320,7 @@ class Summary(msgspec.Struct, kw_only=True):
 
     Attributes:
         ordinal: Number within the level, from 1, in order of the turns.
-        title: Three to six words, at most 60 characters; empty in summaries of earlier releases.
+        title: Three to six words, at most 60 characters.
         conversation_summary: Questions and answers, in at most 500 characters.
         actions_summary: Tool use and its reasons, in at most 500 characters; empty if no tool was used.
         start_turn_index: First turn covered; ranges are inclusive.
@@ -453,11 +459,10 @@ class ContextItem(msgspec.Struct, kw_only=True, omit_defaults=True):
         last_turn: For a summary: the last turn covered.
         role: Role under which it was sent.
         age: For a summary, how long ago its last turn was when it was sent.
-        form: For a `summary` item: ``detailed``, with findings and files, or empty. For a `message` item, a turn sent
-            as real messages: ``whole``, ``results:N`` (results of calls cut to about N characters), ``short`` (results
-            and long arguments by head and tail), ``trimmed:N`` (short, and at most N characters of each text) or
-            ``text:N`` (without calls). For a `turn` item: ``said``, with a line for each call, or empty, with the edges
-            of their results.
+        form: For a `message` item, a turn sent as real messages: ``whole``, ``reasoned`` (with the model's reasoning),
+            ``results:N`` (results of calls cut to about N characters), ``short`` (results and long arguments by head
+            and tail), ``texts:N`` (short, and at most N characters of each text) or ``text:N`` (without calls). For
+            any item: ``kept``, when its text is stored because its source no longer yields it.
         positions: For a `message` item: the messages of the turn that were sent.
         spans: Characters of the source's text that were sent, as (start, end); empty: all of them.
         cut: Number of characters of the source's text that were left out.
@@ -508,7 +513,6 @@ class ContextRecord(msgspec.Struct, kw_only=True):
         whole: Whether all earlier turns of the conversation were sent unchanged.
         verified: Whether the texts looked up again have the digest of those sent.
         missing: Searches that failed or took too long, so that their results are not in the request; a sentence each.
-        version: Version of the memory block's form.
     """
 
     conversation_id: str
@@ -521,7 +525,6 @@ class ContextRecord(msgspec.Struct, kw_only=True):
     digest: str = ""
     verified: bool = True
     missing: list[str] = []
-    version: int = 1
     created_at: datetime
     sections: list[ContextSection] = []
 

@@ -11,7 +11,7 @@ import re
 SMALLEST_SAVING = 0.3
 """Smallest share of a text that a cut must save to be worth the loss."""
 _MARK = re.compile(r"\[(?:… )?\d+ (?:lines?|characters) left out(?: …)?\]")
-"""Matches the marks of `cut_middle` too, and those without an ellipsis that earlier versions sent."""
+"""Matches the marks of `cut_middle` too, and those without an ellipsis, as models write them."""
 
 
 def cut_middle(text: str, limit: int, note: str = "\n… [{cut} characters left out] …\n") -> str:

@@ -40,12 +40,6 @@ async def test_the_tree_and_what_is_under_it(loaded: Loaded, server: OpenAIServe
         whole = await engine.request(FetchSummary(uuid=tree.nodes[0].uuid))
         assert whole.conversation_summary.startswith(tree.nodes[0].headline)
         assert all(node.title and node.created_at for node in tree.nodes)
-        # A summary of an earlier release has no title.
-        store = await engine.agent.store()
-        await store.summaries._graph.write_rows("MATCH (s:Summary {uuid: $id}) REMOVE s.title", id=tree.nodes[0].uuid)
-        untitled = (await engine.request(FetchTree(conversation_id=uuid))).nodes[0]
-        assert untitled.title and not untitled.title.startswith("The user")
-        assert (await engine.request(FetchSummary(uuid=untitled.uuid))).title == untitled.title
         findings = await engine.request(FetchFindings(conversation_id=uuid))
         assert findings and all(finding.turns for finding in findings)
         lines = await engine.request(FetchTurnLines(conversation_id=uuid, first=7, last=9))

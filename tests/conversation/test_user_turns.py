@@ -11,10 +11,7 @@ import pytest
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.conversation.turn.user_turn import UserTurn
 from ragforge_tui.engine.following import foreign_active_turn, interrupted_turn
-from ragforge_tui.memory.context.builder import digest_of
-from ragforge_tui.memory.context.sections import request_parts
 from ragforge_tui.memory.context.stored import look_up
-from ragforge_tui.memory.context.turn_formats import render_turn
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import ApprovalRequested, Event, ToolCallStarted, TurnCancelled, TurnCompleted, TurnEnd
@@ -75,14 +72,6 @@ async def test_a_command_of_the_user(loaded: Loaded, server: OpenAIServer, monke
         record = await look_up(stored.record, store)
         (own,) = next(section for section in record.sections if section.name == "past").items
         assert record.verified and own.text in server.chats()[0]["messages"][1]["content"]
-        # A record of an earlier version, which told of it in other words.
-        words = render_turn(turn, earlier=True)
-        assert words[0]["content"].startswith("!echo out")
-        record.digest = digest_of(request_parts(record, words))
-        record = await look_up(record, store)
-        assert record.verified
-        (own,) = next(section for section in record.sections if section.name == "past").items
-        assert own.text == "\n".join(message["content"] for message in words)
     (request,) = server.chats()
     said = [m["content"] for m in request["messages"] if m["role"] == "user"]
     assert len(said) == 1, "user and assistant alternate"

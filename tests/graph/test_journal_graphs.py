@@ -7,10 +7,9 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from ragforge_tui.graph import UNKNOWN, Graph, GraphTarget, Journal, JournalFolders, Store, move_journal
+from ragforge_tui.graph import Graph, GraphTarget, Journal, JournalFolders, Store, move_journal
 from ragforge_tui.settings.schema import Paths
 from ragforge_tui.shared.errors import GraphUnavailableError
 from tests.conftest import open_graph
@@ -35,18 +34,6 @@ def said_to(root: Path, address: str) -> str:
     journal.append("begin_turn", message(c.uuid, content="said while away", turn_index=1))
     journal.close()
     return c.uuid
-
-
-def as_before(root: Path) -> Path:
-    """Make the one journal what an earlier release wrote: in the folder itself, without times."""
-    (path,) = root.glob("*/*.jsonl")
-    lines = [msgspec.json.decode(line) for line in path.read_bytes().splitlines()]
-    old = root / path.name
-    old.write_bytes(
-        b"".join(msgspec.json.encode({k: v for k, v in line.items() if k != "at"}) + b"\n" for line in lines)
-    )
-    path.unlink()
-    return old
 
 
 async def test_the_identity_stays_and_is_given_to_a_graph_without(
@@ -140,41 +127,6 @@ async def test_a_process_keeps_to_the_graph_it_began_with(store: Store, graph: G
         await journal.drain(store)
     assert told.value.info.kind == "graph_replaced"
     assert "graph journal" in told.value.info.todo
-
-
-async def test_a_file_of_an_earlier_release_goes_where_its_conversations_are(
-    store: Store, graph: Graph, tmp_path: Path
-) -> None:
-    known = await store.conversations.create(conversation())
-    journal = Journal(tmp_path, A)
-    journal.append("begin_turn", message(known.uuid, content="said to the embedded graph"))
-    journal.close()
-    old = as_before(tmp_path)
-    assert await Journal(tmp_path, B).drain(store) == 1
-    assert not old.exists()
-
-    said = said_to(tmp_path, A)
-    old = as_before(tmp_path)
-    before = old.read_bytes()
-    assert await Journal(tmp_path, A).drain(store) == 0
-    assert old.read_bytes() == before, "nothing says which graph it is for"
-    (info,) = JournalFolders(tmp_path).waiting()
-    assert (info.key, info.records) == (UNKNOWN, 2)
-    assert info in Journal(tmp_path, B).left_behind()
-    moved = await move_journal(tmp_path, UNKNOWN, store, workspace="/w")
-    assert (moved.written, moved.refused, moved.conversations) == (2, 0, 0)
-    assert len(await store.turns.between(said, start=1, end=9)) == 1
-    assert JournalFolders(tmp_path).waiting() == []
-
-
-async def test_a_file_of_an_earlier_release_for_another_graph_is_not_refused_here(store: Store, tmp_path: Path) -> None:
-    journal = Journal(tmp_path, A)
-    journal.append("begin_turn", message(conversation().uuid, content="of a conversation that is elsewhere"))
-    journal.close()
-    as_before(tmp_path)
-    assert await Journal(tmp_path, B).drain(store) == 0
-    (info,) = JournalFolders(tmp_path).waiting()
-    assert (info.key, info.records, info.refused) == (UNKNOWN, 1, 0)
 
 
 async def test_moving_makes_the_conversations_that_only_the_other_graph_has(store: Store, tmp_path: Path) -> None:

@@ -333,16 +333,6 @@ async def test_an_extract_is_not_stored_over_a_models_text_on_a_conversation(gra
     assert not await store.summaries.has_extracted_summary(uuid)
     assert await told("A newer one.", "model") == "A newer one."
 
-    async def forget(tx) -> None:  # type: ignore[no-untyped-def]  # tests need not import the driver
-        await tx.run("MATCH (c:Conversation {uuid: $id}) SET c.summary_made_by = NULL", id=uuid)
-
-    # Graphs of earlier versions do not say who wrote it: it counts as a model's when a model wrote a summary.
-    await graph.write(forget)
-    assert await told("An extract.", EXTRACTIVE) == "An extract."
-    await graph.write(forget)
-    await store.summaries.store(summary(uuid, 1, 3), TOPICS)
-    assert await told("Another extract.", EXTRACTIVE) == "An extract."
-
 
 async def test_purge_leaves_no_summary_and_no_topic_no_one_has(graph: Graph) -> None:
     store = Store(graph)

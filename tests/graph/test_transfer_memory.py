@@ -83,7 +83,7 @@ async def test_summaries_that_are_here_stay(store: Store) -> None:
     assert [(s.level, s.start_turn_index, s.end_turn_index) for s in kept] == [(1, 1, 3)]
 
 
-@pytest.mark.parametrize("named", [True, False], ids=["author-named", "by-an-earlier-version"])
+@pytest.mark.parametrize("named", [True, False], ids=["author-named", "by-another-program"])
 async def test_an_extract_does_not_replace_a_models_text_after_an_import(store: Store, named: bool) -> None:
     uuid = (await store.conversations.create(conversation(workspace="/w"))).uuid
     await talk(store, uuid, "How long?")
@@ -102,7 +102,7 @@ async def test_an_imported_extract_is_replaced_and_replaces_no_models_text(store
     await store.summaries.set_conversation_summary(uuid, "An extract.", made_by=EXTRACTIVE)
     export = await store.transfer.export(uuid)
     assert export.conversation.summary_made_by == EXTRACTIVE
-    export.conversation.summary_made_by = ""  # as earlier versions wrote it
+    export.conversation.summary_made_by = ""  # as another program wrote it
     await store.summaries.set_conversation_summary(uuid, "A model's.", made_by="model")
     await store.conversations.update(uuid, status="deleted")
     await store.transfer.import_(from_json(to_json(export)))

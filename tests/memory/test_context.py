@@ -600,15 +600,6 @@ def test_the_budget_is_a_share_of_the_window_or_the_number_of_the_settings(
     assert context.record.budget == pytest.approx(tokens, abs=10)
 
 
-def test_contexts_of_earlier_versions_are_rendered_as_they_were_sent() -> None:
-    one = turn(1, "Look", "word " * 60)
-    sent = render_turn(one, "trimmed:120")[1]["content"]
-    assert sent == "word " * 16 + "\n… [180 characters left out] …\n" + "word " * 8
-    assert render_turn(turn(1, "Look", "word " * 25), "trimmed:120")[1]["content"].endswith(
-        "left out] …\n" + "word " * 8
-    )
-
-
 def test_malformed_arguments_stay_malformed_but_valid_json() -> None:
     one = turn(1, "a", "b", result="c")
     one.messages[1].tool_calls = [called(1, "c", '{"path": ')]
@@ -776,7 +767,6 @@ def test_what_is_recalled_cannot_look_like_the_end_of_the_memory() -> None:
 
 
 def test_the_digest_is_that_of_the_parts() -> None:
-    # As earlier versions sent and recorded them: what those kept is still verified.
     context = built(inputs([turn(1, "Look", "Done")], system=PARTS[:4]), settings(25_000))
     parts = [{"role": "system", "content": part.text} for part in PARTS[:4]]
     parts += [{"role": "user", "content": "Look"}, {"role": "assistant", "content": "Done"}]

@@ -19,7 +19,7 @@ import msgspec
 
 from ragforge_tui.conversation.storage.graph_connection import GraphConnection
 from ragforge_tui.conversation.storage.token_counts import Count, set_token_count
-from ragforge_tui.graph import UNKNOWN, Journal, Store
+from ragforge_tui.graph import Journal, Store
 from ragforge_tui.memory.context import StoredContext
 from ragforge_tui.shared.errors import GraphError, NotFoundError
 from ragforge_tui.shared.records import Conversation, Message, ToolCall
@@ -83,14 +83,11 @@ class Recorder:
 
     def left_behind(self) -> list[str]:
         """Return messages about records whose graph no chat opens automatically; blocks."""
-        messages = []
-        for info in self._journal.left_behind():
-            if info.key == UNKNOWN:
-                what = f"The journal holds {info.amount()} of an earlier release for an unknown graph."
-            else:
-                what = f"{info.name} was replaced by another graph; the journal still holds {info.amount()} for it."
-            messages.append(f"{what} `ragforge-chat graph journal` lists and moves them.")
-        return messages
+        return [
+            f"{info.name} was replaced by another graph; the journal still holds {info.amount()} for it. "
+            "`ragforge-chat graph journal` lists and moves them."
+            for info in self._journal.left_behind()
+        ]
 
     def take_drained(self) -> set[str]:
         """Return the conversations drained from the journal since the last call."""

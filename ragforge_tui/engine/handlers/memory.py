@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from ragforge_tui.conversation import Conversation
 from ragforge_tui.engine.registry import EngineContext, handles
 from ragforge_tui.memory.context import accounted, look_up
 from ragforge_tui.memory.summaries.findings import gathered_findings
-from ragforge_tui.memory.summaries.titles import title_from
 from ragforge_tui.shared import records
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.events import TopicsChanged
@@ -30,15 +27,11 @@ async def tree(engine: EngineContext, request: requests.FetchTree) -> requests.M
     record = conversation.record
     return requests.MemoryTree(
         summary=record.summary,
-        nodes=[_titled(node) for node in await store.summaries.outline(record.uuid)],
+        nodes=await store.summaries.outline(record.uuid),
         topics=await store.topics.search(conversation_id=record.uuid),
         last_turn=(await store.turns.range(record.uuid))[1],
         due=await _due(engine, conversation),
     )
-
-
-def _titled(node: requests.TreeNode) -> requests.TreeNode:
-    return node if node.title else msgspec.structs.replace(node, title=title_from(node.headline))
 
 
 @handles(requests.FetchFindings)
@@ -68,8 +61,7 @@ async def summary(engine: EngineContext, request: requests.FetchSummary) -> Summ
     found = await (await engine.agent.store()).summaries.by_id([request.uuid])
     if not found:
         raise NotFoundError("This summary no longer exists.")
-    summary = found[0]
-    return msgspec.structs.replace(summary, title=summary.title or title_from(summary.conversation_summary))
+    return found[0]
 
 
 @handles(requests.SummarizeConversation)

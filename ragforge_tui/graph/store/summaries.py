@@ -368,21 +368,13 @@ def _replaces(summary: Summary, existing: Summary) -> bool:
 
 
 async def _summarised_by_model(tx: AsyncManagedTransaction, conversation_id: str) -> bool:
-    """Return whether a model wrote the conversation's text, or, if that was not stored, one of its summaries."""
+    """Return whether a model wrote the conversation's text."""
     text, made_by = await _summary_and_writer(tx, conversation_id)
-    if not text or made_by:
-        return bool(text) and made_by != EXTRACTIVE
-    result = await tx.run(
-        "MATCH (s:Summary {conversation_id: $id}) WHERE s.made_by <> $extractive RETURN count(s) AS written",
-        id=conversation_id,
-        extractive=EXTRACTIVE,
-    )
-    record = await result.single()
-    return bool(record and record["written"])
+    return bool(text) and made_by != EXTRACTIVE
 
 
 async def _summary_and_writer(tx: AsyncManagedTransaction, conversation_id: str) -> tuple[str, str]:
-    """Return the summary of a whole conversation and its author; older graphs do not store the latter."""
+    """Return the summary of a whole conversation and its author."""
     result = await tx.run(
         "MATCH (c:Conversation {uuid: $id}) "
         "RETURN coalesce(c.summary, '') AS text, coalesce(c.summary_made_by, '') AS made_by",

@@ -41,7 +41,7 @@ def summary_uuid(conversation_id: str, level: int, start: int, end: int) -> str:
 
 
 def finding_text(finding: Finding) -> str:
-    """Return a finding as stored: ``decision: text [t3, t4]``. Earlier releases read the kind as part of the text."""
+    """Return a finding as stored: ``decision: text [t3, t4]``."""
     text = f"{finding.kind}: {finding.text}" if finding.kind else finding.text
     return f"{text} [{', '.join(f't{turn}' for turn in finding.turns)}]" if finding.turns else text
 

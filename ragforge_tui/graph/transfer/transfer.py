@@ -298,7 +298,7 @@ def _counted(c: Conversation, turns: Iterable[Turn]) -> Conversation:
 
 
 def _with_author(c: Conversation, summaries: Sequence[Summary]) -> Conversation:
-    """Return the conversation with the author of its summary, which files of earlier versions do not name.
+    """Return the conversation with the author of its summary, which files of other programs do not name.
 
     It is taken for a model's unless all other summaries are extracts, so that no extract replaces it.
     """

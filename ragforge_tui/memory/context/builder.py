@@ -32,7 +32,6 @@ from ragforge_tui.memory.context.history_window import (
 )
 from ragforge_tui.memory.context.sections import (
     BEFORE_PAST,
-    BLOCK_VERSION,
     CODE_SECTION,
     ENVIRONMENT_SECTION,
     NOTE_SECTION,
@@ -388,7 +387,6 @@ class ContextBuilder:
             strategy=self._settings.recall.strategy,
             whole=draft.past.whole,
             budget=draft.budget.total,
-            version=BLOCK_VERSION,
             missing=[*([found.missing] if found.missing else []), *(recalled.missing if recalled is not None else [])],
             created_at=now(),
             sections=_all_sections(inputs.system, past := _past_section(draft.past), block),
@@ -446,7 +444,6 @@ def without_memory(settings: MemorySettings, inputs: ContextInputs, *, missing: 
         strategy="without graph",
         tokens=tokens,
         missing=[missing] if missing else [],
-        version=BLOCK_VERSION,
         created_at=now(),
         sections=_all_sections(inputs.system, section, []),
     )

@@ -13,16 +13,12 @@ import msgspec
 
 from ragforge_tui.graph import Store
 from ragforge_tui.memory.context.builder import BuiltContext, digest_of
-from ragforge_tui.memory.context.earlier import earlier_blocks, earlier_summary_text, earlier_turn_text
 from ragforge_tui.memory.context.history_window import MESSAGE_TOKENS
 from ragforge_tui.memory.context.sections import (
-    BLOCK_VERSION,
-    DETAILED,
     FRAME_SECTION,
     KEPT,
     MESSAGE_SECTION,
     PAST_SECTION,
-    SAID,
     TITLES,
     block_sections,
     item_label,
@@ -85,14 +81,9 @@ async def look_up(record: ContextRecord, store: Store) -> ContextRecord:
                 item.text = system.get(item.source, MISSING)
             elif not item.text:
                 item.text = await _text_of(item, sources)
-    blocks = list(earlier_blocks(block_sections(record))) if record.version < BLOCK_VERSION else [None]
-    current, earlier = [
-        [await _past_messages(item, sources, earlier=words) for item in past] for words in (False, True)
-    ]
-    versions = [(turns, block) for turns in (current, earlier) for block in blocks]
-    sent = next((turns for turns, block in versions if _digest(record, turns, block) == record.digest), None)
-    record.verified = sent is not None
-    for item, messages in zip(past, sent or current, strict=True):
+    sent = [await _past_messages(item, sources) for item in past]
+    record.verified = digest_of(request_parts(record, [*chain.from_iterable(sent)])) == record.digest
+    for item, messages in zip(past, sent, strict=True):
         item.text = "\n".join(filter(None, map(message_text, messages)))
     return record
 
@@ -131,10 +122,6 @@ def _frame(tokens: int) -> list[ContextItem]:
 
 def _section_of(name: str, items: list[ContextItem]) -> ContextSection:
     return ContextSection(name=name, title=TITLES[name], tokens=sum(item.tokens for item in items), items=items)
-
-
-def _digest(record: ContextRecord, past: list[list[ChatMessage]], block: str | None) -> str:
-    return digest_of(request_parts(record, [*chain.from_iterable(past)], block))
 
 
 class _Sources:
@@ -180,11 +167,11 @@ def _without_text(item: ContextItem) -> ContextItem:
     return msgspec.structs.replace(item, text="")
 
 
-async def _past_messages(item: ContextItem, sources: _Sources, *, earlier: bool = False) -> list[ChatMessage]:
+async def _past_messages(item: ContextItem, sources: _Sources) -> list[ChatMessage]:
     if item.kind == "note":
         return [{"role": item.role, "content": item.text}]
     turn = await sources.get("", item.turn_index)
-    return [] if turn is None else past_messages(item, render_turn(turn, item.form, item.positions, earlier=earlier))
+    return [] if turn is None else past_messages(item, render_turn(turn, item.form, item.positions))
 
 
 async def _text_of(item: ContextItem, sources: _Sources) -> str:
@@ -196,10 +183,8 @@ async def _text_of(item: ContextItem, sources: _Sources) -> str:
             source = texts.get(item.source)
         case "summary":
             summary = await sources.summary(item.conversation_id, item.source)
-            parts = summary_text if item.form == DETAILED else earlier_summary_text
-            source = parts(summary) if summary else None
+            source = summary_text(summary) if summary else None
         case "turn":
             turn = await sources.get(item.conversation_id, item.turn_index)
-            text = said_text if item.form == SAID else earlier_turn_text
-            return take(text(turn), item.spans, CUT_MARK) if turn else MISSING
+            return take(said_text(turn), item.spans, CUT_MARK) if turn else MISSING
     return MISSING if source is None else item_label(item) + take(source, item.spans)

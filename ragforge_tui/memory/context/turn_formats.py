@@ -9,7 +9,6 @@ tail, and a call that cannot be shortened like that is sent whole or left out wi
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -52,14 +51,11 @@ def sent_positions(turn: Turn) -> list[int]:
     return [message.position for message in turn.messages if message.state != "superseded"]
 
 
-def render_turn(
-    turn: Turn, form: str = WHOLE, positions: list[int] | None = None, *, earlier: bool = False
-) -> list[ChatMessage]:
+def render_turn(turn: Turn, form: str = WHOLE, positions: list[int] | None = None) -> list[ChatMessage]:
     """Return the messages of a turn in a form.
 
     Args:
         positions: Messages to take, whatever their state is today; None for all that are not superseded.
-        earlier: Use the words of earlier versions for what the user did.
     """
     if positions is not None:
         chosen = set(positions)
@@ -68,12 +64,12 @@ def render_turn(
         ]
         turn = Turn(turn_index=turn.turn_index, messages=messages)
     if form in (WHOLE, REASONED):
-        return turn_messages(turn, earlier=earlier, reasoning=form == REASONED)
+        return turn_messages(turn, reasoning=form == REASONED)
     name, _, number = form.partition(":")
     limit = int(number or 0)
-    shorten = {"text": _text, "results": _with_short_results, "trimmed": _trimmed}.get(name, _short)
+    shorten = {"text": _text, "results": _with_short_results}.get(name, _short)
     short = Turn(turn_index=turn.turn_index, messages=[shorten(m, limit) for m in turn.messages])
-    return turn_messages(short, earlier=earlier)
+    return turn_messages(short)
 
 
 def _state_when_sent(message: Message) -> Any:
@@ -86,14 +82,9 @@ def _with_short_results(message: Message, limit: int) -> Message:
     return msgspec.structs.replace(message, tool_calls=calls)
 
 
-def _trimmed(message: Message, limit: int) -> Message:
-    """Return the message in a form of earlier versions, covered by the digests of the contexts they recorded."""
-    return _short(message, limit, cut_middle)
-
-
-def _short(message: Message, limit: int, cut: Callable[[str, int], str] = cut_lines) -> Message:
+def _short(message: Message, limit: int) -> Message:
     """Return the message with short calls; a `limit` of 0 leaves its text whole."""
-    content = cut(message.content, limit) if limit else message.content
+    content = cut_lines(message.content, limit) if limit else message.content
     if message.role == "system":
         # The user's own call: only its result is sent.
         return _with_short_results(msgspec.structs.replace(message, content=content), limit or RESULT_CHARS)

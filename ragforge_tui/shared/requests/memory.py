@@ -75,7 +75,7 @@ class TreeNode(msgspec.Struct, frozen=True, kw_only=True):
     """A summary in the outline of the tree.
 
     Attributes:
-        title: Three to six words; for summaries of earlier releases the first words of their text.
+        title: Three to six words.
         headline: The start of its text.
         parent: Id of the summary that includes this one, empty while it belongs to the frontier.
         created_at: When it was written.

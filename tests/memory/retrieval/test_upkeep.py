@@ -315,7 +315,7 @@ async def test_conversations_no_one_opens_are_caught_up_with(store: Store) -> No
     await catch_up(store, embedder)
     assert len(embedder.texts) == len(TALK)
     assert await store.recall.conversations_without_keys(KEYS_VERSION) == []
-    # Keys of an earlier release are made again, too.
+    # Keys of another version are made again, too.
     assert set(await store.recall.conversations_without_keys(KEYS_VERSION + 1)) == {imported.uuid, opened.uuid}
     await catch_up(store, None)
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragforge_tui.memory.context.earlier import earlier_turn_text
 from ragforge_tui.memory.language import DAYS, MONTHS, STEMMERS, STOP_WORDS, date_words, language_of
 from ragforge_tui.memory.retrieval import lex_key, scoring, terms, turn_text
 from ragforge_tui.memory.retrieval.keys import (
@@ -93,13 +92,8 @@ def test_a_turn_as_text() -> None:
     )
     assert said_text(turn) == shown(turn_text(turn)) == said
     assert turn_text(turn) == f"{said}{RESULTS_MARK}app.py, lib/b.py\ndef main(): ..."
-    # Contexts of earlier releases held turns with their results.
-    assert earlier_turn_text(turn) == (
-        "> Where is it?\n> Please look.\nIn app.py.\n"
-        "[read_file app.py (lib/b.py)]\ndef main(): ...\n[search_history main]\n[run_command make failed]"
-    )
     answer.tool_calls = []
-    assert turn_text(turn) == said_text(turn) == earlier_turn_text(turn)
+    assert turn_text(turn) == said_text(turn)
     keys = keys_of(turn)
     assert (keys.timestamp, keys.ended) == (NOON, NOON + timedelta(minutes=3))
 

@@ -20,7 +20,6 @@ class Phrases(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         user: Label of a finding that quotes the user.
         by_user: Mark of what the user did without the model.
-        user_before: The same label in summaries stored by earlier versions.
         verbs: Translations of what tools did, by the English verb of their description.
     """
 
@@ -40,7 +39,6 @@ class Phrases(msgspec.Struct, frozen=True, kw_only=True):
     open: str
     user: str
     by_user: str
-    user_before: str
     used: str
     failed: str
     refused_by_user: str
@@ -65,11 +63,8 @@ class Phrases(msgspec.Struct, frozen=True, kw_only=True):
 
     def without_label(self, finding: str) -> tuple[str, bool]:
         """Return the text of a finding without its label, and whether it quotes the user."""
-        for label in (self.user, self.user_before):
-            prefix = label.removesuffix("{}")
-            if finding.startswith(prefix):
-                return finding.removeprefix(prefix), True
-        return finding, False
+        prefix = self.user.removesuffix("{}")
+        return finding.removeprefix(prefix), finding.startswith(prefix)
 
 
 @functools.cache
