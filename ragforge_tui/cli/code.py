@@ -17,10 +17,10 @@ from ragforge_tui.shared.code_records import Scope, ScopeKind, ScopeTalk
 from ragforge_tui.shared.code_views import scope_name, scope_place
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.events import CodeIndexChanged
+from ragforge_tui.shared.records import SHORT_ID
 from ragforge_tui.shared.requests.code import FindScopes, IndexCode, ListScopeTalks, SearchCode
 from ragforge_tui.shared.wire import Engine
 
-SHORT_ID = 8
 CONVERSATIONS = "conversations"
 QUIET_SECONDS = 1.0
 """An index that is current sooner is not reported."""

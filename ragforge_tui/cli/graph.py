@@ -24,6 +24,7 @@ from ragforge_tui.cli.output import local_time, print_json, print_text, size, ta
 from ragforge_tui.cli.start import FAILED
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import ConfigError, NotFoundError, RagforgeError
+from ragforge_tui.shared.records import SHORT_ID
 
 if TYPE_CHECKING:
     from ragforge_tui.graph import Graph, JournalInfo
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from ragforge_tui.graph.store.contents import LostContent
     from ragforge_tui.graph.store.turn_checks import WrongTurn
 
-SHORT_KEY = 8
 
 graph_app = typer.Typer(
     help="Show, stop, adopt, query, back up and restore the graph that holds the memory.", no_args_is_help=True
@@ -222,7 +222,7 @@ def check(
 
 def _show_lost(lost: list[LostContent]) -> None:
     if lost:
-        rows = [[text.conversation_id[:SHORT_KEY], text.label, text.uuid, text.field, text.loss] for text in lost]
+        rows = [[text.conversation_id[:SHORT_ID], text.label, text.uuid, text.field, text.loss] for text in lost]
         table(rows, ["ID", "NODE", "NODE'S ID", "TEXT", "PROBLEM"])
         for reason in dict.fromkeys(text.reason for text in lost):
             print_text(f"{reason[0].upper()}{reason[1:]}.")
@@ -239,7 +239,7 @@ def _show_turns(turns: list[WrongTurn]) -> None:
     for turn in turns:
         home = homes.get((turn.conversation_id, turn.turn_index))
         mend = f"is in turn {home}" if home else f"{len(turn.moves)} can be moved" if turn.moves else ""
-        rows.append([turn.conversation_id[:SHORT_KEY], str(turn.turn_index), turn.question, turn.problem, mend])
+        rows.append([turn.conversation_id[:SHORT_ID], str(turn.turn_index), turn.question, turn.problem, mend])
     table(rows, ["ID", "TURN", "QUESTION", "PROBLEM", "ANSWER"])
     if homes:
         print_text("`ragforge-chat graph check --mend` moves the answers whose question is certain.")
@@ -365,7 +365,7 @@ def _chosen(infos: list[JournalInfo], key: str) -> JournalInfo:
 
 
 def _short(info: JournalInfo) -> str:
-    return info.key[: SHORT_KEY + 3] if info.key.startswith("at-") else info.key[:SHORT_KEY]
+    return info.key[: SHORT_ID + 3] if info.key.startswith("at-") else info.key[:SHORT_ID]
 
 
 def _root(loaded: Loaded) -> Path:

@@ -28,7 +28,7 @@ from ragforge_tui.shared.past_records import (
     Quote,
     Recalled,
 )
-from ragforge_tui.shared.records import EXTRACTIVE, Finding, now
+from ragforge_tui.shared.records import EXTRACTIVE, SHORT_ID, Finding, now
 from ragforge_tui.shared.requests.past import (
     ListInsights,
     MakeInsights,
@@ -39,7 +39,6 @@ from ragforge_tui.shared.requests.past import (
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.wire import Engine
 
-SHORT_ID = 8
 MOST_ASKED = 20
 """Default of --limit: conversations that a model is asked about in one run."""
 

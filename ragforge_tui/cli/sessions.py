@@ -14,15 +14,12 @@ from ragforge_tui.export import to_markdown
 from ragforge_tui.export.context import context_text
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.export_records import ConversationExport
-from ragforge_tui.shared.records import Conversation, ConversationFilter, SearchHit, Topic
+from ragforge_tui.shared.records import KEPT_DAYS, SHORT_ID, Conversation, ConversationFilter, SearchHit, Topic
 from ragforge_tui.shared.requests import sessions as requests
 from ragforge_tui.shared.requests.memory import FetchSent, FindSimilar, ResolveTopic
 from ragforge_tui.shared.requests.turns import OpenConversation
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.wire import Engine
-
-SHORT_ID = 8
-KEPT_DAYS = 7
 
 Status = Literal["active", "archived", "deleted", "any"]
 

@@ -39,7 +39,7 @@ from ragforge_tui.shared.events import (
     TurnsMoved,
     TurnStarted,
 )
-from ragforge_tui.shared.records import ContextRecord, Message, Turn, now
+from ragforge_tui.shared.records import TITLE_CHARS, ContextRecord, Message, Turn, now
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.requests.work import Mode
 from ragforge_tui.shared.sanitize import storable
@@ -50,7 +50,6 @@ log = logging.getLogger(__name__)
 
 OPENING_TURNS = 12
 """Turns that fill a screen; opening a long conversation reads no more than these."""
-TITLE_CHARS = 60
 
 
 class ConversationOwner(Protocol):

@@ -34,14 +34,13 @@ from ragforge_tui.memory.summaries import Summarizer
 from ragforge_tui.memory.titles import make_title
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import ConversationChanged, Event, MemoryProgress, Notice, SummaryCreated
-from ragforge_tui.shared.records import Conversation, Message, Summary, Turn
+from ragforge_tui.shared.records import TITLE_CHARS, Conversation, Message, Summary, Turn
 
 log = logging.getLogger(__name__)
 
 OFFER_SCORE = 0.45
 """Smallest cosine at which an earlier conversation is offered. Measured with the local model: first messages on the
 subject of a summary scored 0.31 to 0.64, others at most 0.21."""
-TITLE_CHARS = 60
 LOAD_SECONDS = 0.1
 """Longest wait of a request for the conversation's memory to load; it then uses the part loaded so far."""
 STILL_STARTING = "Earlier conversations were not searched: the graph was still starting."

@@ -24,12 +24,18 @@ from ragforge_tui.engine.warm.messages import HostFiles
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import EngineGoneError, RagforgeError
 from ragforge_tui.shared.events import Event
-from ragforge_tui.shared.wire import MAX_LINE_BYTES, R, ReplyLine, Request, RequestLine, Shutdown, response_type
+from ragforge_tui.shared.wire import (
+    CLOSE_SECONDS,
+    MAX_LINE_BYTES,
+    R,
+    ReplyLine,
+    Request,
+    RequestLine,
+    Shutdown,
+    response_type,
+)
 
 log = logging.getLogger(__name__)
-
-CLOSE_SECONDS = 10.0
-"""Longest wait for an orderly shutdown, beyond the time the memory may use; then the engine is left to finish alone."""
 
 
 class EngineProcess(Protocol):
@@ -107,6 +113,7 @@ class ChildEngine:
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
         self._encoder = msgspec.json.Encoder()
         self._gone = False
+        # Beyond it comes the time that the memory may use; then the engine is left to finish alone.
         self._close_seconds = CLOSE_SECONDS
         self._reader = asyncio.create_task(self._read(), name="engine-reader")
 

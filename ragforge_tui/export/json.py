@@ -16,7 +16,7 @@ import msgspec
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.export_records import ConversationExport, MemoryExport
 from ragforge_tui.shared.json_text import decode_json
-from ragforge_tui.shared.records import Conversation
+from ragforge_tui.shared.records import TITLE_CHARS, Conversation
 from ragforge_tui.shared.redaction import mask_secrets
 
 EXPORT_VERSION = 2
@@ -30,15 +30,13 @@ LISTS = ("turns", "contexts", "spoken")
 _SUFFIXES: dict[ExportFormat, str] = {"json": ".json", "markdown": ".md"}
 _FILE_ID = re.compile("[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _WORD = re.compile(r"[^\W_]+")
-MAX_TITLE_CHARS = 60
-"""Of a title in a file name; with letters of four bytes it stays below the 255 bytes that file systems take."""
 _CONTROLS = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def names_a_file(uuid: str) -> bool:
     """Return whether files can be named after an id: it is short, without separators, dots or control characters.
 
-    Imports accept only UUIDs; a graph written by an earlier release may hold other ids.
+    Imports accept only UUIDs; a graph that another program wrote to may hold other ids.
     """
     return _FILE_ID.fullmatch(uuid) is not None
 
@@ -60,7 +58,7 @@ def readable_name(title: str, uuid: str) -> str:
         RagforgeError: The id is not fit for a file name.
     """
     _check_id(uuid)
-    words = "-".join(_WORD.findall(title))[:MAX_TITLE_CHARS].strip("-")
+    words = "-".join(_WORD.findall(title))[:TITLE_CHARS].strip("-")
     return f"{words or 'conversation'}-{uuid[:8]}.md"
 
 

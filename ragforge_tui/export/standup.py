@@ -7,12 +7,11 @@ from datetime import datetime, tzinfo
 
 from ragforge_tui.export.markdown import readable_line
 from ragforge_tui.shared.past_records import WorkDone
-from ragforge_tui.shared.records import Finding
+from ragforge_tui.shared.records import SHORT_ID, Finding
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.sanitize import plain_text
 
 _MOST_FILES = 12
-_SHORT_ID = 8
 
 
 def standup_markdown(work: Iterable[WorkDone], since: datetime, *, zone: tzinfo | None = None) -> str:
@@ -34,7 +33,7 @@ def standup_markdown(work: Iterable[WorkDone], since: datetime, *, zone: tzinfo 
 def _conversation(one: WorkDone, zone: tzinfo | None) -> Iterator[str]:
     title = readable_line(one.title) or "Untitled conversation"
     turns = f"t{one.first_turn}" if one.first_turn == one.last_turn else f"t{one.first_turn}–t{one.last_turn}"
-    yield f"**{title}** · `{one.conversation_id[:_SHORT_ID]}` {turns} · {_span(one, zone)}"
+    yield f"**{title}** · `{one.conversation_id[:SHORT_ID]}` {turns} · {_span(one, zone)}"
     yield ""
     if one.text:
         yield f"- {readable_line(one.text)}"

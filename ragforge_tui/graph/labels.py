@@ -12,8 +12,18 @@ from typing import Any
 
 SCHEMA_LABELS = ("RagforgeSchema", "RagforgeMigration")
 """Nodes of the schema itself, which each graph has its own of."""
-OWNED = ("Message", "ToolCall", "ToolResult", "Part", "Context", "Summary", "Sitting", "Insight")
-"""Nodes of one conversation, which have its id."""
+OWNED = {
+    "Message": 100,
+    "ToolCall": 100,
+    "ToolResult": 100,
+    "Part": 16,
+    "Context": 500,
+    "Summary": 500,
+    "Sitting": 100,
+    "Insight": 500,
+}
+"""Nodes of one conversation, which have its id, and how many a purge deletes at once: a delete loads its nodes, and a
+part of a text takes up to 1 MiB."""
 SHARED = ("Topic", "Persona", "SystemText", "Commit", "File", "Scope", "CodeIndex", "CodeWords")
 """Nodes that several conversations, or none, refer to."""
 ALL = ("Conversation", *OWNED, *SHARED)

@@ -21,11 +21,10 @@ from ragforge_tui.memory.retrieval.reach import Reach, calling_turn, lineage, re
 from ragforge_tui.memory.retrieval.recipes import HISTORY
 from ragforge_tui.memory.topics import Ranges, TopicSearch, TopicTurns
 from ragforge_tui.shared.errors import NotFoundError
-from ragforge_tui.shared.records import Conversation, Message, ToolCall, Turn, call_end
+from ragforge_tui.shared.records import SHORT_ID, Conversation, Message, ToolCall, Turn, call_end
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.tool_calls import main_argument, result_text
 
-SHORT_ID = 8
 NAMED_TOPICS = 15
 
 

@@ -28,6 +28,8 @@ Q = TypeVar("Q")
 PROTOCOL_VERSION = 1
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """Longest line either side reads; asyncio's default of 64 KiB would raise on a pasted file."""
+CLOSE_SECONDS = 10.0
+"""Longest wait of a part for the orderly end of the one below it."""
 
 
 class Empty(msgspec.Struct, frozen=True):

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from ragforge_tui.llm import OfflineAssistant
-from ragforge_tui.memory.titles import TITLE_CHARS, clean_title, make_title, title_of
+from ragforge_tui.memory.titles import clean_title, make_title, title_of
 from ragforge_tui.shared.errors import ModelError
+from ragforge_tui.shared.records import TITLE_CHARS
 from tests.support.summaries import WritingModel
 from tests.support.turns import turn_of
 

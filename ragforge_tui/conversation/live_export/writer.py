@@ -35,6 +35,7 @@ from ragforge_tui.shared.events import (
     TurnStarted,
 )
 from ragforge_tui.shared.records import Conversation
+from ragforge_tui.shared.wire import CLOSE_SECONDS
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +44,6 @@ MESSAGE_SECONDS = 3.0
 MESSAGE_FACTOR, TURN_FACTOR = 20.0, 4.0
 """Least time as a multiple of the last write's duration, during a turn and at its end: a huge conversation, whose
 files take long to copy, is not copied all the time."""
-CLOSE_SECONDS = 10.0
 TURN_SECONDS = 5.0
 """Longest delay of a turn's end by the write of its files, which takes a few milliseconds on an idle machine."""
 

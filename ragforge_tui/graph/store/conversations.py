@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from ragforge_tui.graph.connection import Graph, Transaction
-from ragforge_tui.graph.labels import own_node
+from ragforge_tui.graph.labels import OWNED, own_node
 from ragforge_tui.graph.store.records import (
     CONVERSATION_FIELDS,
     conversation_from,
@@ -26,6 +26,7 @@ from ragforge_tui.graph.store.records import (
 )
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.records import (
+    KEPT_DAYS,
     Conversation,
     ConversationChanges,
     ConversationFilter,
@@ -48,19 +49,6 @@ _MIN_DENSE = 100
 """Turns that are fetched one by one without checking which exist: one page of a reader."""
 _SHARED = ("File", "Persona", "SystemText", "Commit")
 _AT_ONCE = 500
-
-# Nodes owned by a conversation, leaves first, with their batch sizes: nodes of up to 1 MiB are deleted in small
-# batches, because a delete loads them.
-_OWNED = (
-    ("Part", 16),
-    ("ToolResult", 100),
-    ("ToolCall", 100),
-    ("Context", 500),
-    ("Sitting", 100),
-    ("Summary", 500),
-    ("Insight", 500),
-    ("Message", 100),
-)
 
 
 class Segment(msgspec.Struct, frozen=True):
@@ -257,7 +245,8 @@ class Conversations:
         current = await self.get(uuid)
         if current.status != "deleted":
             await self.update(uuid, status="deleted", deleted_at=now())
-        for label, size in _OWNED:
+        # Leaves first.
+        for label, size in reversed(OWNED.items()):
             await self._delete_all(
                 f"MATCH {own_node('n', label, 'conversation_id: $uuid')} WITH n LIMIT {size} DETACH DELETE n "
                 "RETURN count(*) AS removed",
@@ -271,7 +260,7 @@ class Conversations:
         await _remove_orphans(self._graph, uuid)
         return True
 
-    async def expired(self, older_than: timedelta = timedelta(days=7)) -> list[str]:
+    async def expired(self, older_than: timedelta = timedelta(days=KEPT_DAYS)) -> list[str]:
         """Return the ids of conversations that were deleted longer ago than this."""
         cutoff = now() - older_than
         return [
@@ -317,8 +306,8 @@ async def existing_conversation(tx: Transaction, uuid: str) -> Conversation:
 async def segments_of(tx: Transaction, conversation_id: str, first: int, last: int) -> list[Segment]:
     """Return the segments of the chain of branches that hold the turns [first, last], oldest first.
 
-    Segments are safe to loop over: where the indexes reach further than there can be turns, as earlier releases let an
-    import do, only the runs of turns that exist are returned.
+    Segments are safe to loop over: where the indexes reach further than there can be turns, as in a damaged graph, only
+    the runs of turns that exist are returned.
     """
     current = await existing_conversation(tx, conversation_id)
     last = min(last, current.next_turn - 1)

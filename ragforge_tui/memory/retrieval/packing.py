@@ -12,6 +12,7 @@ import msgspec
 
 from ragforge_tui.llm.tokens import count_tokens
 from ragforge_tui.memory.retrieval.candidates import Candidate, FindingCandidate, SummaryCandidate, cosine
+from ragforge_tui.shared.records import SHORT_ID, TITLE_CHARS
 
 CUT_MARK = " […] "
 """Marks text left out of a turn; the stored context finds the pieces again by it."""
@@ -26,8 +27,6 @@ SAME_COSINE = 0.95
 """Cosine above which two turns count as duplicates."""
 
 Count = Callable[[str], int]
-TITLE_CHARS = 60
-SHORT_ID = 8
 SEPARATOR = "\n\n"
 
 

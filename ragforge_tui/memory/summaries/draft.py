@@ -18,11 +18,10 @@ from ragforge_tui.graph.store.topic_names import ProposedTopic, TopicLink, topic
 from ragforge_tui.memory.prose import cut, cut_before_end
 from ragforge_tui.memory.summaries.titles import title_from
 from ragforge_tui.shared.json_text import find_object
-from ragforge_tui.shared.records import Finding, FindingKind
+from ragforge_tui.shared.records import TITLE_CHARS, Finding, FindingKind
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.sanitize import plain_text, storable
 
-TITLE_CHARS = 60
 PART_CHARS = 500
 FINDING_CHARS = 300
 MAX_FINDINGS = 5

@@ -10,6 +10,7 @@ from rich.cells import cell_len
 
 from ragforge_tui.shared.code_records import Scope, ScopeTalk
 from ragforge_tui.shared.code_views import ScopeCode, ScopeLink, ScopeView, scope_name, scope_place
+from ragforge_tui.shared.records import SHORT_ID
 from ragforge_tui.tui.dialogs.detail import Section
 from ragforge_tui.tui.drawing.code import language_of
 from ragforge_tui.tui.drawing.lines import Run, clip, one_line
@@ -17,7 +18,6 @@ from ragforge_tui.tui.drawing.palette import Palette
 from ragforge_tui.tui.widgets.virtual_list import VirtualList
 
 MOST_UNRESOLVED = 12
-SHORT_ID = 8
 
 
 class ScopeLine(msgspec.Struct, frozen=True):

@@ -31,7 +31,7 @@ from ragforge_tui.shared.requests.turns import (
 )
 from ragforge_tui.shared.requests.work import ChangeModelSettings, RunShell, SetMode
 from ragforge_tui.shared.tool_calls import describe_tools
-from ragforge_tui.shared.wire import Engine, Hello, Request
+from ragforge_tui.shared.wire import CLOSE_SECONDS, Engine, Hello, Request
 from ragforge_tui.tui.drawing.lines import one_line
 from ragforge_tui.tui.session.remote_turns import RemoteTurns
 from ragforge_tui.tui.session.state import ChatOptions, ChatState, Level, Outbox, Outgoing, SessionListener, sent_tokens
@@ -41,7 +41,6 @@ log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
-CLOSE_SECONDS = 10.0
 STEADY_SECONDS = 30.0
 """An engine that lived this long starts a new count of crashes."""
 MAX_CRASHES = 3

@@ -15,7 +15,7 @@ import msgspec
 from textual.content import Content
 
 from ragforge_tui.shared.events import ModelChanged
-from ragforge_tui.shared.records import Conversation
+from ragforge_tui.shared.records import KEPT_DAYS, Conversation
 from ragforge_tui.tui import fuzzy
 from ragforge_tui.tui.drawing.lines import one_line
 from ragforge_tui.tui.drawing.palette import DEFAULT_GLYPH
@@ -23,7 +23,6 @@ from ragforge_tui.tui.widgets.choice_list import Choice
 from ragforge_tui.tui.widgets.clickable import clickable
 from ragforge_tui.tui.widgets.status_bar import count
 
-KEPT_DAYS = 7
 """Days for which a deleted conversation can be restored."""
 
 

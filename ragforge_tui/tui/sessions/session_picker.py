@@ -18,7 +18,7 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from ragforge_tui.shared.errors import RagforgeError
-from ragforge_tui.shared.records import Conversation
+from ragforge_tui.shared.records import KEPT_DAYS, Conversation
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.drawing.lines import one_line
 from ragforge_tui.tui.sessions.preview_pane import SessionPane
@@ -366,7 +366,7 @@ class SessionPicker(ListScreen[str | None]):
         await self._service.delete(chosen.uuid)
         self._deleted.append(chosen.uuid)
         gone = msgspec.structs.replace(chosen, status="deleted", deleted_at=self._service.now)
-        self._apply_change(gone, f"Deleted, kept for 7 days: {session_title(chosen)} · ^z restores it")
+        self._apply_change(gone, f"Deleted, kept for {KEPT_DAYS} days: {session_title(chosen)} · ^z restores it")
 
     async def _restore(self, uuid: str) -> None:
         back = await self._service.restore(uuid)
