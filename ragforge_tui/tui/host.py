@@ -1,25 +1,27 @@
 """The chat screen as commands, panes and dialogs see it.
 
-They depend on this protocol instead of on the app, so that no module but the program's start imports the app.
+They depend on this protocol instead of on the screen, so that no module but the program's start imports it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from textual.app import App
 from textual.screen import Screen
 
+from ragforge_tui.shared.events import Event
 from ragforge_tui.tui.command_registry import Registry
 from ragforge_tui.tui.features import Features
+from ragforge_tui.tui.navigator import Navigator
 from ragforge_tui.tui.session.engine_session import EngineSession
 from ragforge_tui.tui.session.state import ChatOptions
 
 if TYPE_CHECKING:
     from ragforge_tui.tui.prompt.prompt import Prompt
-    from ragforge_tui.tui.questions.question_panel import Question
+    from ragforge_tui.tui.questions.question_panel import Question, QuestionPanel
     from ragforge_tui.tui.transcript import Transcript
 
 T = TypeVar("T")
@@ -32,13 +34,13 @@ class Host(Protocol):
     """Session, widgets and actions of one chat screen."""
 
     @property
-    def app(self) -> App[str]:
+    def app(self) -> App[Any]:
         """The Textual app, for what only the framework can do."""
         ...
 
     @property
     def session(self) -> EngineSession:
-        """Connection to the engine and state of the chat."""
+        """Connection to the engine and what it reported."""
         ...
 
     @property
@@ -50,10 +52,22 @@ class Host(Protocol):
     def registry(self) -> Registry: ...
 
     @property
+    def navigator(self) -> Navigator: ...
+
+    @property
     def transcript(self) -> Transcript: ...
 
     @property
     def prompt(self) -> Prompt: ...
+
+    @property
+    def questions(self) -> QuestionPanel: ...
+
+    @property
+    def sidebar(self) -> Panes: ...
+
+    @property
+    def settings(self) -> ScreenSettings: ...
 
     @property
     def features(self) -> Features:
@@ -79,40 +93,48 @@ class Host(Protocol):
     def ask_user(self, question: Question) -> None:
         """Show a question above the prompt."""
 
-    def message_returned(self, text: str) -> None:
-        """Put a message back into the prompt, which gets the focus."""
+    async def leave(self) -> None:
+        """End the engine in order and leave the chat."""
 
-    def save_draft(self) -> None:
-        """Store the contents of the prompt."""
 
-    def toggle_pane(self, name: str = "") -> None:
-        """Show or leave a pane of the sidebar; without a name, show or hide the sidebar."""
+class Panes(Protocol):
+    """The sidebar."""
 
-    def uncover_chat(self) -> None:
-        """Hide a sidebar that covers the chat."""
+    def toggle(self, pane: str = "") -> None:
+        """Show or leave a pane; without a name, show or hide the sidebar."""
 
-    def go_to_turns(self, first: int, last: int = 0, *, conversation_id: str = "") -> None:
-        """Bring turns into view, of the open conversation or another one."""
+    def uncover(self) -> bool:
+        """Hide it if it covers the chat; return whether it did."""
+        ...
 
-    async def show_turn(self, turn_index: int, last: int = 0) -> None:
-        """Bring turns of the open conversation into view and mark them for a moment.
 
-        Raises:
-            NotFoundError: The conversation has no such turn.
-        """
+class ScreenSettings(Protocol):
+    """The settings of the screen."""
 
-    def go_to_conversation(self, conversation_id: str, turn: int = 0) -> None:
-        """Open a conversation in the background, at a turn or at its end."""
+    def apply(self, key: str, value: Any) -> list[str]:
+        """Let a setting take effect now; return the problems with it."""
+        ...
 
-    async def open_conversation(self, ref: str, *, turn: int = 0) -> None:
-        """Open a conversation by id or prefix, at a turn or at its end."""
-
-    def apply_setting(self, key: str, value: Any) -> list[str]:
-        """Let a setting of the screen take effect now; return the problems with it."""
+    def problems(self) -> list[str]:
+        """Return the problems with all of them, in sentences."""
         ...
 
     def use_theme(self, setting: str) -> None:
         """Use the theme that a setting names, for now."""
 
-    async def leave(self) -> None:
-        """End the engine in order and leave the chat."""
+
+@runtime_checkable
+class AnswersEscape(Protocol):
+    """A widget with something for Escape to close or to refuse."""
+
+    def escape(self) -> bool:
+        """Answer Escape; return False to leave it to what is around."""
+        ...
+
+
+@runtime_checkable
+class EventScreen(Protocol):
+    """A screen over the chat that updates itself while it is open."""
+
+    def engine_event(self, event: Event) -> None:
+        """Take in an event of any conversation, except for deltas. Must be cheap."""

@@ -182,10 +182,15 @@ async def test_code_that_a_result_shows_is_not_sent_twice(indexed: Loaded, serve
     async with ConversationAgent(indexed) as agent:
         await agent.index_code()
         conversation = await agent.create_conversation()
+
+        async def sent() -> str:
+            section = code_section(await conversation.build_context(DISCUSSED))
+            return "".join(item.text for item in section.items) if section is not None else ""
+
+        assert "def send_message" in await sent()
         read = {"tool_calls": [{"name": "read_file", "arguments": {"path": "session.py"}}]}
         await talk(conversation, server, "Read session.py", read, {"text": "Done."})
-        section = code_section(await conversation.build_context(DISCUSSED))
-        assert section is None or "send_message" not in "".join(item.text for item in section.items)
+        assert "def send_message" not in await sent()
 
 
 async def test_a_turn_is_linked_to_what_it_reads_writes_and_names(

@@ -39,7 +39,7 @@ class Chat:
         self._record()
 
     def _record(self) -> None:
-        transcript = self.app.transcript
+        transcript = self.app.chat.transcript
 
         def wrap(name: str, keep: Callable[..., None]) -> None:
             real = getattr(transcript, name)
@@ -70,7 +70,7 @@ class Chat:
 
     async def type(self, text: str) -> None:
         """Put text in the prompt as typing would leave it, and press Enter."""
-        self.app.prompt.insert(text)
+        self.app.chat.prompt.insert(text)
         await self.pilot.pause()
         self.app.last_key = 0.0
         await self.pilot.press("enter")
@@ -78,7 +78,7 @@ class Chat:
 
     async def ready(self) -> None:
         """Wait for the engine."""
-        await self.until(lambda: self.app.session.state.ready, "ready")
+        await self.until(lambda: self.app.chat.session.state.ready, "ready")
 
     def noticed(self, word: str) -> bool:
         """Whether a notice holds this."""
@@ -115,9 +115,9 @@ def make_app(connect: Connect, state_dir: Path, **options: Any) -> ChatApp:
     options.setdefault("persona", "Ragnarök")
     options.setdefault("exports_dir", Path("/exports"))
     app = ChatApp(connect, ChatOptions(state_dir=state_dir, workspace="/w", version="0.1.0", **options))
-    app.now = lambda: NOON
-    app.clock = lambda: 0.0
-    app.prompt.cursor_blink = False
+    app.chat.now = lambda: NOON
+    app.chat.clock = lambda: 0.0
+    app.chat.prompt.cursor_blink = False
     return app
 
 

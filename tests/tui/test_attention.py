@@ -48,17 +48,17 @@ async def test_a_question_calls_who_is_elsewhere(run_chat: ChatRunner, monkeypat
         await chat.ready()
         rung = listen(chat, monkeypatch)
         chat.engine.emit(approval("a1"))
-        await chat.until(lambda: chat.app.questions.waiting)
+        await chat.until(lambda: chat.app.chat.questions.waiting)
         assert rung == []
         chat.app.post_message(AppBlur())
         await chat.until(lambda: not chat.app.app_focus)
         chat.engine.emit(approval("a2"))
-        await chat.until(lambda: len(chat.app.questions.waiting) == 2)
+        await chat.until(lambda: len(chat.app.chat.questions.waiting) == 2)
         assert rung == ["\x07"]
         chat.app.post_message(AppFocus())
         await chat.until(lambda: chat.app.app_focus)
         chat.engine.emit(approval("a3"))
-        await chat.until(lambda: len(chat.app.questions.waiting) == 3)
+        await chat.until(lambda: len(chat.app.chat.questions.waiting) == 3)
         assert rung == ["\x07"]
 
 
@@ -71,9 +71,9 @@ async def test_the_end_of_a_long_turn_calls(
         await chat.ready()
         rung = listen(chat, monkeypatch)
         await chat.type("hello")
-        state = chat.app.session.state
+        state = chat.app.chat.session.state
         await chat.until(lambda: state.activity == "answering")
-        chat.app.clock = lambda: seconds
+        chat.app.chat.clock = lambda: seconds
         chat.app.post_message(AppBlur())
         await chat.until(lambda: not chat.app.app_focus)
         chat.engine.emit(TurnCompleted(conversation_id=state.conversation_id, turn_index=1, text=""))
@@ -88,8 +88,8 @@ async def test_a_limit_on_cost_is_asked_about(run_chat: ChatRunner) -> None:
             conversation_id="x", turn_index=1, approval_id="c1", scope="turn", limit=1.0, spent=0.0123, raised=2.0
         )
         chat.engine.emit(event)
-        await chat.until(lambda: chat.app.questions.has_focus)
-        question = chat.app.questions.waiting[0]
+        await chat.until(lambda: chat.app.chat.questions.has_focus)
+        question = chat.app.chat.questions.waiting[0]
         assert "$0.0123" in question.title and "$1.00" in question.title
         assert [choice.key for choice in question.answers] == ["once", "session", "no"]
         assert "$2.00" in question.answers[1].label

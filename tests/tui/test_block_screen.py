@@ -42,9 +42,9 @@ async def test_v_shows_a_block_whole(
 ) -> None:
     async with run_chat(asked, continue_last=True) as chat:
         await chat.until(lambda: chat.loaded)
-        view = chat.app.transcript
+        view = chat.app.chat.transcript
         await chat.press("tab")
-        while view.cursor_block is None or view.cursor_block.kind != kind:
+        while view.cursor.block is None or view.cursor.block.kind != kind:
             await chat.press("k" if kind == "text" else "j")
         await chat.press("v")
         await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and bool(chat.app.screen.sections))
@@ -54,7 +54,7 @@ async def test_v_shows_a_block_whole(
         await chat.until(lambda: str(screen._title.content).startswith(title))
         await chat.press("escape")
         await chat.until(lambda: chat.app.screen is not screen)
-        assert view.has_focus and view.cursor_block is not None and view.cursor_block.kind == kind
+        assert view.has_focus and view.cursor.block is not None and view.cursor.block.kind == kind
 
 
 async def test_y_without_a_block_copies_the_last_answer(run_chat: ChatRunner, asked: FakeEngine) -> None:
@@ -75,9 +75,9 @@ async def test_a_call_that_is_looked_at_is_shown_on_when_its_turn_was_rendered_a
     turn.messages[1].tool_calls = [begun]
     async with run_chat(asked, continue_last=True) as chat:
         await chat.until(lambda: chat.loaded)
-        view = chat.app.transcript
+        view = chat.app.chat.transcript
         await chat.press("tab")
-        while view.cursor_block is None or view.cursor_block.kind != "tool":
+        while view.cursor.block is None or view.cursor.block.kind != "tool":
             await chat.press("j")
         await chat.press("v")
         await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and bool(chat.app.screen.sections))

@@ -30,7 +30,8 @@ HOSTILE = "[b]x[/] \x1b[31mred\x1b]0;t\x07 مرحبا \u202eabc\u202c e\u0301 �
 def test_drawn_as_wide_as_it_was_counted(text: str, drawn: str) -> None:
     assert agreed(text) == drawn
     assert cell_len(drawn) == cell_len(text)
-    assert sum(cell_len(sign) for sign in drawn) == cell_len(drawn) or "🇫🇷" in drawn
+    if "🇫🇷" not in drawn:
+        assert sum(cell_len(sign) for sign in drawn) == cell_len(drawn)
     assert AgreedWidths().apply([Segment(text)], Color.parse("black"))[0].text == drawn
 
 
@@ -40,8 +41,8 @@ async def test_no_line_is_too_wide_or_too_narrow(run_chat: ChatRunner, size: tup
     text = HOSTILE.encode("utf-8", "replace").decode()
     owner = engine.store(conversation(1, text), *(turn(conversation(1), index, text, text * 9) for index in (1, 2)))
     async with run_chat(engine, size=size, continue_last=True) as chat:
-        await chat.until(lambda: chat.app.session.state.conversation_id == owner.uuid)
-        chat.app.prompt.insert(f"{text} {text}")
+        await chat.until(lambda: chat.app.chat.session.state.conversation_id == owner.uuid)
+        chat.app.chat.prompt.insert(f"{text} {text}")
         await chat.pilot.pause()
         for strip in chat.app.screen._compositor.render_strips():
             drawn = "".join(segment.text for segment in strip)

@@ -55,10 +55,10 @@ async def test_send(run_chat: ChatRunner) -> None:
         await chat.type("hello")
         await chat.until(lambda: chat.happened(TurnCompleted))
         assert [sent.text for sent in chat.engine.asked(SendMessage)] == ["hello"]
-        assert chat.app.prompt.text == ""
-        assert chat.app.session.state.activity == "idle"
-        assert chat.app.session.state.spent.tokens == 120
-        assert len(chat.app.session.outbox) == 0
+        assert chat.app.chat.prompt.text == ""
+        assert chat.app.chat.session.state.activity == "idle"
+        assert chat.app.chat.session.state.spent.tokens == 120
+        assert len(chat.app.chat.session.outbox) == 0
 
 
 async def test_a_refused_message_returns_into_the_prompt(run_chat: ChatRunner) -> None:
@@ -68,31 +68,31 @@ async def test_a_refused_message_returns_into_the_prompt(run_chat: ChatRunner) -
         await chat.ready()
         await chat.type("precious words")
         await chat.until(lambda: chat.noticed("The graph said no. Try again."))
-        assert chat.app.prompt.text == "precious words"
+        assert chat.app.chat.prompt.text == "precious words"
 
 
 async def test_queue_and_take_back(run_chat: ChatRunner) -> None:
     async with run_chat(FakeEngine(script=endless)) as chat:
         await chat.ready()
         await chat.type("first")
-        await chat.until(lambda: chat.app.session.state.activity == "answering")
-        box = chat.app.session.outbox
+        await chat.until(lambda: chat.app.chat.session.state.activity == "answering")
+        box = chat.app.chat.session.outbox
         for text in ("second", "!ls", "third"):
             await chat.type(text)
         await chat.until(lambda: [item.place for item in box.items] == ["queued"] * 3)
         await chat.press("up")
-        await chat.until(lambda: chat.app.prompt.text == "third")
+        await chat.until(lambda: chat.app.chat.prompt.text == "third")
         assert [item.text for item in box.items] == ["second", "!ls"]
         await chat.press("ctrl+u", "up")
-        await chat.until(lambda: chat.app.prompt.text == "!ls")
+        await chat.until(lambda: chat.app.chat.prompt.text == "!ls")
         await chat.press("space", ".", "enter")
         await chat.until(lambda: [(item.text, item.place) for item in box.items][1:] == [("!ls .", "queued")])
         assert [item.text for item in box.items] == ["second", "!ls ."]
         assert [shell.command for shell in chat.engine.asked(RunShell)] == ["ls", "ls ."]
         await chat.press("up")
-        await chat.until(lambda: chat.app.prompt.text == "!ls .")
+        await chat.until(lambda: chat.app.chat.prompt.text == "!ls .")
         await chat.press("ctrl+u", "up")
-        await chat.until(lambda: chat.app.prompt.text == "second")
+        await chat.until(lambda: chat.app.chat.prompt.text == "second")
         assert len(chat.engine.asked(Unqueue)) == 4
         assert not chat.app.query_one("#queue").display
 
@@ -101,28 +101,30 @@ async def test_a_message_that_begins_is_not_taken_back(run_chat: ChatRunner) -> 
     async with run_chat(FakeEngine(script=endless)) as chat:
         await chat.ready()
         await chat.type("first")
-        await chat.until(lambda: chat.app.session.state.activity == "answering")
+        await chat.until(lambda: chat.app.chat.session.state.activity == "answering")
         await chat.type("second")
-        await chat.until(lambda: chat.app.session.outbox.queued)
+        await chat.until(lambda: chat.app.chat.session.outbox.queued)
         chat.engine.queue.clear()  # the engine is just beginning with it
         await chat.press("up")
         await chat.until(lambda: bool(chat.engine.asked(Unqueue)))
         await chat.press("x")
-        await chat.until(lambda: chat.app.prompt.text == "x")
-        assert [item.text for item in chat.app.session.outbox.items] == ["second"]
+        await chat.until(lambda: chat.app.chat.prompt.text == "x")
+        assert [item.text for item in chat.app.chat.session.outbox.items] == ["second"]
 
 
 async def test_escape_with_queue_stops_and_sends_the_first(run_chat: ChatRunner) -> None:
     async with run_chat(FakeEngine(script=endless)) as chat:
         await chat.ready()
         await chat.type("first")
-        await chat.until(lambda: chat.app.session.state.busy)
+        await chat.until(lambda: chat.app.chat.session.state.busy)
         await chat.type("second")
-        await chat.until(lambda: chat.app.session.outbox.queued)
+        await chat.until(lambda: chat.app.chat.session.outbox.queued)
         await chat.press("escape")
-        await chat.until(lambda: chat.app.session.state.running.get(chat.app.session.state.conversation_id) == 2)
+        await chat.until(
+            lambda: chat.app.chat.session.state.running.get(chat.app.chat.session.state.conversation_id) == 2
+        )
         assert len(chat.engine.asked(CancelTurn)) == 1
-        assert len(chat.app.session.outbox) == 0
+        assert len(chat.app.chat.session.outbox) == 0
 
 
 @pytest.mark.parametrize("key", ["escape", "ctrl+c"])
@@ -130,10 +132,10 @@ async def test_stop(run_chat: ChatRunner, key: str) -> None:
     async with run_chat(FakeEngine(script=endless)) as chat:
         await chat.ready()
         await chat.type("go on")
-        await chat.until(lambda: chat.app.session.state.activity == "answering")
+        await chat.until(lambda: chat.app.chat.session.state.activity == "answering")
         await chat.press(key)
         await chat.until(lambda: chat.happened(TurnCancelled))
-        assert chat.app.session.state.activity == "idle"
+        assert chat.app.chat.session.state.activity == "idle"
         await chat.press("escape")
         assert len(chat.engine.asked(CancelTurn)) == 1, "idle: nothing to stop"
 
@@ -142,7 +144,7 @@ async def test_ctrl_c_twice_quits(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await chat.ready()
         await chat.press("ctrl+c")
-        assert "again quits" in chat.app.session.state.hint
+        assert "again quits" in chat.app.chat.status_line.hint
         assert not chat.engine.closed
         await chat.press("ctrl+c")
         await chat.until(lambda: chat.engine.closed)
@@ -151,18 +153,18 @@ async def test_ctrl_c_twice_quits(run_chat: ChatRunner) -> None:
 async def test_ctrl_c_copies_a_selection(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await chat.ready()
-        chat.app.prompt.insert("copy me")
-        chat.app.prompt.select_all()
+        chat.app.chat.prompt.insert("copy me")
+        chat.app.chat.prompt.select_all()
         await chat.press("ctrl+c")
         assert chat.app.clipboard == "copy me"
-        assert "clipboard" in chat.app.session.state.hint
+        assert "clipboard" in chat.app.chat.status_line.hint
 
 
 async def test_quit_closes_the_engine_and_gives_the_id(run_chat: ChatRunner) -> None:
     async with run_chat(FakeEngine(script=endless)) as chat:
         await chat.ready()
         await chat.type("go on")
-        await chat.until(lambda: chat.app.session.state.busy)
+        await chat.until(lambda: chat.app.chat.session.state.busy)
         await chat.type("/quit")
         await chat.until(lambda: chat.engine.closed)
         await chat.until(lambda: chat.app.return_value)
@@ -173,11 +175,11 @@ async def test_messages_not_sent_when_the_chat_ends_become_a_draft(run_chat: Cha
     async with run_chat(FakeEngine(script=endless)) as chat:
         await chat.ready()
         await chat.type("first")
-        await chat.until(lambda: chat.app.session.state.activity == "answering")
+        await chat.until(lambda: chat.app.chat.session.state.activity == "answering")
         for text in ("second", "third"):
             await chat.type(text)
-        await chat.until(lambda: [item.place for item in chat.app.session.outbox.items] == ["queued"] * 2)
-        chat.app.prompt.insert("half a thought")
+        await chat.until(lambda: [item.place for item in chat.app.chat.session.outbox.items] == ["queued"] * 2)
+        chat.app.chat.prompt.insert("half a thought")
         await chat.press("ctrl+q")
         await chat.until(lambda: chat.engine.closed)
     (kept,) = (tmp_path / "drafts").glob("*.json")
@@ -188,7 +190,7 @@ async def test_a_waiting_message_survives_a_crash(run_chat: ChatRunner, tmp_path
     async with run_chat(FakeEngine(script=endless)) as chat:
         await chat.ready()
         await chat.type("first")
-        await chat.until(lambda: chat.app.session.state.activity == "answering")
+        await chat.until(lambda: chat.app.chat.session.state.activity == "answering")
         await chat.type("second")
         await chat.until(lambda: [b"second" in file.read_bytes() for file in (tmp_path / "drafts").glob("*.json")])
         await chat.press("up", "ctrl+u")
@@ -201,7 +203,7 @@ async def test_quitting_before_the_engine_has_answered(run_chat: ChatRunner) -> 
         await chat.until(lambda: chat.engine.asked(Hello))
         await chat.press("ctrl+q")
         await chat.until(lambda: engine.closed)
-    assert chat.app.session.state.closing
+    assert chat.app.chat.session.state.closing
     assert not chat.notices
 
 
@@ -245,22 +247,22 @@ async def test_tab_to_the_chat_and_letters_back(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await chat.ready()
         await chat.press("tab")
-        assert chat.app.transcript.has_focus
+        assert chat.app.chat.transcript.has_focus
         await chat.press("j")
-        assert chat.app.transcript.has_focus and chat.app.prompt.text == ""
+        assert chat.app.chat.transcript.has_focus and chat.app.chat.prompt.text == ""
         await chat.press("z")
-        assert chat.app.prompt.has_focus and chat.app.prompt.text == "z"
+        assert chat.app.chat.prompt.has_focus and chat.app.chat.prompt.text == "z"
 
 
 async def test_tools_show_as_running(run_chat: ChatRunner) -> None:
     async with run_chat(FakeEngine(script=endless)) as chat:
         await chat.ready()
         await chat.type("go")
-        await chat.until(lambda: chat.app.session.state.busy)
-        uuid = chat.app.session.state.conversation_id
+        await chat.until(lambda: chat.app.chat.session.state.busy)
+        uuid = chat.app.chat.session.state.conversation_id
         call = ToolCall(uuid="c", message_id="m", tool_name="grep_files", arguments="{}", timestamp=CLOCK)
         chat.engine.emit(ToolCallStarted(conversation_id=uuid, turn_index=1, call=call))
-        await chat.until(lambda: chat.app.session.state.activity == "running")
+        await chat.until(lambda: chat.app.chat.session.state.activity == "running")
 
 
 async def test_small_screen(run_chat: ChatRunner) -> None:
@@ -268,7 +270,7 @@ async def test_small_screen(run_chat: ChatRunner) -> None:
         await chat.ready()
         await chat.press("/")
         await chat.until(lambda: chat.app.query_one(SlashMenu).chosen)
-        assert chat.app.prompt.region.bottom <= 20
+        assert chat.app.chat.prompt.region.bottom <= 20
         assert chat.app.query_one("#status").region.y == 19
 
 
@@ -287,10 +289,10 @@ async def test_page_keys_scroll_the_chat_from_the_prompt(run_chat: ChatRunner) -
         await chat.ready()
         await chat.type("long\n" * 80)
         await chat.until(lambda: chat.happened(TurnCompleted))
-        transcript = chat.app.transcript
+        transcript = chat.app.chat.transcript
         await chat.until(lambda: transcript.max_scroll_y > 0 and transcript.scroll_y == transcript.max_scroll_y)
         await chat.press("pageup")
         await chat.until(lambda: transcript.scroll_y < transcript.max_scroll_y)
-        assert chat.app.prompt.has_focus
+        assert chat.app.chat.prompt.has_focus
         await chat.press("pagedown")
         await chat.until(lambda: transcript.scroll_y == transcript.max_scroll_y)

@@ -25,7 +25,7 @@ def engine() -> FakeEngine:
 
 async def opened(chat: Chat, command: str) -> CodeScreen:
     """The search, once its rows are known."""
-    await chat.until(lambda: chat.app.session.state.conversation)
+    await chat.until(lambda: chat.app.chat.session.state.conversation)
     await chat.type(command)
     await chat.until(lambda: isinstance(chat.app.screen, CodeScreen) and chat.app.screen._list.rows)
     screen = chat.app.screen
@@ -68,7 +68,7 @@ async def test_words_find_scopes_and_enter_opens_one(run_chat: ChatRunner, engin
         await chat.press("escape")
         await chat.until(lambda: chat.app.screen is screen)
         await chat.press("escape")
-        await chat.until(lambda: chat.app.prompt.has_focus)
+        await chat.until(lambda: chat.app.chat.prompt.has_focus)
 
 
 async def test_a_reference_opens_its_scope_and_escape_goes_back(run_chat: ChatRunner, engine: FakeEngine) -> None:
@@ -89,7 +89,7 @@ async def test_a_turn_about_it_is_brought_into_view(run_chat: ChatRunner, engine
         await chat.press("enter")
         await scope_of(chat, "send")
         await chat.press("end", "enter")
-        await chat.until(lambda: list(chat.app.transcript.cursor.turns) == [3])
+        await chat.until(lambda: list(chat.app.chat.transcript.cursor.turns) == [3])
 
 
 async def test_without_words_it_lists_what_the_conversation_touched(run_chat: ChatRunner, engine: FakeEngine) -> None:
@@ -115,7 +115,7 @@ async def test_a_click_chooses_and_a_second_one_opens(run_chat: ChatRunner, engi
 async def test_a_failure_is_shown_in_the_screen(run_chat: ChatRunner, engine: FakeEngine) -> None:
     engine.failures[SearchCode] = RagforgeError("Code is not indexed.", todo="Set code.enabled.")
     async with run_chat(engine, resume="00000001") as chat:
-        await chat.until(lambda: chat.app.session.state.conversation)
+        await chat.until(lambda: chat.app.chat.session.state.conversation)
         await chat.type("/code send")
         await chat.until(lambda: isinstance(chat.app.screen, CodeScreen))
         screen = chat.app.screen
@@ -125,9 +125,9 @@ async def test_a_failure_is_shown_in_the_screen(run_chat: ChatRunner, engine: Fa
 
 async def test_a_file_of_the_pane_opens_its_scopes(run_chat: ChatRunner, engine: FakeEngine) -> None:
     async with run_chat(engine, resume="00000001") as chat:
-        await chat.until(lambda: chat.app.session.state.conversation)
+        await chat.until(lambda: chat.app.chat.session.state.conversation)
         await chat.press("f5")
-        await chat.until(lambda: chat.app.sidebar.has_focus_within)
+        await chat.until(lambda: chat.app.chat.sidebar.has_focus_within)
         await chat.press("c")
         await chat.until(lambda: isinstance(chat.app.screen, CodeScreen))
         await chat.until(lambda: engine.asked(SearchCode))
@@ -142,9 +142,9 @@ async def test_a_call_opens_the_code_it_was_about(run_chat: ChatRunner, engine: 
     assert last.result is not None
     last.result.result = '{"text": "code", "scopes": ["c3"]}'
     async with run_chat(engine, resume="00000001") as chat:
-        await chat.until(lambda: chat.app.session.state.conversation)
+        await chat.until(lambda: chat.app.chat.session.state.conversation)
         await chat.press("f4")
-        await chat.until(lambda: chat.app.sidebar.has_focus_within)
+        await chat.until(lambda: chat.app.chat.sidebar.has_focus_within)
         await chat.press("up", "enter")
         await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and chat.app.screen.sections)
         await chat.press("c")

@@ -87,7 +87,7 @@ async def test_enter_runs_the_command_and_the_next_palette_has_it_first(run_chat
         await chat.until(lambda: isinstance(chat.app.screen, HelpScreen))
         await chat.press("escape", "ctrl+p")
         await chat.until(lambda: isinstance(chat.app.screen, CommandPalette))
-        assert chat.app.view.features.most_chosen() == ["help"]
+        assert chat.app.chat.features.most_chosen() == ["help"]
 
 
 async def test_a_typed_command_counts_too(run_chat: ChatRunner) -> None:
@@ -95,24 +95,24 @@ async def test_a_typed_command_counts_too(run_chat: ChatRunner) -> None:
         await chat.ready()
         await chat.type("/personas")
         await chat.until(lambda: isinstance(chat.app.screen, PersonaPicker))
-        assert chat.app.view.features.most_chosen() == ["personas"]
+        assert chat.app.chat.features.most_chosen() == ["personas"]
 
 
 async def test_a_command_that_needs_a_name_goes_to_the_prompt_with_its_menu(run_chat: ChatRunner) -> None:
     async with run_chat(FakeEngine()) as chat:
         await chat.ready()
         await pick(chat, *"set-per")
-        await chat.until(lambda: chat.app.prompt.text == "/set-persona ")
-        await chat.until(lambda: chat.app.prompt.completing.open)
+        await chat.until(lambda: chat.app.chat.prompt.text == "/set-persona ")
+        await chat.until(lambda: chat.app.chat.prompt.completing.open)
 
 
 async def test_a_draft_is_never_overwritten(run_chat: ChatRunner) -> None:
     async with run_chat(FakeEngine()) as chat:
         await chat.ready()
-        chat.app.prompt.insert("half a thought")
+        chat.app.chat.prompt.insert("half a thought")
         await pick(chat, *"delete-per")
         await chat.until(lambda: chat.noticed("Which persona?"))
-        assert chat.app.prompt.text == "half a thought"
+        assert chat.app.chat.prompt.text == "half a thought"
 
 
 async def test_a_dialog_covers_what_it_would_leave_only_fragments_of(run_chat: ChatRunner) -> None:

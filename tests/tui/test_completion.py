@@ -78,7 +78,7 @@ async def offers(chat: Chat, text: str) -> None:
 async def test_tab_and_enter_put_a_file_in(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await chat.ready()
-        prompt = chat.app.prompt
+        prompt = chat.app.chat.prompt
         await chat.press(*"see ", "@", *"sto")
         await offers(chat, "@src/store.py ")
         await chat.press("tab")
@@ -100,10 +100,10 @@ async def test_into_a_folder_and_the_folder_itself(run_chat: ChatRunner) -> None
         await chat.press("@", "s", "r")
         await offers(chat, "@src/")
         await chat.press("enter")
-        assert chat.app.prompt.text == "@src/"
+        assert chat.app.chat.prompt.text == "@src/"
         await offers(chat, "@src/ ")
         await chat.press("down", "tab")
-        assert chat.app.prompt.text == "@src/app.py "
+        assert chat.app.chat.prompt.text == "@src/app.py "
         await chat.press("@", "s", "r", "c", "/")
         await offers(chat, "@src/ ")
         await chat.press("enter")
@@ -114,7 +114,7 @@ async def test_into_a_folder_and_the_folder_itself(run_chat: ChatRunner) -> None
 async def test_in_the_middle_of_a_line(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await chat.ready()
-        prompt = chat.app.prompt
+        prompt = chat.app.chat.prompt
         prompt.insert("first\nsee  now")
         prompt.move_cursor((1, 4))
         await chat.press("@", "a", "p", "p")
@@ -142,7 +142,7 @@ async def test_a_word_that_is_no_file_and_one_typed_to_its_end_are_sent(run_chat
         await chat.ready()
         for text in ("hello @nobody", "see @src/app.py"):
             asked = len(chat.engine.asked(ListFiles))
-            chat.app.prompt.insert(text)
+            chat.app.chat.prompt.insert(text)
             await chat.until(lambda: len(chat.engine.asked(ListFiles)) > asked)  # noqa: B023
             await chat.pilot.pause()
             await chat.press("enter")
@@ -162,8 +162,8 @@ async def test_the_cursor_leaving_the_word_closes_the_menu(run_chat: ChatRunner)
 async def test_arguments_of_commands(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await chat.ready()
-        prompt = chat.app.prompt
-        chat.app.prompt.insert("/model son")
+        prompt = chat.app.chat.prompt
+        chat.app.chat.prompt.insert("/model son")
         await offers(chat, "anthropic/claude-sonnet-4-5")
         await chat.press("tab")
         assert prompt.text == "/model anthropic/claude-sonnet-4-5"
@@ -175,7 +175,7 @@ async def test_arguments_of_commands(run_chat: ChatRunner) -> None:
 async def test_enter_behind_a_free_argument_takes_what_was_typed(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await chat.ready()
-        chat.app.prompt.insert("/model gpt-5")
+        chat.app.chat.prompt.insert("/model gpt-5")
         await offers(chat, "openai/gpt-5")
         await chat.press("enter")
         await chat.until(lambda: chat.engine.asked(SetModel))
@@ -198,17 +198,17 @@ async def test_sessions_by_their_titles(run_chat: ChatRunner) -> None:
     async with run_chat(engine) as chat:
         await chat.ready()
         wanted_one = stored[1]
-        chat.app.prompt.insert(f"/resume {wanted_one.title[:12]}")
+        chat.app.chat.prompt.insert(f"/resume {wanted_one.title[:12]}")
         await offers(chat, wanted_one.uuid[:8])
         await chat.press("enter")
-        await chat.until(lambda: chat.app.session.state.conversation_id == wanted_one.uuid)
+        await chat.until(lambda: chat.app.chat.session.state.conversation_id == wanted_one.uuid)
 
 
 async def test_rows_that_come_late_belong_to_an_earlier_text(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await chat.ready()
         gate = asyncio.Event()
-        real = chat.app.prompt.completing.source
+        real = chat.app.chat.prompt.completing.source
         assert real is not None
 
         async def slow(source: str, query: str) -> list[object]:
@@ -216,7 +216,7 @@ async def test_rows_that_come_late_belong_to_an_earlier_text(run_chat: ChatRunne
                 await gate.wait()
             return list(await real(source, query))
 
-        chat.app.prompt.completing.source = slow  # type: ignore[assignment]  # as above
+        chat.app.chat.prompt.completing.source = slow  # type: ignore[assignment]  # as above
         await chat.press("@", "a")
         await chat.press("escape", "backspace", "s", "t", "o")
         await offers(chat, "@src/store.py ")
@@ -233,7 +233,7 @@ async def test_the_prompt_in_an_editor(run_chat: ChatRunner, tmp_path: Path, mon
     pasted = "\n".join(f"line {number}" for number in range(20))
     async with run_chat() as chat:
         await chat.ready()
-        prompt = chat.app.prompt
+        prompt = chat.app.chat.prompt
         await chat.press(*"see ")
         prompt.post_message(events.Paste(f"{pasted}\n"))
         await chat.until(lambda: "[pasted 20 lines]" in prompt.text)
@@ -253,5 +253,5 @@ async def test_an_editor_that_fails_leaves_the_prompt(run_chat: ChatRunner, monk
         await chat.ready()
         await chat.press(*"keep", "ctrl+g")
         await chat.until(lambda: chat.noticed("ended with status 1"))
-        assert chat.app.prompt.text == "keep"
-        assert chat.app.view._draft._path.exists(), "it outlives a crash while the editor is open"
+        assert chat.app.chat.prompt.text == "keep"
+        assert chat.app.chat.prompt._draft._path.exists(), "it outlives a crash while the editor is open"

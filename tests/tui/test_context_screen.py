@@ -84,7 +84,7 @@ def engine() -> FakeEngine:
 
 async def opened(chat: Chat, command: str = "/context 7") -> ContextScreen:
     """The screen, filled."""
-    await chat.until(lambda: chat.app.session.state.conversation)
+    await chat.until(lambda: chat.app.chat.session.state.conversation)
     await chat.type(command)
     await chat.until(lambda: isinstance(chat.app.screen, ContextScreen))
     screen = chat.app.screen
@@ -108,7 +108,7 @@ async def test_every_item_with_its_source(run_chat: ChatRunner, engine: FakeEngi
         assert "\x1b" not in text
         assert str(screen._title.content).startswith("Turn 7 of 12 · 1.2k tokens, 1.2k of 25k for the past")
         await chat.press("escape")
-        await chat.until(lambda: chat.app.prompt.has_focus)
+        await chat.until(lambda: chat.app.chat.prompt.has_focus)
 
 
 async def test_an_item_is_read_as_it_was_sent(run_chat: ChatRunner, engine: FakeEngine) -> None:
@@ -123,7 +123,7 @@ async def test_an_item_is_read_as_it_was_sent(run_chat: ChatRunner, engine: Fake
         await chat.press("down", "down", "enter")
         await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and chat.app.screen.sections)
         await chat.press("g")
-        await chat.until(lambda: list(chat.app.transcript.cursor.turns) == [2])
+        await chat.until(lambda: list(chat.app.chat.transcript.cursor.turns) == [2])
 
 
 async def test_the_source_may_be_another_conversation(run_chat: ChatRunner, engine: FakeEngine) -> None:
@@ -133,7 +133,7 @@ async def test_the_source_may_be_another_conversation(run_chat: ChatRunner, engi
         await chat.press("g")
         await chat.until(lambda: "does not come from a turn" in screen._keys.render().plain)
         await chat.press("end", "g")
-        await chat.until(lambda: chat.app.session.state.conversation_id == elsewhere.uuid)
+        await chat.until(lambda: chat.app.chat.session.state.conversation_id == elsewhere.uuid)
 
 
 async def test_turn_by_turn(run_chat: ChatRunner, engine: FakeEngine) -> None:
@@ -185,10 +185,10 @@ async def test_a_source_that_changed_is_reported(run_chat: ChatRunner, engine: F
 
 async def test_it_opens_from_the_memory_pane(run_chat: ChatRunner, engine: FakeEngine) -> None:
     async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
-        await chat.until(lambda: chat.app.session.state.conversation)
+        await chat.until(lambda: chat.app.chat.session.state.conversation)
         await chat.press("f3")
-        await chat.until(lambda: (pane := chat.app.sidebar.pane("memory")) is not None and pane.has_focus_within)
-        pane = chat.app.sidebar.pane("memory")
+        await chat.until(lambda: (pane := chat.app.chat.sidebar.pane("memory")) is not None and pane.has_focus_within)
+        pane = chat.app.chat.sidebar.pane("memory")
         assert isinstance(pane, MemoryPane)
         await chat.until(lambda: pane.tree_rows.chosen)
         await chat.press("c")

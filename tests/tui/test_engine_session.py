@@ -40,7 +40,7 @@ async def test_typed_before_the_engine_is_there(run_chat: ChatRunner) -> None:
     async with run_chat(gate=gate) as chat:
         await chat.type("early")
         await chat.type("bird")
-        assert [item.place for item in chat.app.session.outbox.items] == ["waiting", "waiting"]
+        assert [item.place for item in chat.app.chat.session.outbox.items] == ["waiting", "waiting"]
         assert chat.app.query_one("#queue").display
         gate.set()
         await chat.until(lambda: len(chat.engine.asked(SendMessage)) == 2)
@@ -89,9 +89,9 @@ async def test_engine_crash(run_chat: ChatRunner) -> None:
     async with run_chat(engine, heir) as chat:
         await chat.ready()
         await chat.type("first")
-        await chat.until(lambda: chat.app.session.state.activity == "answering")
+        await chat.until(lambda: chat.app.chat.session.state.activity == "answering")
         await chat.type("second")
-        await chat.until(lambda: chat.app.session.outbox.queued)
+        await chat.until(lambda: chat.app.chat.session.outbox.queued)
         heir.script = FakeEngine().script
         engine.crash()
         await chat.until(lambda: heir.asked(OpenConversation), "the conversation is opened again")
@@ -116,8 +116,8 @@ async def test_a_message_that_a_lost_engine_may_have_stored_waits_for_its_conver
         engine.crash()
         await chat.until(lambda: heir.asked(OpenConversation))
         await chat.pilot.pause()
-        assert chat.app.view.prompt.text == ""
-        assert [item.text for item in chat.app.session.outbox.items] == ["second"]
+        assert chat.app.chat.prompt.text == ""
+        assert [item.text for item in chat.app.chat.session.outbox.items] == ["second"]
         assert not heir.asked(SendMessage)
         heir.emit(GraphChanged(phase="ready", name="embedded"))
         await chat.until(lambda: heir.asked(SendMessage))
@@ -129,12 +129,12 @@ async def test_turns_that_moved_are_shown_at_their_places(run_chat: ChatRunner) 
         await chat.ready()
         await chat.type("first")
         await chat.until(lambda: chat.happened(TurnCompleted))
-        uuid = chat.app.session.state.conversation_id
+        uuid = chat.app.chat.session.state.conversation_id
         moved = [turn_of(uuid, 1, "from elsewhere", "an answer"), turn_of(uuid, 2, "first", "its answer")]
         chat.engine.turns[uuid] = moved
         chat.engine.emit(TurnsMoved(conversation_id=uuid, moved={1: 2}))
         await chat.until(lambda: chat.noticed("new numbers"))
-        shown = chat.app.view.transcript.document.blocks
+        shown = chat.app.chat.transcript.document.blocks
         assert [block.turn_index for block in shown if block.kind == "user"] == [1, 2]
 
 
@@ -145,7 +145,7 @@ async def test_a_returned_message_stays_the_same_message(run_chat: ChatRunner) -
         await chat.until(lambda: chat.happened(TurnCompleted))
         chat.engine.failures[SendMessage] = GraphUnavailableError("The graph is away.")
         await chat.type("second")
-        await chat.until(lambda: chat.app.view.prompt.text == "second")
+        await chat.until(lambda: chat.app.chat.prompt.text == "second")
         await chat.pilot.press("enter")
         await chat.until(lambda: len(chat.engine.asked(SendMessage)) == 3)
         _, given, again = chat.engine.asked(SendMessage)
@@ -158,8 +158,8 @@ async def test_a_message_that_is_stored_already_does_not_return_to_the_prompt(ru
         chat.engine.failures[SendMessage] = RagforgeError("Turn 1 had already started.", kind=STORED_ALREADY)
         await chat.type("once")
         await chat.until(lambda: chat.noticed("had already started"))
-        assert chat.app.view.prompt.text == ""
-        assert chat.app.session.outbox.items == []
+        assert chat.app.chat.prompt.text == ""
+        assert chat.app.chat.session.outbox.items == []
 
 
 async def reasons_and_calls(engine: FakeEngine, owner: Conversation, index: int, text: str) -> AsyncIterator[Event]:
@@ -178,18 +178,18 @@ async def reasons_and_calls(engine: FakeEngine, owner: Conversation, index: int,
 async def test_nothing_looks_running_while_the_engine_is_away(run_chat: ChatRunner) -> None:
     gate = asyncio.Event()
     async with run_chat(FakeEngine(script=reasons_and_calls), size=(140, 40), tui=TuiSettings()) as chat:
-        good = chat.app.session.connect
+        good = chat.app.chat.session.connect
 
         async def later() -> Any:
             await gate.wait()
             return await good()
 
         await chat.ready()
-        chat.app.session.connect = later
+        chat.app.chat.session.connect = later
         await chat.type("go")
-        document = chat.app.transcript.document
+        document = chat.app.chat.transcript.document
         await chat.until(lambda: any(getattr(block, "thinking", False) for block in document.blocks))
-        pane = chat.app.sidebar.pane("trace")
+        pane = chat.app.chat.sidebar.pane("trace")
         assert isinstance(pane, TracePane)
         await chat.until(lambda: pane.trace.rows)
         chat.engine.crash()
@@ -198,7 +198,7 @@ async def test_nothing_looks_running_while_the_engine_is_away(run_chat: ChatRunn
         assert [str(block.state) for block in document.blocks if isinstance(block, ToolBlock)] == ["unknown"]
         assert [block.source for block in document.blocks if block.kind == "state"] == ["interrupted"]
         assert [row.state for row in pane.trace.rows] == ["unknown"]
-        assert not chat.app.session.state.busy
+        assert not chat.app.chat.session.state.busy
         gate.set()
 
 
@@ -208,20 +208,20 @@ async def test_an_offer_to_retry_goes_when_that_succeeded(run_chat: ChatRunner) 
     async with run_chat(engine, heir) as chat:
         await chat.ready()
         await chat.type("first")
-        await chat.until(lambda: chat.app.session.state.activity == "answering")
+        await chat.until(lambda: chat.app.chat.session.state.activity == "answering")
         heir.script = FakeEngine().script
         engine.crash()
         await chat.until(lambda: chat.noticed("/retry asks for it again"))
         await chat.type("/retry")
         await chat.until(lambda: chat.happened(TurnCompleted))
-        shown = [block.source for block in chat.app.transcript.document.blocks]
+        shown = [block.source for block in chat.app.chat.transcript.document.blocks]
         assert not any("/retry" in text for text in shown)
         assert any("was restarted" in text for text in shown)
 
 
 async def test_an_engine_that_never_starts_is_given_up_then_tried_again(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
-        good = chat.app.session.connect
+        good = chat.app.chat.session.connect
         failures = 0
 
         async def broken() -> Any:
@@ -230,13 +230,13 @@ async def test_an_engine_that_never_starts_is_given_up_then_tried_again(run_chat
             raise RagforgeError("No Java here.", todo="Install it.")
 
         await chat.ready()
-        chat.app.session.connect = broken
+        chat.app.chat.session.connect = broken
         chat.engine.crash()
         await chat.until(lambda: chat.noticed("No Java here. Install it. Send a message to try again."))
         seen = failures
-        chat.app.session.connect = good
+        chat.app.chat.session.connect = good
         fresh = FakeEngine()
-        chat.app.session.connect = _gives(fresh)
+        chat.app.chat.session.connect = _gives(fresh)
         await chat.type("now?")
         await chat.until(lambda: fresh.asked(SendMessage))
         assert failures == seen
@@ -254,7 +254,7 @@ async def test_missed_events_are_read_again(run_chat: ChatRunner) -> None:
         await chat.ready()
         await chat.type("hello")
         await chat.until(lambda: chat.happened(TurnCompleted))
-        uuid = chat.app.session.state.conversation_id
+        uuid = chat.app.chat.session.state.conversation_id
         chat.engine.emit(TurnReset(conversation_id=uuid, turn_index=1))
         chat.engine.emit(TurnCompleted(conversation_id=uuid, turn_index=1, text=""))
         await chat.until(lambda: chat.engine.asked(FetchTurns))

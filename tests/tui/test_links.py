@@ -37,7 +37,7 @@ async def test_the_only_link_is_opened_at_once(run_chat: ChatRunner) -> None:
         await chat.press("o")
         await chat.until(lambda: chat.noticed("no browser here: https://example.org/x"))
         assert chat.app.clipboard == "https://example.org/x"
-        assert not chat.app.prompt.text
+        assert not chat.app.chat.prompt.text
 
 
 async def test_of_several_links_one_is_chosen_by_where_it_leads(run_chat: ChatRunner) -> None:
@@ -55,14 +55,14 @@ async def test_a_click_opens_a_file_of_the_workspace_and_nothing_outside(run_cha
     (tmp_path / "secret").write_text("no")
     engine = with_answer("[a](a.py#L1) [b](../secret)")
     async with run_chat(engine, continue_last=True) as chat:
-        chat.app.view.settings.options = msgspec.structs.replace(
-            chat.app.view.options, workspace=str(tmp_path / "work")
+        chat.app.chat.settings.options = msgspec.structs.replace(
+            chat.app.chat.options, workspace=str(tmp_path / "work")
         )
         await chat.until(lambda: chat.loaded)
-        await open_link(chat.app.view, "a.py")
+        await open_link(chat.app.chat, "a.py")
         await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and chat.app.screen.sections)
         await chat.press("escape")
-        transcript = chat.app.transcript
+        transcript = chat.app.chat.transcript
         row = next(y for y in range(transcript.size.height) if "../secret" in transcript.render_line(y).text)
         column = transcript.render_line(row).text.index("../secret")
         await chat.pilot.click(transcript, offset=(column + 2, row))
@@ -73,4 +73,4 @@ async def test_no_link(run_chat: ChatRunner) -> None:
     async with run_chat(with_answer("nothing"), continue_last=True) as chat:
         await at_the_answer(chat)
         await chat.press("o")
-        await chat.until(lambda: chat.app.session.state.hint == "no link here")
+        await chat.until(lambda: chat.app.chat.status_line.hint == "no link here")

@@ -27,7 +27,7 @@ from ragforge_tui.tui.drawing.theme import choose
 from ragforge_tui.tui.prompt.history import MAX_ENTRIES, Draft, Entry, History
 from ragforge_tui.tui.prompt.prompt import Pastes, is_large
 from ragforge_tui.tui.session.remote_turns import ending, events_between
-from ragforge_tui.tui.session.state import ChatState, Outbox
+from ragforge_tui.tui.session.state import EngineState, Outbox
 from ragforge_tui.tui.sessions.session_list_model import date_group, model_rows
 from ragforge_tui.tui.terminal import copy_sequence
 from tests.support.fake_engine import CLOCK, conversation, message
@@ -252,19 +252,17 @@ class TestPicking:
 
 class TestState:
     def test_activity(self) -> None:
-        state = ChatState(conversation=conversation(1))
+        state = EngineState(conversation=conversation(1))
         assert state.activity == "idle"
         state.turn_starts(state.conversation_id, 1, 0.0)
         assert state.activity == "thinking"
         state.tools.add("t")
         assert state.activity == "running"
-        state.questions = 1
-        assert state.activity == "waiting"
         state.engine_lost()
         assert state.activity == "idle" and not state.busy
 
     def test_spent(self) -> None:
-        state = ChatState()
+        state = EngineState()
         state.spent.add(Usage(input_tokens=10, output_tokens=5, cost_usd=0.5))
         state.spent.add(None)
         state.spent.add(Usage(input_tokens=1))

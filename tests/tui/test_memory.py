@@ -24,7 +24,7 @@ def engine() -> FakeEngine:
 @pytest.mark.parametrize("command", ["/context twelve", "/context -1"])
 async def test_a_turn_is_a_number(run_chat: ChatRunner, engine: FakeEngine, command: str) -> None:
     async with run_chat(engine, resume="00000001") as chat:
-        await chat.until(lambda: chat.app.session.state.conversation)
+        await chat.until(lambda: chat.app.chat.session.state.conversation)
         await chat.type(command)
         await chat.until(lambda: chat.noticed("is not the number of a turn"))
 
@@ -41,7 +41,7 @@ async def test_without_a_conversation_there_is_nothing_to_show(
 
 async def test_a_summary_is_written_on_demand(run_chat: ChatRunner, engine: FakeEngine) -> None:
     async with run_chat(engine, resume="00000001") as chat:
-        await chat.until(lambda: chat.app.session.state.conversation)
+        await chat.until(lambda: chat.app.chat.session.state.conversation)
         await chat.type("/summary")
         await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and chat.app.screen.sections)
         assert isinstance(chat.app.screen, DetailScreen)
@@ -50,20 +50,20 @@ async def test_a_summary_is_written_on_demand(run_chat: ChatRunner, engine: Fake
 
 async def test_a_similar_conversation_is_opened(run_chat: ChatRunner, engine: FakeEngine) -> None:
     async with run_chat(engine, resume="00000001") as chat:
-        await chat.until(lambda: chat.app.session.state.conversation)
+        await chat.until(lambda: chat.app.chat.session.state.conversation)
         await chat.type("/similar")
         await chat.until(lambda: isinstance(chat.app.screen, Picker))
         screen = chat.app.screen
         assert isinstance(screen, Picker)
         await chat.until(lambda: screen._list.rows)
         await chat.press("enter")
-        await chat.until(lambda: chat.app.session.state.conversation_id.startswith("00000002"))
+        await chat.until(lambda: chat.app.chat.session.state.conversation_id.startswith("00000002"))
 
 
 async def test_summaries_running_are_in_the_status_line(run_chat: ChatRunner, engine: FakeEngine) -> None:
     async with run_chat(engine, resume="00000001") as chat:
-        await chat.until(lambda: chat.app.session.state.conversation)
-        uuid = chat.app.session.state.conversation_id
+        await chat.until(lambda: chat.app.chat.session.state.conversation)
+        uuid = chat.app.chat.session.state.conversation_id
         status = chat.app.query_one(StatusLine)
         for level, first in ((1, 1), (2, 1)):
             engine.emit(SummaryStarted(conversation_id=uuid, level=level, start_turn_index=first, end_turn_index=3))

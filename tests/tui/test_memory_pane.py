@@ -44,10 +44,10 @@ def engine() -> FakeEngine:
 
 async def opened(chat: Chat) -> MemoryPane:
     """The pane, filled, with the focus."""
-    await chat.until(lambda: chat.app.session.state.conversation)
+    await chat.until(lambda: chat.app.chat.session.state.conversation)
     await chat.press("f3")
-    await chat.until(lambda: chat.app.sidebar.pane("memory") is not None)
-    pane = chat.app.sidebar.pane("memory")
+    await chat.until(lambda: chat.app.chat.sidebar.pane("memory") is not None)
+    pane = chat.app.chat.sidebar.pane("memory")
     assert isinstance(pane, MemoryPane)
     await chat.until(lambda: pane.memory.loaded and pane.rows.has_focus)
     return pane
@@ -83,10 +83,10 @@ async def test_a_turn_is_brought_into_view_and_marked(run_chat: ChatRunner, engi
     async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
         pane = await opened(chat)
         await chat.press("enter", "down", "right", "down", "down", "enter")
-        await chat.until(lambda: 2 in chat.app.transcript.cursor.turns)
-        assert list(chat.app.transcript.cursor.turns) == [2]
+        await chat.until(lambda: 2 in chat.app.chat.transcript.cursor.turns)
+        assert list(chat.app.chat.transcript.cursor.turns) == [2]
         await chat.press("left", "g")
-        await chat.until(lambda: list(chat.app.transcript.cursor.turns) == [1, 2, 3])
+        await chat.until(lambda: list(chat.app.chat.transcript.cursor.turns) == [1, 2, 3])
         assert pane.rows.has_focus
 
 
@@ -94,8 +94,8 @@ async def test_over_the_chat_the_sidebar_makes_room_for_the_turn(run_chat: ChatR
     async with run_chat(engine, resume="00000001") as chat:
         await opened(chat)
         await chat.press("g")
-        await chat.until(lambda: list(chat.app.transcript.cursor.turns) == [1, 2, 3, 4, 5])
-        assert not chat.app.sidebar.display
+        await chat.until(lambda: list(chat.app.chat.transcript.cursor.turns) == [1, 2, 3, 4, 5])
+        assert not chat.app.chat.sidebar.display
 
 
 async def test_a_summary_is_read_and_a_finding_leads_to_its_turn(run_chat: ChatRunner, engine: FakeEngine) -> None:
@@ -109,7 +109,7 @@ async def test_a_summary_is_read_and_a_finding_leads_to_its_turn(run_chat: ChatR
         assert [section.title for section in screen.sections] == ["Conversation", "Key findings"]
         assert screen.sections[1].text == "1. Decision: The second retry began before the first had ended. [t2, t3]"
         await chat.press("1")
-        await chat.until(lambda: list(chat.app.transcript.cursor.turns) == [2])
+        await chat.until(lambda: list(chat.app.chat.transcript.cursor.turns) == [2])
 
 
 async def test_summaries_come_into_the_tree_as_they_are_made(run_chat: ChatRunner, engine: FakeEngine) -> None:
@@ -193,9 +193,9 @@ async def test_topics_are_a_second_grouping(run_chat: ChatRunner, engine: FakeEn
         await chat.press("escape")
         await chat.until(lambda: pane.topic_rows.has_focus)
         await chat.press("down", "enter")
-        await chat.until(lambda: list(chat.app.transcript.cursor.turns) == [1, 2, 3])
+        await chat.until(lambda: list(chat.app.chat.transcript.cursor.turns) == [1, 2, 3])
         await chat.press("down", "g")
-        await chat.until(lambda: chat.app.session.state.conversation_id != UUID)
+        await chat.until(lambda: chat.app.chat.session.state.conversation_id != UUID)
         await chat.press("t")
         await chat.until(lambda: pane.tree_rows.display)
 
@@ -205,10 +205,10 @@ async def test_an_outline_that_does_not_come_is_reported_and_asked_for_again(
 ) -> None:
     engine.failures[FetchTree] = RagforgeError("The graph is away.")
     async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
-        await chat.until(lambda: chat.app.session.state.conversation)
+        await chat.until(lambda: chat.app.chat.session.state.conversation)
         await chat.press("f3")
         await chat.until(lambda: engine.asked(FetchTree))
-        pane = chat.app.sidebar.pane("memory")
+        pane = chat.app.chat.sidebar.pane("memory")
         assert isinstance(pane, MemoryPane)
         await chat.until(lambda: listed(pane, "The graph is away."))
         await chat.press("f3", "f3")
@@ -254,7 +254,7 @@ async def test_findings_are_listed_by_kind_and_lead_to_their_turns(run_chat: Cha
         assert rows(pane)[0] == "Open 1"
         assert listed(pane, "Findings 1")
         await chat.press("home", "enter")
-        await chat.until(lambda: list(chat.app.transcript.cursor.turns) == [5])
+        await chat.until(lambda: list(chat.app.chat.transcript.cursor.turns) == [5])
         await chat.press("r")
         await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and chat.app.screen.sections)
         await chat.press("escape", "f")
@@ -359,7 +359,7 @@ async def test_the_pane_with_the_keyboard_shows_it_and_the_way_back(run_chat: Ch
         assert "esc" not in other.render().plain and other.render().plain.endswith("──")
         await chat.until(lambda: chat.app.query_one(StatusLine).render().plain.endswith("esc back to prompt"))
         await chat.press("escape")
-        assert chat.app.prompt.has_focus
+        assert chat.app.chat.prompt.has_focus
         await chat.until(lambda: "/ commands" in chat.app.query_one(StatusLine).render().plain)
         assert "esc" not in title.render().plain
 

@@ -32,9 +32,11 @@ async def test_shift_tab_goes_round(run_chat: ChatRunner) -> None:
         assert " ask" in shown(chat)
         for mode, word in (("edits", " accept edits"), ("plan", " plan"), ("ask", " ask")):
             await chat.press("shift+tab")
-            await chat.until(lambda mode=mode: chat.engine.work.modes[chat.app.session.state.conversation_id] == mode)
+            await chat.until(
+                lambda mode=mode: chat.engine.work.modes[chat.app.chat.session.state.conversation_id] == mode
+            )
             assert word in shown(chat)
-            assert chat.app.prompt.has_focus
+            assert chat.app.chat.prompt.has_focus
 
 
 @pytest.mark.parametrize(("presses", "sent"), [(1, ["edits"]), (2, ["plan"]), (3, ["plan", "ask"])])
@@ -45,9 +47,9 @@ async def test_accepted_edits_that_are_only_passed_let_nothing_through(
     async with run_chat(FakeEngine(script=endless)) as chat:
         await chat.ready()
         await chat.type("hello")
-        await chat.until(lambda: chat.app.session.state.busy)
+        await chat.until(lambda: chat.app.chat.session.state.busy)
         chat.engine.emit(approval("a"))
-        await chat.until(lambda: chat.app.questions.waiting)
+        await chat.until(lambda: chat.app.chat.questions.waiting)
         await chat.press(*["shift+tab"] * presses)
         await chat.until(lambda: [one.mode for one in chat.engine.asked(SetMode)] == sent)
         await chat.pilot.pause(0.5)
@@ -58,16 +60,16 @@ async def test_the_mode_is_sent_before_the_first_message(run_chat: ChatRunner) -
     async with run_chat() as chat:
         await chat.ready()
         await chat.type("/mode plan")
-        await chat.until(lambda: chat.app.session.state.mode == "plan")
+        await chat.until(lambda: chat.app.chat.session.state.mode == "plan")
         await chat.type("hello")
         await chat.until(lambda: chat.happened(TurnCompleted))
         order = [type(request) for request in chat.engine.requests if isinstance(request, SetMode | SendMessage)]
         assert order == [SetMode, SendMessage]
-        await chat.until(lambda: chat.app.questions.waiting)
-        chat.app.questions.clear()  # It takes the focus a moment later, and Enter would carry out the plan.
-        await chat.until(lambda: chat.app.prompt.has_focus)
+        await chat.until(lambda: chat.app.chat.questions.waiting)
+        chat.app.chat.questions.clear()  # It takes the focus a moment later, and Enter would carry out the plan.
+        await chat.until(lambda: chat.app.chat.prompt.has_focus)
         await chat.type("/new")
-        await chat.until(lambda: chat.app.session.state.mode == "ask")
+        await chat.until(lambda: chat.app.chat.session.state.mode == "ask")
 
 
 async def test_the_mode_outlives_the_engine(run_chat: ChatRunner) -> None:
@@ -101,9 +103,9 @@ async def test_shift_tab_over_the_chat_moves_the_focus(run_chat: ChatRunner) -> 
         await chat.press("f1")
         await chat.until(lambda: len(chat.app.screen_stack) > 1)
         await chat.press("shift+tab")
-        assert chat.app.session.state.mode == "ask"
+        assert chat.app.chat.session.state.mode == "ask"
         await chat.press("escape", "shift+tab")
-        await chat.until(lambda: chat.app.session.state.mode == "edits")
+        await chat.until(lambda: chat.app.chat.session.state.mode == "edits")
 
 
 @pytest.fixture
@@ -112,9 +114,9 @@ async def planned(run_chat: ChatRunner) -> AsyncIterator[Chat]:
     async with run_chat() as chat:
         await chat.ready()
         await chat.type("/mode plan")
-        await chat.until(lambda: chat.app.session.state.mode == "plan")
+        await chat.until(lambda: chat.app.chat.session.state.mode == "plan")
         await chat.type("hello")
-        await chat.until(lambda: chat.app.questions.has_focus)
+        await chat.until(lambda: chat.app.chat.questions.has_focus)
         yield chat
 
 
@@ -139,33 +141,33 @@ async def test_a_plan_is_carried_out_in_the_chosen_mode(planned: Chat, key: str,
 async def test_planning_may_go_on(planned: Chat, key: str) -> None:
     await planned.until(lambda: "esc keep planning" in shown(planned))
     await planned.press(key)
-    await planned.until(lambda: not planned.app.questions.waiting)
-    assert planned.app.session.state.mode == "plan"
+    await planned.until(lambda: not planned.app.chat.questions.waiting)
+    assert planned.app.chat.session.state.mode == "plan"
     assert sent(planned) == ["hello"]
-    assert planned.app.prompt.has_focus
+    assert planned.app.chat.prompt.has_focus
 
 
 async def test_a_message_takes_the_place_of_the_answer(planned: Chat) -> None:
     await planned.press(*"also", "space", *"1", "enter")
     await planned.until(lambda: sent(planned) == ["hello", "also 1"])
-    assert planned.app.session.state.mode == "plan"
+    assert planned.app.chat.session.state.mode == "plan"
 
 
 async def test_another_mode_ends_the_question(planned: Chat) -> None:
     await planned.press("shift+tab")
-    await planned.until(lambda: not planned.app.questions.waiting)
+    await planned.until(lambda: not planned.app.chat.questions.waiting)
     assert sent(planned) == ["hello"]
 
 
 async def test_another_conversation_ends_the_question(planned: Chat) -> None:
-    planned.app.view.run_command("new")
-    await planned.until(lambda: not planned.app.questions.waiting)
+    planned.app.chat.run_command("new")
+    await planned.until(lambda: not planned.app.chat.questions.waiting)
 
 
 async def test_what_can_be_done_after_a_stopped_answer_is_told(run_chat: ChatRunner) -> None:
     async with run_chat(FakeEngine(script=endless)) as chat:
         await chat.ready()
         await chat.type("hello")
-        await chat.until(lambda: chat.app.session.state.busy)
+        await chat.until(lambda: chat.app.chat.session.state.busy)
         await chat.press("escape")
         await chat.until(lambda: chat.noticed("/retry asks again"))

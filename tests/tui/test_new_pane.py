@@ -78,15 +78,15 @@ async def test_a_registered_pane_has_a_place_a_command_and_a_key(run_chat: ChatR
     async with run_chat(size=(130, 40)) as chat:
         await chat.ready()
         await chat.press("f9")
-        await chat.until(lambda: chat.app.sidebar.pane("weather"))
-        shown = chat.app.sidebar.pane("weather")
+        await chat.until(lambda: chat.app.chat.sidebar.pane("weather"))
+        shown = chat.app.chat.sidebar.pane("weather")
         assert isinstance(shown, WeatherPane)
         await chat.until(lambda: shown.display and shown.note == "mild" and shown.has_focus)
-        assert [pane.name_ for pane in chat.app.sidebar.panes] == ["trace", "memory", "files", "weather"]
+        assert [pane.name_ for pane in chat.app.chat.sidebar.panes] == ["trace", "memory", "files", "weather"]
         await chat.press("escape")
         await chat.type("/help")
         await chat.until(lambda: isinstance(chat.app.screen, HelpScreen))
-        text = help_text(chat.app.view.registry, {}).plain
+        text = help_text(chat.app.chat.registry, {}).plain
         assert any("/weather" in line and "Show the weather  F9" in line for line in text.splitlines())
         assert "in the weather: tomorrow" in text
 
@@ -97,7 +97,7 @@ async def test_a_live_setting_is_shown_as_live_and_applied_at_once(run_chat: Cha
     async with run_chat(config_file=file, tui=ToyTuiSettings(), settings=ToySettings()) as chat:
         await chat.ready()
         drawn: list[None] = []
-        chat.app.theme_changed_signal.subscribe(chat.app.view.header, lambda _: drawn.append(None))
+        chat.app.theme_changed_signal.subscribe(chat.app.chat.header, lambda _: drawn.append(None))
         await chat.type("/settings wrap_columns")
         await chat.until(lambda: isinstance(chat.app.screen, SettingsScreen))
         screen = chat.app.screen
@@ -105,7 +105,7 @@ async def test_a_live_setting_is_shown_as_live_and_applied_at_once(run_chat: Cha
         assert "tui.wrap_columns" in about and "at once" in about
         await chat.press("enter", "end", "backspace", "backspace", "7", "2", "enter")
         await chat.until(lambda: "wrap_columns: 72" in (file.read_text() if file.exists() else ""))
-        await chat.until(lambda: getattr(chat.app.view.options.tui, "wrap_columns", 0) == 72)
+        await chat.until(lambda: getattr(chat.app.chat.options.tui, "wrap_columns", 0) == 72)
         assert drawn, "the screen was not drawn again"
         note = screen.query_one("#settings-note", Static)
         await chat.until(lambda: "at once" in str(note.render()))

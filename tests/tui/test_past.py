@@ -29,7 +29,7 @@ def engine() -> FakeEngine:
 
 async def insights(chat: Chat, command: str = "/insights") -> InsightsScreen:
     """The screen, with what is stored."""
-    await chat.until(lambda: chat.app.session.state.conversation)
+    await chat.until(lambda: chat.app.chat.session.state.conversation)
     await chat.type(command)
     await chat.until(lambda: isinstance(chat.app.screen, InsightsScreen) and chat.app.screen.insights.loaded)
     screen = chat.app.screen
@@ -57,7 +57,7 @@ async def test_a_finding_leads_to_its_turn(run_chat: ChatRunner) -> None:
         await chat.press("enter")
         await chat.until(lambda: len(screen.insights.lines("", NOON, 100)) > 1)
         await chat.press("down", "down", "enter")
-        await chat.until(lambda: list(chat.app.transcript.cursor.turns) == [2])
+        await chat.until(lambda: list(chat.app.chat.transcript.cursor.turns) == [2])
         assert not engine.asked(MakeInsights)
 
 
@@ -66,7 +66,7 @@ async def test_an_insight_of_another_conversation_opens_it(run_chat: ChatRunner,
     async with run_chat(engine, resume="00000001") as chat:
         await insights(chat)
         await chat.press("g")
-        await chat.until(lambda: chat.app.session.state.conversation_id == SECOND)
+        await chat.until(lambda: chat.app.chat.session.state.conversation_id == SECOND)
 
 
 async def test_a_model_is_asked_after_a_yes_only(run_chat: ChatRunner, engine: FakeEngine) -> None:
@@ -105,7 +105,7 @@ async def test_escape_leaves_a_run_and_keeps_what_is_done(run_chat: ChatRunner, 
         # The one that is made is shown while the rest is still being made.
         assert topics(screen) == ["How", "Why"]
         await chat.press("escape")
-        await chat.until(lambda: chat.app.prompt.has_focus and engine.asked(CancelInsights))
+        await chat.until(lambda: chat.app.chat.prompt.has_focus and engine.asked(CancelInsights))
         assert engine.past.missing == [STORED]
 
 
@@ -175,7 +175,7 @@ def test_lines_wrap_and_lead_where_their_first_one_does() -> None:
 
 
 async def recall(chat: Chat, command: str = "/recall how long do leases last?") -> RecallScreen:
-    await chat.until(lambda: chat.app.session.state.conversation)
+    await chat.until(lambda: chat.app.chat.session.state.conversation)
     await chat.type(command)
     await chat.until(lambda: isinstance(chat.app.screen, RecallScreen))
     screen = chat.app.screen
@@ -201,7 +201,7 @@ async def test_a_quote_opens_its_turn_in_its_session(run_chat: ChatRunner, engin
         assert screen.chosen == QUOTES[0]
         await chat.until(lambda: any(one.conversation_id == SECOND for one in engine.asked(FetchTurns)), "a preview")
         await chat.press("enter")
-        await chat.until(lambda: chat.app.session.state.conversation_id == SECOND)
+        await chat.until(lambda: chat.app.chat.session.state.conversation_id == SECOND)
         assert engine.asked(OpenConversation)[-1].ref == SECOND
 
 
@@ -224,7 +224,7 @@ async def test_another_question_the_scope_and_an_answer(run_chat: ChatRunner, en
         await chat.press("down", "down")
         await chat.until(lambda: screen.chosen == QUOTES[1])
         await chat.press("escape")
-        await chat.until(lambda: chat.app.prompt.has_focus)
+        await chat.until(lambda: chat.app.chat.prompt.has_focus)
 
 
 async def test_an_error_of_a_question_is_shown(run_chat: ChatRunner, engine: FakeEngine) -> None:
@@ -255,7 +255,7 @@ async def test_the_standup_is_copied_as_markdown(
     async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
         copied: list[str] = []
         monkeypatch.setattr(chat.app, "copy_to_clipboard", copied.append)
-        await chat.until(lambda: chat.app.session.state.conversation)
+        await chat.until(lambda: chat.app.chat.session.state.conversation)
         await chat.type("/standup")
         await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and chat.app.screen.sections)
         # The clock stands at Tuesday: the last working day is Monday.

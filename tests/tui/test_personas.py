@@ -41,12 +41,12 @@ def drawn(chat: Chat) -> str:
 
 
 def speakers(chat: Chat) -> list[tuple[str, str, str]]:
-    blocks = chat.app.transcript.document.blocks
+    blocks = chat.app.chat.transcript.document.blocks
     return [(b.name, b.glyph, b.color) for b in blocks if isinstance(b, HeadBlock)]
 
 
 def kinds(chat: Chat) -> list[str]:
-    return [block.kind for block in chat.app.transcript.document.blocks]
+    return [block.kind for block in chat.app.chat.transcript.document.blocks]
 
 
 class TestChoosing:
@@ -85,7 +85,7 @@ class TestChoosing:
             await chat.until(lambda: chat.loaded)
             shown = ["user", "head", "text", "user", "head", "text", "user", "switch", "head", "text"]
             await chat.until(lambda: kinds(chat) == shown)
-            document = chat.app.transcript.document
+            document = chat.app.chat.transcript.document
             document.clear()
             document.load(turns[2:])
             assert "switch" not in kinds(chat)
@@ -148,7 +148,7 @@ class TestChoosing:
         async with run_chat() as chat:
             await chat.ready()
             chat.engine.emit(TrustRequested(root="/w#g", files=["g"], text="<x>[red]hi", persona="Guide"))
-            await chat.until(lambda: chat.app.questions.has_focus)
+            await chat.until(lambda: chat.app.chat.questions.has_focus)
             await chat.until(lambda: "Let the persona Guide speak?" in drawn(chat))
             assert "<x>[red]hi" in drawn(chat)
             await chat.press("y")
@@ -164,7 +164,7 @@ class TestChoosing:
             await chat.type("/set-persona guide")
             await chat.until(lambda: chat.noticed("Guide speaks from the next message on, once you allow it."))
             chat.engine.emit(TrustRequested(root="/w#g", files=["g"], text="hi", persona="Guide"))
-            await chat.until(lambda: chat.app.questions.has_focus)
+            await chat.until(lambda: chat.app.chat.questions.has_focus)
             await chat.press("n")
             await chat.until(lambda: chat.noticed("Dev speaks from the next message on."))
             assert chat.engine.asked(AnswerTrust)[0].allow is False
@@ -175,7 +175,7 @@ class TestChoosing:
             await chat.ready()
             await chat.type("a rather long first message that becomes the title")
             await chat.until(lambda: chat.happened(TurnCompleted))
-            assert chat.app.session.state.persona in drawn(chat).splitlines()[0]
+            assert chat.app.chat.session.state.persona in drawn(chat).splitlines()[0]
 
 
 class TestMaking:

@@ -39,18 +39,18 @@ def test_signs_become_letters_of_the_same_width() -> None:
 async def test_a_session_in_words(run_chat: ChatRunner, size: tuple[int, int], theme: str) -> None:
     tui = TuiSettings(plain=True, theme=theme)
     async with run_chat(scene_engine(), size=size, tui=tui, continue_last=True) as chat:
-        await chat.until(lambda: chat.app.session.state.conversation_id)
-        chat.app.transcript.scroll_home(animate=False)
+        await chat.until(lambda: chat.app.chat.session.state.conversation_id)
+        chat.app.chat.transcript.scroll_home(animate=False)
         await chat.until(lambda: any("tool Read ok" in line for line in lines(chat)))
         shown = lines(chat)
         assert any(line.strip().startswith("you:") for line in shown)
         assert any(line.strip().startswith("Ragnarök:") for line in shown)
         drawn = "".join(shown)
         assert not set("│─╭╮╰╯●○◐▸▾✶") & set(drawn), "no sign stands for something that words do not say"
-        assert not chat.app.sidebar.display
+        assert not chat.app.chat.sidebar.display
         assert chat.app.animation_level == "none"
-        assert chat.app.transcript.stream_painter.shortest_pause == UPDATE_SECONDS
-        assert not chat.app.prompt.cursor_blink
+        assert chat.app.chat.transcript.stream_painter.shortest_pause == UPDATE_SECONDS
+        assert not chat.app.chat.prompt.cursor_blink
 
 
 async def test_other_screens_have_no_frames(run_chat: ChatRunner) -> None:
@@ -73,10 +73,10 @@ def test_the_flag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_the_panes_show_in_words_what_their_signs_say(run_chat: ChatRunner) -> None:
     async with run_chat(calls_engine(), size=(140, 40), tui=PLAIN, continue_last=True) as chat:
-        await chat.until(lambda: chat.app.session.state.conversation_id)
+        await chat.until(lambda: chat.app.chat.session.state.conversation_id)
         for key, words in (("f4", ("ok ", "failed")), ("f5", ("turn ",))):
             await chat.press(key)
-            await chat.until(lambda: chat.app.sidebar.has_focus_within)
+            await chat.until(lambda: chat.app.chat.sidebar.has_focus_within)
             await chat.until(
                 lambda words=words: all(any(word in line for line in lines(chat)) for word in words), f"{key} {words}"
             )
@@ -103,9 +103,9 @@ def test_a_quote_is_marked_as_one() -> None:
 
 async def test_sessions_are_listed_without_signs(run_chat: ChatRunner) -> None:
     async with run_chat(scene_engine(), tui=PLAIN, continue_last=True) as chat:
-        await chat.until(lambda: chat.app.session.state.conversation_id)
-        await chat.app.session.load_personas()
-        chat.app.session.state.persona_styles["Ragnarök"] = ("◆", "")
+        await chat.until(lambda: chat.app.chat.session.state.conversation_id)
+        await chat.app.chat.session.load_personas()
+        chat.app.chat.session.state.persona_styles["Ragnarök"] = ("◆", "")
         await chat.press("ctrl+o")
         await chat.until(lambda: any("message" in line for line in lines(chat)))
         assert not set("◆✶") & set("".join(lines(chat)))

@@ -17,10 +17,10 @@ from ragforge_tui.shared.events import ApprovalRequested, ApprovalResolved, Trus
 from ragforge_tui.shared.records import ToolCall
 from ragforge_tui.shared.requests.work import AnswerApproval, AnswerTrust
 from ragforge_tui.tools.diff import unified_diff
-from ragforge_tui.tui import chat_view
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
 from ragforge_tui.tui.questions import question_panel
 from ragforge_tui.tui.transcript.block_view import BlockView
+from ragforge_tui.tui.widgets import status_bar
 from tests.support.fake_engine import CLOCK
 from tests.support.hostile import HOSTILE
 from tests.tui.conftest import Chat, ChatRunner
@@ -47,8 +47,8 @@ async def asked(chat: Chat, *keys: str) -> None:
     await chat.ready()
     for key in keys:
         chat.engine.emit(approval(key))
-    await chat.until(lambda: len(chat.app.questions.waiting) == len(keys))
-    await chat.until(lambda: chat.app.questions.has_focus)
+    await chat.until(lambda: len(chat.app.chat.questions.waiting) == len(keys))
+    await chat.until(lambda: chat.app.chat.questions.has_focus)
     await chat.pilot.pause()
 
 
@@ -58,13 +58,13 @@ async def asked_command(chat: Chat, detail: str = "rm -rf [build]", always: Sequ
     request = approval("a1", "command")
     request.detail, request.always = detail, list(always)
     chat.engine.emit(request)
-    await chat.until(lambda: chat.app.questions.has_focus)
+    await chat.until(lambda: chat.app.chat.questions.has_focus)
     await chat.pilot.pause()
 
 
 def labels(chat: Chat) -> list[str]:
     """The answers that the first question offers."""
-    return [choice.label for choice in chat.app.questions.waiting[0].answers]
+    return [choice.label for choice in chat.app.chat.questions.waiting[0].answers]
 
 
 def text(chat: Chat, selector: str) -> str:
@@ -89,7 +89,7 @@ async def test_a_question_begins_with_the_reason(run_chat: ChatRunner) -> None:
         event = approval("k1")
         event.call.arguments = json.dumps({"path": "app.py", "reason": f"the sign\nis wrong {HOSTILE}"})
         chat.engine.emit(event)
-        await chat.until(lambda: chat.app.questions.has_focus)
+        await chat.until(lambda: chat.app.chat.questions.has_focus)
         why, title = text(chat, "#question-title").splitlines()
         assert why.startswith("why: the sign is wrong [red]x[/]") and "\x1b" not in why
         assert title == "Edit app.py?"
@@ -103,14 +103,14 @@ async def test_a_long_diff_is_shown_whole_and_drawn_as_far_as_it_is_seen(
         diff = unified_diff(None, "".join(f"row {number}\n" for number in range(10_000)), "a.py")
         made = lines_made(monkeypatch)
         chat.engine.emit(msgspec.structs.replace(approval("k1"), detail=diff))
-        await chat.until(lambda: chat.app.questions.has_focus)
+        await chat.until(lambda: chat.app.chat.questions.has_focus)
         await chat.until(lambda: "1 + row 0" in screen_text(chat))
         assert len(made) < 500
-        panel = chat.app.questions
+        panel = chat.app.chat.questions
         await chat.until(lambda: panel.query_one(BlockView).virtual_size.height == 10_001)
         await chat.press("pagedown")
         await chat.until(lambda: "row 0" not in screen_text(chat))
-        chat.app.view.use_theme("light")
+        chat.app.chat.settings.use_theme("light")
         await chat.until(lambda: "+ row" in screen_text(chat))
 
 
@@ -129,11 +129,11 @@ async def test_a_long_diff_is_shown_whole_and_drawn_as_far_as_it_is_seen(
 async def test_each_choice(run_chat: ChatRunner, keys: list[str], decision: str) -> None:
     async with run_chat() as chat:
         await asked(chat, "a1")
-        assert chat.app.session.state.activity == "waiting"
+        assert "waiting for you" in chat.app.chat.status_line.render().plain
         await chat.press(*keys)
         assert await answers(chat) == [("a1", decision, "")]
-        await chat.until(lambda: chat.app.prompt.has_focus)
-        assert not chat.app.questions.display
+        await chat.until(lambda: chat.app.chat.prompt.has_focus)
+        assert not chat.app.chat.questions.display
 
 
 async def test_escape_shows_no_while_the_prompt_holds_a_draft(run_chat: ChatRunner) -> None:
@@ -141,11 +141,11 @@ async def test_escape_shows_no_while_the_prompt_holds_a_draft(run_chat: ChatRunn
         await chat.ready()
         await chat.press(*"draft")
         chat.engine.emit(approval("a1"))
-        await chat.until(lambda: len(chat.app.questions.waiting) == 1)
-        assert chat.app.focused is chat.app.prompt
+        await chat.until(lambda: len(chat.app.chat.questions.waiting) == 1)
+        assert chat.app.focused is chat.app.chat.prompt
         await chat.press("escape")
         assert await answers(chat) == [("a1", "no", "")]
-        assert chat.app.prompt.text == "draft"
+        assert chat.app.chat.prompt.text == "draft"
 
 
 async def test_no_with_a_reason(run_chat: ChatRunner) -> None:
@@ -154,7 +154,7 @@ async def test_no_with_a_reason(run_chat: ChatRunner) -> None:
         await chat.press("w")
         await chat.pilot.pause()
         await chat.press(*"yes", "escape")
-        await chat.until(lambda: chat.app.questions.has_focus)
+        await chat.until(lambda: chat.app.chat.questions.has_focus)
         await chat.press("w")
         await chat.pilot.pause()
         await chat.press(*"tabs", "enter")
@@ -165,7 +165,7 @@ async def test_several_wait_in_order(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await asked(chat, "a1", "a2", "a3")
         chat.engine.emit(ApprovalResolved(conversation_id="x", turn_index=1, approval_id="a2", decision="no"))
-        await chat.until(lambda: len(chat.app.questions.waiting) == 2)
+        await chat.until(lambda: len(chat.app.chat.questions.waiting) == 2)
         await chat.press("y", "n")
         assert [one[:2] for one in await answers(chat, 2)] == [("a1", "once"), ("a3", "no")]
 
@@ -174,9 +174,9 @@ async def test_without_a_session_scope_it_is_not_offered(run_chat: ChatRunner) -
     async with run_chat() as chat:
         await chat.ready()
         chat.engine.emit(approval("a1", "command", scope=""))
-        await chat.until(lambda: chat.app.questions.has_focus)
+        await chat.until(lambda: chat.app.chat.questions.has_focus)
         await chat.press("s")
-        await chat.until(lambda: chat.app.prompt.text == "s")
+        await chat.until(lambda: chat.app.chat.prompt.text == "s")
         assert not chat.engine.asked(AnswerApproval)
         await chat.press("tab", "y")
         assert await answers(chat) == [("a1", "once", "")]
@@ -187,15 +187,15 @@ async def test_someone_who_types_is_not_interrupted(run_chat: ChatRunner) -> Non
         await chat.ready()
         await chat.press("m", "a")
         chat.engine.emit(approval("a1"))
-        await chat.until(lambda: chat.app.questions.waiting)
+        await chat.until(lambda: chat.app.chat.questions.waiting)
         await chat.press("y")
-        assert chat.app.prompt.text == "may"
+        assert chat.app.chat.prompt.text == "may"
         assert not chat.engine.asked(AnswerApproval)
         await chat.press("tab")
-        await chat.until(lambda: chat.app.questions.has_focus)
+        await chat.until(lambda: chat.app.chat.questions.has_focus)
         await chat.press("tab")
-        await chat.until(lambda: chat.app.prompt.has_focus)
-        assert chat.app.questions.waiting
+        await chat.until(lambda: chat.app.chat.prompt.has_focus)
+        assert chat.app.chat.questions.waiting
         await chat.press("tab", "y")
         assert await answers(chat) == [("a1", "once", "")]
 
@@ -203,12 +203,12 @@ async def test_someone_who_types_is_not_interrupted(run_chat: ChatRunner) -> Non
 async def test_what_tab_does_is_reported_as_it_is(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await asked(chat, "a")
-        await chat.until(lambda: "tab prompt · esc no" in chat.app.view.status_line.render().plain)
+        await chat.until(lambda: "tab prompt · esc no" in chat.app.chat.status_line.render().plain)
         await chat.press("tab")
-        assert chat.app.prompt.has_focus
-        await chat.until(lambda: "tab answer · esc no" in chat.app.view.status_line.render().plain)
+        assert chat.app.chat.prompt.has_focus
+        await chat.until(lambda: "tab answer · esc no" in chat.app.chat.status_line.render().plain)
         await chat.press("tab")
-        await chat.until(lambda: "tab prompt" in chat.app.view.status_line.render().plain)
+        await chat.until(lambda: "tab prompt" in chat.app.chat.status_line.render().plain)
 
 
 @pytest.mark.parametrize(("key", "allow"), [("y", True), ("n", False), ("escape", False), ("enter", True)])
@@ -216,7 +216,7 @@ async def test_trust(run_chat: ChatRunner, key: str, allow: bool) -> None:
     async with run_chat() as chat:
         await chat.ready()
         chat.engine.emit(TrustRequested(root="/w", files=["AGENTS.md"], text="Always use [tabs]."))
-        await chat.until(lambda: chat.app.questions.has_focus)
+        await chat.until(lambda: chat.app.chat.questions.has_focus)
         await chat.press(key)
         await chat.until(lambda: chat.engine.asked(AnswerTrust))
         assert chat.engine.asked(AnswerTrust)[0].allow is allow
@@ -255,8 +255,8 @@ async def test_a_message_typed_into_a_question_answers_nothing(run_chat: ChatRun
         await asked_command(chat, always=["touch *"])
         for key in "maybe":
             chat.app.post_message(events.Key(key, key))
-        await chat.until(lambda: chat.app.prompt.text == "maybe")
-        assert chat.app.prompt.has_focus and chat.app.questions.waiting
+        await chat.until(lambda: chat.app.chat.prompt.text == "maybe")
+        assert chat.app.chat.prompt.has_focus and chat.app.chat.questions.waiting
         assert not chat.engine.asked(AnswerApproval)
 
 
@@ -265,9 +265,9 @@ class Hours:
 
     def __init__(self, chat: Chat, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(question_panel, "READ_SECONDS", 0.7)
-        monkeypatch.setattr(chat_view, "HINT_SECONDS", 60.0)
+        monkeypatch.setattr(status_bar, "HINT_SECONDS", 60.0)
         self.now = 100.0
-        chat.app.questions.clock = lambda: self.now
+        chat.app.chat.questions.clock = lambda: self.now
 
 
 async def test_a_letter_before_the_question_can_have_been_read_answers_once_it_can(
@@ -279,10 +279,12 @@ async def test_a_letter_before_the_question_can_have_been_read_answers_once_it_c
         hours.now += 0.6
         await chat.press("enter", "escape")
         await chat.pilot.pause()
-        assert chat.app.questions.has_focus and not chat.engine.asked(AnswerApproval)
+        assert chat.app.chat.questions.has_focus and not chat.engine.asked(AnswerApproval)
         await chat.press("y")
         await chat.pilot.pause(0.1)
-        assert chat.app.prompt.blank and chat.app.questions.has_focus and not chat.engine.asked(AnswerApproval)
+        assert (
+            chat.app.chat.prompt.blank and chat.app.chat.questions.has_focus and not chat.engine.asked(AnswerApproval)
+        )
         hours.now += 0.2
         assert await answers(chat) == [("a1", "once", "")]
         # The next call of the same reply: a short guard, in which the letter is held as well.
@@ -292,7 +294,7 @@ async def test_a_letter_before_the_question_can_have_been_read_answers_once_it_c
         assert len(chat.engine.asked(AnswerApproval)) == 1
         hours.now += 0.2
         assert (await answers(chat, 2))[1] == ("a2", "no", "")
-        assert chat.app.prompt.blank
+        assert chat.app.chat.prompt.blank
 
 
 @pytest.mark.parametrize("message", ["no wait", "yes but", "say why"])
@@ -306,11 +308,11 @@ async def test_a_message_that_begins_in_the_guard_goes_to_the_prompt_whole(
             hours.now += 0.1
             name = "space" if key == " " else key
             chat.app.post_message(events.Key(name, key))
-        await chat.until(lambda: chat.app.prompt.text == message)
-        assert chat.app.prompt.has_focus
+        await chat.until(lambda: chat.app.chat.prompt.text == message)
+        assert chat.app.chat.prompt.has_focus
         hours.now += 1
         await chat.pilot.pause(0.1)
-        assert not chat.engine.asked(AnswerApproval) and chat.app.questions.waiting
+        assert not chat.engine.asked(AnswerApproval) and chat.app.chat.questions.waiting
 
 
 async def test_letters_that_differ_are_no_answer(run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -321,13 +323,13 @@ async def test_letters_that_differ_are_no_answer(run_chat: ChatRunner, monkeypat
             hours.now += 0.1
             await chat.press(key)
         hours.now += 1
-        await chat.until(lambda: "came too early" in chat.app.session.state.hint)
+        await chat.until(lambda: "came too early" in chat.app.chat.status_line.hint)
         for key in "yyn":
-            chat.app.questions.let_read()
+            chat.app.chat.questions.let_read()
             hours.now += 0.1
             await chat.press(key)
         await chat.press("o")
-        await chat.until(lambda: chat.app.prompt.text == "yyno")
+        await chat.until(lambda: chat.app.chat.prompt.text == "yyno")
         assert not chat.engine.asked(AnswerApproval)
 
 
@@ -338,10 +340,10 @@ async def test_a_key_that_is_held_down_answers_nothing(run_chat: ChatRunner, mon
         for _ in range(8):
             hours.now += 0.03
             await chat.press("y")
-        await chat.until(lambda: "came too early" in chat.app.session.state.hint)
+        await chat.until(lambda: "came too early" in chat.app.chat.status_line.hint)
         hours.now += 1
         await chat.pilot.pause(0.1)
-        assert not chat.engine.asked(AnswerApproval) and chat.app.prompt.blank
+        assert not chat.engine.asked(AnswerApproval) and chat.app.chat.prompt.blank
         await chat.press("y")
         assert await answers(chat) == [("a1", "once", "")]
 
@@ -354,11 +356,11 @@ async def test_a_letter_in_the_empty_prompt_is_for_the_question_that_just_came(
         await chat.ready()
         chat.app.last_key = time.monotonic() + 1000  # the question waits for its focus
         chat.engine.emit(approval("a1"))
-        await chat.until(lambda: chat.app.questions.waiting)
-        assert chat.app.prompt.has_focus
+        await chat.until(lambda: chat.app.chat.questions.waiting)
+        assert chat.app.chat.prompt.has_focus
         await chat.press("y")
-        await chat.until(lambda: chat.app.questions.has_focus)
-        assert chat.app.prompt.blank and not chat.engine.asked(AnswerApproval)
+        await chat.until(lambda: chat.app.chat.questions.has_focus)
+        assert chat.app.chat.prompt.blank and not chat.engine.asked(AnswerApproval)
         await chat.pilot.pause()
         hours.now += 0.8
         assert await answers(chat) == [("a1", "once", "")]
@@ -372,12 +374,12 @@ async def test_a_message_into_the_empty_prompt_while_a_question_comes_is_not_tor
         await chat.ready()
         chat.app.last_key = time.monotonic() + 1000
         chat.engine.emit(approval("a1"))
-        await chat.until(lambda: chat.app.questions.waiting)
+        await chat.until(lambda: chat.app.chat.questions.waiting)
         for key in "yes":
             chat.app.post_message(events.Key(key, key))
-        await chat.until(lambda: chat.app.prompt.text == "yes")
+        await chat.until(lambda: chat.app.chat.prompt.text == "yes")
         await chat.pilot.pause()
-        assert chat.app.prompt.has_focus and not chat.engine.asked(AnswerApproval)
+        assert chat.app.chat.prompt.has_focus and not chat.engine.asked(AnswerApproval)
 
 
 async def test_a_prompt_with_text_keeps_its_letters(run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -386,10 +388,10 @@ async def test_a_prompt_with_text_keeps_its_letters(run_chat: ChatRunner, monkey
         await chat.ready()
         await chat.press("b")
         chat.engine.emit(approval("a1"))
-        await chat.until(lambda: chat.app.questions.waiting)
+        await chat.until(lambda: chat.app.chat.questions.waiting)
         await chat.press("y")
-        await chat.until(lambda: chat.app.prompt.text == "by")
-        assert chat.app.prompt.has_focus and not chat.engine.asked(AnswerApproval)
+        await chat.until(lambda: chat.app.chat.prompt.text == "by")
+        assert chat.app.chat.prompt.has_focus and not chat.engine.asked(AnswerApproval)
 
 
 async def test_a_letter_between_two_questions_is_dropped_with_a_sign(
@@ -402,13 +404,13 @@ async def test_a_letter_between_two_questions_is_dropped_with_a_sign(
         hours.now += 1
         await chat.press("y")
         assert await answers(chat) == [("a1", "once", "")]
-        await chat.until(lambda: chat.app.prompt.has_focus)
+        await chat.until(lambda: chat.app.chat.prompt.has_focus)
         await chat.press("y")
         await chat.pilot.pause()
-        assert chat.app.prompt.blank
+        assert chat.app.chat.prompt.blank
         chat.engine.emit(approval("a2"))
-        await chat.until(lambda: "came too early" in chat.app.session.state.hint)
-        await chat.until(lambda: chat.app.questions.has_focus)
+        await chat.until(lambda: "came too early" in chat.app.chat.status_line.hint)
+        await chat.until(lambda: chat.app.chat.questions.has_focus)
         assert len(chat.engine.asked(AnswerApproval)) == 1
         hours.now += 0.3
         await chat.press("y")
@@ -425,11 +427,11 @@ async def test_a_letter_after_the_last_answer_is_typed_when_no_question_comes(
         hours.now += 1
         await chat.press("y")
         await answers(chat)
-        await chat.until(lambda: chat.app.prompt.has_focus)
+        await chat.until(lambda: chat.app.chat.prompt.has_focus)
         await chat.press("s")
-        await chat.until(lambda: chat.app.prompt.text == "s")
+        await chat.until(lambda: chat.app.chat.prompt.text == "s")
         await chat.press("o")
-        await chat.until(lambda: chat.app.prompt.text == "so")
+        await chat.until(lambda: chat.app.chat.prompt.text == "so")
 
 
 async def test_a_letter_typed_into_the_prompt_on_purpose_stays_there(
@@ -439,9 +441,9 @@ async def test_a_letter_typed_into_the_prompt_on_purpose_stays_there(
         Hours(chat, monkeypatch)
         await asked(chat, "a1")
         await chat.press("tab")
-        await chat.until(lambda: chat.app.prompt.has_focus)
+        await chat.until(lambda: chat.app.chat.prompt.has_focus)
         await chat.press("y")
-        await chat.until(lambda: chat.app.prompt.text == "y")
+        await chat.until(lambda: chat.app.chat.prompt.text == "y")
         assert not chat.engine.asked(AnswerApproval)
 
 
@@ -462,7 +464,7 @@ async def test_the_end_of_a_long_command_is_in_view_and_all_of_it_can_be_opened(
         assert isinstance(screen, DetailScreen)
         assert screen.sections[0].text.splitlines()[30] == "    31\tmake step31"
         await chat.press("escape")
-        await chat.until(lambda: chat.app.questions.has_focus)
+        await chat.until(lambda: chat.app.chat.questions.has_focus)
         await chat.press("y")
         assert await answers(chat) == [("a1", "once", "")]
 
@@ -474,7 +476,7 @@ async def test_a_narrower_screen_wraps_a_command_again(run_chat: ChatRunner) -> 
         await chat.pilot.resize_terminal(50, 24)
         await chat.until(lambda: "\n↪ a" in text(chat, "#question-detail"))
         lines = text(chat, "#question-detail").splitlines()
-        assert all(len(line) <= chat.app.questions.content_size.width for line in lines)
+        assert all(len(line) <= chat.app.chat.questions.content_size.width for line in lines)
 
 
 async def test_a_question_that_follows_an_answer_at_once_has_the_keyboard(run_chat: ChatRunner) -> None:
@@ -488,9 +490,9 @@ async def test_a_question_that_follows_an_answer_at_once_has_the_keyboard(run_ch
         while not chat.engine.asked(AnswerApproval):
             await asyncio.sleep(0)
         chat.engine.emit(approval("a2", "command"))
-        await chat.until(lambda: chat.app.questions.waiting)
+        await chat.until(lambda: chat.app.chat.questions.waiting)
         await chat.pilot.pause()
-        await chat.until(lambda: chat.app.questions.has_focus)
+        await chat.until(lambda: chat.app.chat.questions.has_focus)
         await chat.press("y")
         assert [one[:2] for one in await answers(chat, 2)] == [("a1", "no"), ("a2", "once")]
 
@@ -500,10 +502,10 @@ async def test_the_marker_is_on_the_chosen_answer_and_gone_while_enter_goes_else
         await asked(chat, "a1")
         assert "▸ y" in screen_text(chat)
         await chat.press("tab")
-        await chat.until(lambda: chat.app.prompt.has_focus and "▸" not in screen_text(chat))
+        await chat.until(lambda: chat.app.chat.prompt.has_focus and "▸" not in screen_text(chat))
         await chat.press("tab")
         await chat.until(lambda: "▸ y" in screen_text(chat))
-        chat.app.questions.clock = lambda: float("inf")
+        chat.app.chat.questions.clock = lambda: float("inf")
         await chat.press("w")
         await chat.until(lambda: chat.app.query(question_panel.FeedbackInput))
         await chat.until(lambda: "▸ w" in screen_text(chat))

@@ -28,7 +28,7 @@ def recording() -> Recording:
 
 def rows(chat: Chat) -> list[tuple[str, int, bool | None, list[str]]]:
     """Everything the transcript shows, block by block: kind, turn, folded or not, lines."""
-    transcript = chat.app.transcript
+    transcript = chat.app.chat.transcript
     return [
         (block.kind, block.turn_index, block.folded, [line.strip.text for line in block.draw(76, transcript.palette)])
         for block in transcript.document.blocks
@@ -41,14 +41,14 @@ def shown(blocks: list[tuple[str, int, bool | None, list[str]]], word: str) -> b
 
 async def test_what_came_live_is_what_is_read_back(run_chat: ChatRunner, recording: Recording) -> None:
     async with run_chat(recording.engine(), resume=recording.conversation.uuid) as chat:
-        await chat.until(lambda: chat.app.session.state.conversation)
+        await chat.until(lambda: chat.app.chat.session.state.conversation)
         await recording.play(chat.engine)
         await chat.until(lambda: shown(rows(chat), "You are welcome"))
-        await chat.until(lambda: not chat.app.session.state.busy)
+        await chat.until(lambda: not chat.app.chat.session.state.busy)
         live = rows(chat)
         assert chat.happened(TextDelta) and chat.happened(TurnCancelled) and chat.happened(TurnFailed)
         assert sum(isinstance(event, ToolCallFinished) for event in chat.events) == 7
-        assert not chat.app.questions.waiting
+        assert not chat.app.chat.questions.waiting
     async with run_chat(recording.resumed(), resume=recording.conversation.uuid) as chat:
         await chat.until(lambda: shown(rows(chat), "You are welcome"))
         assert rows(chat) == live
@@ -57,7 +57,7 @@ async def test_what_came_live_is_what_is_read_back(run_chat: ChatRunner, recordi
 @pytest.mark.parametrize("size", ["80x24", "120x40"])
 async def test_its_end(tmp_path: Path, recording: Recording, size: str, update_pictures: bool) -> None:
     async def replayed(stage: Stage) -> None:
-        await stage.until(lambda: stage.app.session.state.conversation)
+        await stage.until(lambda: stage.app.chat.session.state.conversation)
         await recording.play(stage.engine)
         await stage.shows("You are welcome")
 

@@ -50,14 +50,14 @@ async def test_a_hit_is_opened_at_its_turn(run_chat: ChatRunner, engine: FakeEng
         await chat.until(lambda: where(chat) == [("Zoo", 3), ("Zoo", 90), ("Café", 1)])
         assert "3 hits in this folder" in line_of(chat)
         await chat.press("enter")
-        await chat.until(lambda: chat.app.transcript.turn_in_view == 3)
-        assert chat.app.session.state.conversation_id == conversation(1).uuid
-        assert chat.app.prompt.has_focus
+        await chat.until(lambda: chat.app.chat.transcript.turn_in_view == 3)
+        assert chat.app.chat.session.state.conversation_id == conversation(1).uuid
+        assert chat.app.chat.prompt.has_focus
 
 
 async def test_where_is_searched(run_chat: ChatRunner, engine: FakeEngine) -> None:
     async with run_chat(engine, resume="00000002") as chat:
-        await chat.until(lambda: chat.app.session.state.conversation_id)
+        await chat.until(lambda: chat.app.chat.session.state.conversation_id)
         await chat.type("/search okapi")
         await chat.until(lambda: isinstance(chat.app.screen, SearchScreen) and len(where(chat)) == 3)
         await chat.press("ctrl+f")
@@ -70,7 +70,7 @@ async def test_where_is_searched(run_chat: ChatRunner, engine: FakeEngine) -> No
         await chat.until(lambda: len(where(chat)) == 3)
         await chat.press("escape")
         assert not isinstance(chat.app.screen, SearchScreen)
-        assert chat.app.prompt.has_focus
+        assert chat.app.chat.prompt.has_focus
 
 
 async def test_topics(run_chat: ChatRunner, engine: FakeEngine) -> None:
@@ -132,4 +132,4 @@ async def test_a_click_opens(run_chat: ChatRunner, engine: FakeEngine) -> None:
         await chat.press(*"okapi")
         await chat.until(lambda: len(where(chat)) == 3)
         await chat.pilot.click(HitList, offset=(5, 4))
-        await chat.until(lambda: chat.app.transcript.turn_in_view == 90)
+        await chat.until(lambda: chat.app.chat.transcript.turn_in_view == 90)

@@ -114,7 +114,7 @@ async def test_filters_and_orders(run_chat: ChatRunner, engine: FakeEngine) -> N
 
 async def test_rename_and_tag_in_place(run_chat: ChatRunner, engine: FakeEngine) -> None:
     async with run_chat(engine, continue_last=True) as chat:
-        await chat.until(lambda: chat.app.session.state.conversation_id)
+        await chat.until(lambda: chat.app.chat.session.state.conversation_id)
         picking = await opened(chat)
         assert picking.screen._list.rows[0].badge == "(open now)"
         await chat.press("ctrl+r")
@@ -122,7 +122,7 @@ async def test_rename_and_tag_in_place(run_chat: ChatRunner, engine: FakeEngine)
         assert line.value == "Retries double turns" and line.has_focus
         await chat.press("space", *"again", "enter")
         await picking.until(lambda: picking.titles[0] == "Retries double turns again")
-        opened_one = chat.app.session.state.conversation
+        opened_one = chat.app.chat.session.state.conversation
         assert opened_one is not None and opened_one.title == "Retries double turns again"
         await chat.press("down", "ctrl+t")
         assert line.value == "db"
@@ -138,11 +138,11 @@ async def test_rename_and_tag_in_place(run_chat: ChatRunner, engine: FakeEngine)
 
 async def test_delete_undo_restore(run_chat: ChatRunner, engine: FakeEngine) -> None:
     async with run_chat(engine, continue_last=True) as chat:
-        await chat.until(lambda: chat.app.session.state.conversation_id)
+        await chat.until(lambda: chat.app.chat.session.state.conversation_id)
         picking = await opened(chat)
         await chat.press("ctrl+d")
         await picking.lists(*ALL[1:])
-        assert not chat.app.session.state.conversation_id
+        assert not chat.app.chat.session.state.conversation_id
         assert "^z undo" in picking.line("keys") and "^z restores it" in picking.line("note")
         await chat.press("ctrl+z")
         await picking.lists(*ALL)

@@ -41,7 +41,7 @@ def engine() -> FakeEngine:
 
 def title(chat: Chat) -> str:
     """Of the open conversation."""
-    opened = chat.app.session.state.conversation
+    opened = chat.app.chat.session.state.conversation
     return opened.title if opened else ""
 
 
@@ -142,7 +142,7 @@ async def test_earlier_pages(run_chat: ChatRunner) -> None:
     async with run_chat(fake, resume=owner.uuid) as chat:
         await chat.until(lambda: chat.loaded)
         assert chat.loaded[0][0].turn_index == 59
-        chat.app.transcript.post_message(Transcript.NeedTurns(29, 59))
+        chat.app.chat.transcript.post_message(Transcript.NeedTurns(29, 59))
         await chat.until(lambda: chat.inserted)
         assert [one.turn_index for one in chat.inserted[0]] == list(range(29, 59))
         asked = chat.engine.asked(FetchTurns)[0]
@@ -170,12 +170,12 @@ async def test_a_turn_of_another_process_is_followed(run_chat: ChatRunner, engin
     engine.turns[owner.uuid] = [elsewhere(owner, 1, "It", "streaming").turn]
     engine.active[owner.uuid] = 1
     async with run_chat(engine, continue_last=True) as chat:
-        await chat.until(lambda: chat.app.session.state.busy)
+        await chat.until(lambda: chat.app.chat.session.state.busy)
         engine.emit(elsewhere(owner, 1, "It grows", "streaming"))
         await chat.until(lambda: [e.text for e in chat.events if isinstance(e, TextDelta)] == [" grows"])
         engine.emit(elsewhere(owner, 1, "It grows up", "complete"))
         await chat.until(lambda: chat.happened(TurnCompleted))
-        assert not chat.app.session.state.busy
+        assert not chat.app.chat.session.state.busy
 
 
 def calling(owner: Conversation, *, answered: bool, text: str = "", state: str = "complete") -> TurnElsewhere:
@@ -196,8 +196,8 @@ async def test_calls_of_a_turn_that_is_followed_stay(run_chat: ChatRunner, engin
     engine.turns[owner.uuid] = [calling(owner, answered=False).turn]
     engine.active[owner.uuid] = 1
     async with run_chat(engine, continue_last=True) as chat:
-        await chat.until(lambda: chat.app.session.state.busy)
-        document = chat.app.transcript.document
+        await chat.until(lambda: chat.app.chat.session.state.busy)
+        document = chat.app.chat.transcript.document
 
         def calls() -> list[str]:
             return [str(block.state) for block in document.blocks if isinstance(block, ToolBlock)]
@@ -218,7 +218,7 @@ async def test_turns_of_another_process_appear_in_an_idle_chat(run_chat: ChatRun
     owner = engine.conversations[conversation(1).uuid]
     async with run_chat(engine, continue_last=True) as chat:
         await chat.until(lambda: chat.loaded)
-        state, document = chat.app.session.state, chat.app.transcript.document
+        state, document = chat.app.chat.session.state, chat.app.chat.transcript.document
         engine.emit(elsewhere(owner, 2, "Words", "streaming"))
         await chat.until(lambda: state.busy)
         engine.emit(elsewhere(owner, 2, "Words come", "streaming"))
@@ -233,7 +233,7 @@ async def test_what_was_sent_while_a_turn_ran_here_is_not_shown_twice(run_chat: 
     owner = engine.conversations[conversation(1).uuid]
     async with run_chat(engine, continue_last=True) as chat:
         await chat.until(lambda: chat.loaded)
-        state, document = chat.app.session.state, chat.app.transcript.document
+        state, document = chat.app.chat.session.state, chat.app.chat.transcript.document
         engine.emit(elsewhere(owner, 2, "Words", "streaming"))
         await chat.until(lambda: state.followed == 2)
         ours = message(owner, 3, "user", "ours")
@@ -253,7 +253,7 @@ async def test_a_turn_that_began_before_one_of_ours_is_before_it(run_chat: ChatR
         last = len(engine.turns[owner.uuid])
         await chat.type("ours")
         await chat.until(lambda: chat.happened(TurnCompleted))
-        document = chat.app.transcript.document
+        document = chat.app.chat.transcript.document
         engine.emit(elsewhere(owner, last + 3, "later", "complete"))
         await chat.until(lambda: document.holds(last + 3))
         document.gaps.clear()
@@ -278,8 +278,8 @@ async def test_new_rename_archive_delete(run_chat: ChatRunner, engine: FakeEngin
         await chat.until(lambda: title(chat) == "[b]Better[/x]")
         assert chat.engine.asked(UpdateConversation)[0].title == "[b]Better[/x]"
         await chat.type("/rename ")
-        await chat.until(lambda: chat.app.prompt.text == "/rename [b]Better[/x]")
-        chat.app.prompt.empty()
+        await chat.until(lambda: chat.app.chat.prompt.text == "/rename [b]Better[/x]")
+        chat.app.chat.prompt.empty()
         await chat.type("/delete")
         await chat.until(lambda: chat.engine.asked(DeleteConversation) and not title(chat))
         await chat.type("/undo-delete")
@@ -299,8 +299,8 @@ async def test_tag_and_private(run_chat: ChatRunner, engine: FakeEngine) -> None
         await chat.until(lambda: chat.engine.asked(UpdateConversation))
         assert chat.engine.asked(UpdateConversation)[0].tags == ["work", "rust"]
         await chat.type("/tag ")
-        await chat.until(lambda: chat.app.prompt.text == "/tag work rust")
-        chat.app.prompt.empty()
+        await chat.until(lambda: chat.app.chat.prompt.text == "/tag work rust")
+        chat.app.chat.prompt.empty()
         await chat.type("/tag -")
         await chat.until(lambda: len(chat.engine.asked(UpdateConversation)) == 2)
         assert chat.engine.asked(UpdateConversation)[1].tags == []
@@ -343,7 +343,7 @@ async def test_a_turn_of_ours_that_is_retried_elsewhere_is_shown_again(
         await chat.until(lambda: chat.loaded)
         await chat.type("ours")
         await chat.until(lambda: chat.happened(TurnCompleted))
-        document, state = chat.app.transcript.document, chat.app.session.state
+        document, state = chat.app.chat.transcript.document, chat.app.chat.session.state
         index = len(engine.turns[owner.uuid])
 
         def remote_turn(text: str, mark: str, turn_state: str) -> TurnElsewhere:
@@ -372,14 +372,14 @@ async def test_panes_take_in_what_others_do_while_a_turn_runs_here(run_chat: Cha
     async with run_chat(engine, continue_last=True, size=(140, 40), tui=TuiSettings()) as chat:
         await chat.until(lambda: chat.loaded)
         await chat.press("f8")
-        await chat.until(lambda: chat.app.sidebar.pane("memory"))
-        trace, files = chat.app.sidebar.pane("trace"), chat.app.sidebar.pane("files")
-        memory = chat.app.sidebar.pane("memory")
+        await chat.until(lambda: chat.app.chat.sidebar.pane("memory"))
+        trace, files = chat.app.chat.sidebar.pane("trace"), chat.app.chat.sidebar.pane("files")
+        memory = chat.app.chat.sidebar.pane("memory")
         assert isinstance(trace, TracePane) and isinstance(files, FilesPane) and isinstance(memory, MemoryPane)
         last = len(engine.turns[owner.uuid])
         ours = message(owner, last + 2, "user", "ours")
         engine.emit(TurnStarted(conversation_id=owner.uuid, turn_index=last + 2, message=ours))
-        await chat.until(lambda: chat.app.session.state.running)
+        await chat.until(lambda: chat.app.chat.session.state.running)
         theirs = calling(owner, answered=True, text="Done", state="streaming")
         theirs.turn_index = theirs.turn.turn_index = last + 1
         theirs.turn.messages[1].tool_calls[0].files = [FileAccess(path="notes.md", access="read")]
@@ -387,4 +387,4 @@ async def test_panes_take_in_what_others_do_while_a_turn_runs_here(run_chat: Cha
         await chat.until(lambda: [row.turn for row in trace.trace.rows] == [last + 1])
         assert trace.trace.newest_turn == last + 2, "what runs here stays the newest"
         assert files.files.file("notes.md") is not None
-        assert memory.memory.last_turn == last + 2 and chat.app.session.state.running
+        assert memory.memory.last_turn == last + 2 and chat.app.chat.session.state.running

@@ -162,9 +162,9 @@ async def test_a_switch_a_text_and_a_reset(run_chat: ChatRunner, tmp_path: Path)
         screen = await open_settings(chat, "show_reasoning")
         await chat.press("enter")
         await chat.until(lambda: file.exists() and own(file) == {"tui": {"show_reasoning": True}})
-        await chat.until(lambda: chat.app.transcript.document.shown.unfold_reasoning)
+        await chat.until(lambda: chat.app.chat.transcript.document.shown.unfold_reasoning)
         await chat.press("ctrl+r")
-        await chat.until(lambda: not chat.app.transcript.document.shown.unfold_reasoning)
+        await chat.until(lambda: not chat.app.chat.transcript.document.shown.unfold_reasoning)
         assert own(file) == {"tui": None}
         await chat.press(*"persistence.auto")
         assert screen.query_one("#settings-query", Input).value == "persistence.auto"
@@ -172,7 +172,7 @@ async def test_a_switch_a_text_and_a_reset(run_chat: ChatRunner, tmp_path: Path)
         await chat.until(lambda: "agent" in own(file))
         await chat.press("escape")
         await chat.until(lambda: chat.app.screen is not screen)
-        assert chat.app.prompt.has_focus
+        assert chat.app.chat.prompt.has_focus
 
 
 async def test_a_time_out_holds_from_the_next_request_on(run_chat: ChatRunner, tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ async def test_a_setting_with_a_closed_set_is_chosen_from_it(run_chat: ChatRunne
         await chat.press(*"tui.notify", "enter")
         assert await listed(chat) == ["auto", "bell", "off"]
         await chat.press("down", "down", "enter")
-        await chat.until(lambda: chat.app.view.attention.notify == "off")
+        await chat.until(lambda: chat.app.chat.attention.notify == "off")
 
 
 async def test_plain_takes_effect_at_once_and_ends_at_once(run_chat: ChatRunner, tmp_path: Path) -> None:
@@ -222,10 +222,10 @@ async def test_plain_takes_effect_at_once_and_ends_at_once(run_chat: ChatRunner,
     async with run_chat(config_file=file) as chat:
         await open_settings(chat, "tui.plain")
         await chat.press("enter")
-        await chat.until(lambda: chat.app.transcript.palette.plain)
-        assert chat.app.has_class("-plain") and chat.app.view.options.tui.reduced_motion
+        await chat.until(lambda: chat.app.chat.transcript.palette.plain)
+        assert chat.app.has_class("-plain") and chat.app.chat.options.tui.reduced_motion
         await chat.press("enter")
-        await chat.until(lambda: not chat.app.transcript.palette.plain)
+        await chat.until(lambda: not chat.app.chat.transcript.palette.plain)
         assert not chat.app.has_class("-plain")
 
 
@@ -265,7 +265,7 @@ async def test_keys_that_cannot_work_are_reported_when_they_are_set(run_chat: Ch
         line.value = "{retry: f9}"
         await chat.press("enter")
         await chat.until(lambda: "tui.keymap: {" in str(note.render()))
-        assert chat.app.view.options.tui.keymap == {"retry": "f9"}
+        assert chat.app.chat.options.tui.keymap == {"retry": "f9"}
 
 
 async def test_what_wins_over_the_file_is_reported(run_chat: ChatRunner, tmp_path: Path) -> None:

@@ -35,16 +35,16 @@ OWNER = conversation(1).uuid
 
 
 def trace_of(chat: Chat) -> TracePane:
-    return cast(TracePane, chat.app.sidebar.pane("trace"))
+    return cast(TracePane, chat.app.chat.sidebar.pane("trace"))
 
 
 def files_of(chat: Chat) -> FilesPane:
-    return cast(FilesPane, chat.app.sidebar.pane("files"))
+    return cast(FilesPane, chat.app.chat.sidebar.pane("files"))
 
 
 async def traced(chat: Chat) -> TracePane:
     """The trace with its calls, in use."""
-    await chat.until(lambda: chat.app.session.state.conversation)
+    await chat.until(lambda: chat.app.chat.session.state.conversation)
     await chat.press("f4")
     await chat.until(lambda: trace_of(chat) and trace_of(chat).trace.rows and trace_of(chat).has_focus_within)
     return trace_of(chat)
@@ -52,7 +52,7 @@ async def traced(chat: Chat) -> TracePane:
 
 async def filed(chat: Chat) -> FilesPane:
     """The files with what the memory knows, in use."""
-    await chat.until(lambda: chat.app.session.state.conversation)
+    await chat.until(lambda: chat.app.chat.session.state.conversation)
     await chat.press("f5")
     await chat.until(lambda: files_of(chat) and len(files_of(chat).files) and files_of(chat).has_focus_within)
     return files_of(chat)
@@ -71,38 +71,38 @@ async def opened(chat: Chat) -> list[str]:
 async def test_next_to_the_chat_where_there_is_room(run_chat: ChatRunner) -> None:
     async with run_chat(calls_engine(), size=WIDE, tui=SHOWN, continue_last=True) as chat:
         await chat.until(lambda: trace_of(chat) and trace_of(chat).trace.rows, "the calls are listed unasked")
-        sidebar, transcript = chat.app.sidebar, chat.app.transcript
+        sidebar, transcript = chat.app.chat.sidebar, chat.app.chat.transcript
         assert sidebar.region.x == transcript.region.right
         assert sidebar.region.right == WIDE[0]
-        assert chat.app.prompt.has_focus
+        assert chat.app.chat.prompt.has_focus
         await chat.press("f8")
         await chat.until(lambda: not sidebar.display)
         assert transcript.region.width > WIDE[0] - 5
-        assert not load_layout(chat.app.view.options.state_dir).open
+        assert not load_layout(chat.app.chat.options.state_dir).open
 
 
 async def test_not_shown_where_it_is_not_wanted(run_chat: ChatRunner) -> None:
     engine = calls_engine()
     async with run_chat(engine, size=WIDE, continue_last=True) as chat:
-        await chat.until(lambda: chat.app.session.state.conversation)
-        assert not chat.app.sidebar.display
+        await chat.until(lambda: chat.app.chat.session.state.conversation)
+        assert not chat.app.chat.sidebar.display
         assert not engine.asked(ListCalls)
         await traced(chat)
-        assert chat.app.sidebar.display
+        assert chat.app.chat.sidebar.display
 
 
 async def test_over_the_chat_where_it_is_narrow(run_chat: ChatRunner) -> None:
     async with run_chat(calls_engine(), size=NARROW, tui=SHOWN, continue_last=True) as chat:
-        await chat.until(lambda: chat.app.session.state.conversation)
-        before = chat.app.transcript.region
-        assert not chat.app.sidebar.display
+        await chat.until(lambda: chat.app.chat.session.state.conversation)
+        before = chat.app.chat.transcript.region
+        assert not chat.app.chat.sidebar.display
         await traced(chat)
-        assert chat.app.transcript.region == before, "the chat is not wrapped anew"
+        assert chat.app.chat.transcript.region == before, "the chat is not wrapped anew"
         await chat.press("escape")
-        assert not chat.app.sidebar.display
-        assert chat.app.prompt.has_focus
+        assert not chat.app.chat.sidebar.display
+        assert chat.app.chat.prompt.has_focus
         await chat.press("f4", "f4")
-        assert not chat.app.sidebar.display, "the key that shows it puts it away"
+        assert not chat.app.chat.sidebar.display, "the key that shows it puts it away"
 
 
 @pytest.mark.parametrize("size", [(60, 20), NARROW, (120, 40), (160, 50)])
@@ -117,41 +117,40 @@ async def test_at_every_size_each_pane_can_be_used(run_chat: ChatRunner, size: t
 
 async def test_another_width_of_the_terminal(run_chat: ChatRunner) -> None:
     async with run_chat(calls_engine(), size=NARROW, tui=SHOWN, continue_last=True) as chat:
-        await chat.until(lambda: chat.app.session.state.conversation)
+        await chat.until(lambda: chat.app.chat.session.state.conversation)
         await chat.pilot.resize_terminal(*WIDE)
         await chat.until(lambda: trace_of(chat) and trace_of(chat).trace.rows)
         await chat.pilot.resize_terminal(*NARROW)
-        await chat.until(lambda: not chat.app.sidebar.display)
-        assert not chat.app.sidebar.overlaid
+        await chat.until(lambda: not chat.app.chat.sidebar.display)
 
 
 async def test_keys_for_width_and_heights_and_what_is_kept(run_chat: ChatRunner) -> None:
     async with run_chat(calls_engine(), size=WIDE, tui=SHOWN, continue_last=True) as chat:
         pane = await traced(chat)
         await chat.pilot.pause()
-        width, height = chat.app.sidebar.region.width, pane.region.height
+        width, height = chat.app.chat.sidebar.region.width, pane.region.height
         await chat.press("less_than_sign", "ctrl+left", "plus")
         await chat.pilot.pause()
-        assert chat.app.sidebar.region.width == width + 4
+        assert chat.app.chat.sidebar.region.width == width + 4
         assert pane.region.height > height
         await chat.press("z")
         await chat.pilot.pause()
         assert not files_of(chat).display
     async with run_chat(calls_engine(), size=WIDE, tui=SHOWN, continue_last=True) as chat:
         await chat.until(lambda: trace_of(chat) and trace_of(chat).trace.rows)
-        assert chat.app.sidebar.region.width == width + 4
+        assert chat.app.chat.sidebar.region.width == width + 4
         assert not files_of(chat).display
 
 
 async def test_the_mouse_moves_the_divider_and_folds_panes(run_chat: ChatRunner) -> None:
     async with run_chat(calls_engine(), size=WIDE, tui=SHOWN, continue_last=True) as chat:
         await traced(chat)
-        x = chat.app.sidebar.region.x
+        x = chat.app.chat.sidebar.region.x
         await chat.pilot.mouse_down(Divider, offset=(0, 5))
-        await chat.pilot.hover(chat.app.transcript, offset=(x - 10, 5))
-        await chat.pilot.mouse_up(chat.app.transcript, offset=(x - 10, 5))
-        await chat.until(lambda: chat.app.sidebar.region.x == x - 10)
-        assert load_layout(chat.app.view.options.state_dir).width == WIDE[0] - (x - 10)
+        await chat.pilot.hover(chat.app.chat.transcript, offset=(x - 10, 5))
+        await chat.pilot.mouse_up(chat.app.chat.transcript, offset=(x - 10, 5))
+        await chat.until(lambda: chat.app.chat.sidebar.region.x == x - 10)
+        assert load_layout(chat.app.chat.options.state_dir).width == WIDE[0] - (x - 10)
         title = chat.app.query(PaneTitle).first()
         await chat.pilot.click(title)
         await chat.until(lambda: not trace_of(chat).display)
@@ -173,7 +172,7 @@ async def test_a_call_is_opened_and_its_turn_shown(run_chat: ChatRunner) -> None
         assert await opened(chat) == ["Why", "Arguments", "Result"]
         assert [request.call_id for request in engine.asked(FetchCall)] == [row.key]
         await chat.press("g")
-        await chat.until(lambda: chat.app.transcript.document.holds(row.turn))
+        await chat.until(lambda: chat.app.chat.transcript.document.holds(row.turn))
         assert not isinstance(chat.app.screen, DetailScreen)
         assert pane.has_focus_within, "one can go on to the next call"
 
@@ -182,9 +181,10 @@ async def test_from_a_call_in_the_chat_to_its_row(run_chat: ChatRunner) -> None:
     async with run_chat(calls_engine(), size=WIDE, tui=SHOWN, continue_last=True) as chat:
         pane = await traced(chat)
         await chat.press("escape")
-        chat.app.transcript.focus()
+        chat.app.chat.transcript.focus()
         while (
-            not isinstance(block := chat.app.transcript.cursor_block, ToolBlock) or block.call.uuid == pane.rows.chosen
+            not isinstance(block := chat.app.chat.transcript.cursor.block, ToolBlock)
+            or block.call.uuid == pane.rows.chosen
         ):
             await chat.press("k")
         await chat.press("f4")
@@ -289,15 +289,15 @@ async def test_another_conversation_has_its_own_calls(run_chat: ChatRunner) -> N
 
 async def test_files_are_listed_and_put_into_the_prompt(run_chat: ChatRunner) -> None:
     async with run_chat(calls_engine(), size=NARROW, tui=SHOWN, continue_last=True) as chat:
-        chat.app.prompt.insert("look at")
+        chat.app.chat.prompt.insert("look at")
         pane = await filed(chat)
         assert pane.rows.chosen == "ragforge_tui/graph/schema.py"
         await chat.press("i")
-        assert chat.app.prompt.text == "look at @ragforge_tui/graph/schema.py "
-        assert chat.app.prompt.has_focus
-        assert not chat.app.sidebar.display
+        assert chat.app.chat.prompt.text == "look at @ragforge_tui/graph/schema.py "
+        assert chat.app.chat.prompt.has_focus
+        assert not chat.app.chat.sidebar.display
         await chat.press("f5", "end", "i")
-        await chat.until(lambda: chat.app.prompt.text.endswith('@"a folder/with blanks.py" '))
+        await chat.until(lambda: chat.app.chat.prompt.text.endswith('@"a folder/with blanks.py" '))
 
 
 async def test_what_a_file_opens_with_the_mouse(run_chat: ChatRunner) -> None:
@@ -308,7 +308,7 @@ async def test_what_a_file_opens_with_the_mouse(run_chat: ChatRunner) -> None:
         assert pane.rows.chosen == "ragforge_tui/graph/store.py"
         await chat.pilot.pause()
         await chat.pilot.click(chat.app.screen.query_one(KeyBar), offset=(25, 0))
-        await chat.until(lambda: chat.app.prompt.text == "@ragforge_tui/graph/store.py ")
+        await chat.until(lambda: chat.app.chat.prompt.text == "@ragforge_tui/graph/store.py ")
 
 
 async def test_a_file_is_opened_with_what_was_changed(run_chat: ChatRunner) -> None:
@@ -319,15 +319,15 @@ async def test_a_file_is_opened_with_what_was_changed(run_chat: ChatRunner) -> N
         await chat.press("down")
         assert await opened(chat) == ["File"]
         await chat.press("i")
-        await chat.until(lambda: chat.app.prompt.text == "@ragforge_tui/graph/store.py ")
+        await chat.until(lambda: chat.app.chat.prompt.text == "@ragforge_tui/graph/store.py ")
 
 
 async def test_from_a_file_to_its_last_turn(run_chat: ChatRunner) -> None:
     async with run_chat(calls_engine(60), size=NARROW, tui=SHOWN, continue_last=True) as chat:
         await filed(chat)
         await chat.press("g")
-        await chat.until(lambda: chat.app.transcript.document.holds(12))
-        assert not chat.app.sidebar.display, "the chat can be seen"
+        await chat.until(lambda: chat.app.chat.transcript.document.holds(12))
+        assert not chat.app.chat.sidebar.display, "the chat can be seen"
 
 
 async def test_files_follow_the_turn_running(run_chat: ChatRunner) -> None:
@@ -347,8 +347,8 @@ async def test_files_follow_the_turn_running(run_chat: ChatRunner) -> None:
 async def test_a_damaged_layout_is_ignored(run_chat: ChatRunner, tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).write_text('{"width": "wide"')
     async with run_chat(calls_engine(), size=WIDE, tui=SHOWN, continue_last=True) as chat:
-        await chat.until(lambda: chat.app.sidebar.display)
-        assert chat.app.sidebar.region.width == Layout().columns(WIDE[0])
+        await chat.until(lambda: chat.app.chat.sidebar.display)
+        assert chat.app.chat.sidebar.region.width == Layout().columns(WIDE[0])
 
 
 async def test_foreign_text_stays_text(run_chat: ChatRunner) -> None:
@@ -374,8 +374,8 @@ async def test_foreign_text_stays_text(run_chat: ChatRunner) -> None:
             await chat.until(lambda drawn=drawn: "[bold]x[/bold]" in drawn(), "markup is shown as it was written")
             assert not any(letter in drawn() for letter in "\x1b\x07\u202e")
         await chat.press("i")
-        await chat.until(lambda: "@" in chat.app.prompt.text)
-        assert "\x1b" not in chat.app.prompt.text
+        await chat.until(lambda: "@" in chat.app.chat.prompt.text)
+        assert "\x1b" not in chat.app.chat.prompt.text
 
 
 # -- when it appears
@@ -386,34 +386,34 @@ async def test_it_appears_with_the_first_call_and_goes_with_the_conversation(run
     async with run_chat(engine, size=WIDE, tui=SHOWN) as chat:
         await chat.ready()
         await chat.type("hello")
-        await chat.until(lambda: chat.app.session.state.conversation and not chat.app.session.state.busy)
-        assert not chat.app.sidebar.display
+        await chat.until(lambda: chat.app.chat.session.state.conversation and not chat.app.chat.session.state.busy)
+        assert not chat.app.chat.sidebar.display
         call = msgspec.structs.replace(calls_of(engine, 1)[0], uuid="first", success=None, result=None)
-        uuid = chat.app.session.state.conversation_id
+        uuid = chat.app.chat.session.state.conversation_id
         engine.emit(ToolCallStarted(conversation_id=uuid, turn_index=1, call=call))
-        await chat.until(lambda: chat.app.sidebar.display and trace_of(chat) and trace_of(chat).trace.rows)
+        await chat.until(lambda: chat.app.chat.sidebar.display and trace_of(chat) and trace_of(chat).trace.rows)
         assert [row.state for row in trace_of(chat).trace.rows] == ["running"]
-        assert chat.app.prompt.has_focus
+        assert chat.app.chat.prompt.has_focus
         await chat.press("ctrl+n")
-        await chat.until(lambda: not chat.app.sidebar.display)
+        await chat.until(lambda: not chat.app.chat.sidebar.display)
 
 
 async def test_the_users_own_choice_wins_and_is_kept(run_chat: ChatRunner, tmp_path: Path) -> None:
     async with run_chat(calls_engine(), size=WIDE, tui=SHOWN, continue_last=True) as chat:
-        await chat.until(lambda: chat.app.sidebar.display)
+        await chat.until(lambda: chat.app.chat.sidebar.display)
         await chat.press("f8")
-        await chat.until(lambda: not chat.app.sidebar.display)
-        chat.app.sidebar.conversation_changed(filled=False)
-        chat.app.sidebar.conversation_changed(filled=True)
+        await chat.until(lambda: not chat.app.chat.sidebar.display)
+        chat.app.chat.sidebar.conversation_changed(filled=False)
+        chat.app.chat.sidebar.conversation_changed(filled=True)
         await chat.pilot.pause()
-        assert not chat.app.sidebar.display
+        assert not chat.app.chat.sidebar.display
     assert load_layout(tmp_path).open is False
     async with run_chat(calls_engine(), size=WIDE, tui=SHOWN) as chat:
         await chat.press("f8")
-        await chat.until(lambda: chat.app.sidebar.display)
+        await chat.until(lambda: chat.app.chat.sidebar.display)
     async with run_chat(FakeEngine(), size=WIDE, tui=SHOWN) as chat:
         await chat.ready()
-        assert chat.app.sidebar.display
+        assert chat.app.chat.sidebar.display
 
 
 async def test_a_pane_without_entries_has_no_keys_and_leaves_its_room(run_chat: ChatRunner) -> None:
@@ -422,7 +422,7 @@ async def test_a_pane_without_entries_has_no_keys_and_leaves_its_room(run_chat: 
     engine.memory.files = []
     async with run_chat(engine, size=WIDE, tui=SHOWN, continue_last=True) as chat:
         await chat.press("f8")
-        await chat.until(lambda: chat.app.session.state.conversation and trace_of(chat) and files_of(chat))
+        await chat.until(lambda: chat.app.chat.session.state.conversation and trace_of(chat) and files_of(chat))
         await chat.until(lambda: trace_of(chat).region.height == 2 and files_of(chat).region.height == 2)
         assert not trace_of(chat).query_one(KeyBar).display and not files_of(chat).query_one(KeyBar).display
         call = msgspec.structs.replace(calls_of(calls_engine(), 1)[0], uuid="first")
@@ -433,7 +433,7 @@ async def test_a_pane_without_entries_has_no_keys_and_leaves_its_room(run_chat: 
 async def test_a_wide_screen_has_two_columns_of_panes(run_chat: ChatRunner) -> None:
     async with run_chat(calls_engine(), size=(220, 55), tui=SHOWN, continue_last=True) as chat:
         await chat.until(lambda: trace_of(chat) and trace_of(chat).trace.rows)
-        memory = chat.app.sidebar.pane("memory")
+        memory = chat.app.chat.sidebar.pane("memory")
         assert memory is not None
         await chat.until(lambda: memory.region.x < trace_of(chat).region.x)
         assert trace_of(chat).region.x == files_of(chat).region.x
@@ -457,7 +457,7 @@ async def test_titles_follow_panes_that_a_question_folds(run_chat: ChatRunner) -
 async def test_tab_goes_round_the_panes_and_shift_tab_back(run_chat: ChatRunner, size: tuple[int, int]) -> None:
     async with run_chat(calls_engine(), size=size, tui=SHOWN, continue_last=True) as chat:
         await traced(chat)
-        sidebar, mode = chat.app.sidebar, chat.app.session.state.mode
+        sidebar, mode = chat.app.chat.sidebar, chat.app.chat.session.state.mode
 
         async def goes(key: str, name: str) -> None:
             await chat.press(key)
@@ -467,9 +467,9 @@ async def test_tab_goes_round_the_panes_and_shift_tab_back(run_chat: ChatRunner,
             await goes("tab", name)
         for name in ("files", "memory"):
             await goes("shift+tab", name)
-        assert chat.app.session.state.mode == mode, "in a pane it is no key for the mode"
+        assert chat.app.chat.session.state.mode == mode, "in a pane it is no key for the mode"
         await chat.press("escape", "shift+tab")
-        await chat.until(lambda: chat.app.session.state.mode != mode)
+        await chat.until(lambda: chat.app.chat.session.state.mode != mode)
 
 
 async def test_a_turn_without_calls_counts_as_this_turn_also_when_resumed(run_chat: ChatRunner) -> None:

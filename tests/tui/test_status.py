@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 from textual.widget import Widget
@@ -15,17 +17,17 @@ from ragforge_tui.tui.commands.chat_commands import usage_text
 from ragforge_tui.tui.dialogs.command_palette import CommandPalette
 from ragforge_tui.tui.dialogs.help_screen import help_text
 from ragforge_tui.tui.personas.persona_picker import PersonaPicker
-from ragforge_tui.tui.session.state import ChatState, Spent, sent_tokens
+from ragforge_tui.tui.session.state import EngineState, Spent, sent_tokens
 from ragforge_tui.tui.sessions.session_picker import SessionPicker
-from ragforge_tui.tui.widgets.status_bar import count, drawn, fitted, foot_hints, status_parts
+from ragforge_tui.tui.widgets.status_bar import Situation, count, drawn, fitted, foot_hints, status_parts
 from tests.support.fake_engine import CLOCK, FakeEngine, conversation
 from tests.tui.conftest import Chat, ChatRunner
 
 REGISTRY = Registry(all_commands())
-HINTS = [("/ commands", "help"), ("^p palette", "palette"), ("^q quit", "quit")]
+HINTS = (("/ commands", "help"), ("^p palette", "palette"), ("^q quit", "quit"))
 
 
-def state(**changes: object) -> ChatState:
+def state(**changes: object) -> EngineState:
     """A chat with everything to say."""
     values: dict[str, object] = {
         "connection": "up",
@@ -34,19 +36,19 @@ def state(**changes: object) -> ChatState:
         "context_used": 12_345,
         "spent": Spent(input_tokens=30_000, output_tokens=1_000, cost=0.42),
         "conversation": conversation(1),
-        "newest_turn": 3,
     }
-    return ChatState(**(values | changes))  # type: ignore[arg-type]  # any of its fields
+    return EngineState(**(values | changes))  # type: ignore[arg-type]  # any of its fields
 
 
-def line(shown: ChatState, width: int, elapsed: int | None = None) -> str:
+def line(shown: EngineState, width: int, elapsed: int | None = None, **situation: Any) -> str:
     """What stands there."""
-    return drawn(fitted(status_parts(shown, elapsed, HINTS), width), width).plain
+    now = Situation(**{"newest_turn": 3, "hints": HINTS} | situation)
+    return drawn(fitted(status_parts(shown, now, elapsed), width), width).plain
 
 
 def test_escape_promises_to_go_back_only_from_an_empty_prompt() -> None:
     assert "esc esc go back" in line(state(), 116)
-    assert "esc esc go back" not in line(state(drafting=True), 116)
+    assert "esc esc go back" not in line(state(), 116, drafting=True)
 
 
 @pytest.mark.parametrize(
@@ -69,34 +71,33 @@ def test_what_gives_way(width: int, expected: str) -> None:
 def test_what_matters_now_stays() -> None:
     busy = state(running={conversation(1).uuid: 1}, mode="edits", summarising={(1, 1), (2, 1)})
     assert line(busy, 50, 7) == "◐ thinking 7 s · accept edits · ctx 6 %   esc stop"
-    assert line(state(hint="^c again quits"), 30) == "○ idle          ^c again quits"
     journal = state(graph=GraphChanged(phase="unreachable", name="g", journaled=3))
     assert "3 in journal" in line(journal, 24)
     starting = state(graph=GraphChanged(phase="starting", name="g", journaled=3))
     assert line(starting, 40).startswith("○ idle · graph starting")
     assert "journal" not in line(starting, 140)
-    assert "tab answer" in line(state(questions=1), 60)
-    assert "tab prompt" in line(state(questions=1, focus="question"), 60)
-    assert "esc keep planning" in line(state(questions=1, refusal="keep planning"), 80)
+    assert "tab answer" in line(state(), 60, refusal="no")
+    assert "tab prompt" in line(state(), 60, refusal="no", focus="question")
+    assert "esc keep planning" in line(state(), 80, refusal="keep planning")
     assert "context" not in line(state(model=None), 120)
     assert line(state(connection="lost"), 40).startswith("● engine lost")
 
 
 def test_the_way_back_to_the_prompt_shows_wherever_else_the_keyboard_is() -> None:
-    chat = {"focus": "chat", "chat_keys": ("b go back here", "e edit it")}
-    assert line(state(**chat), 80).endswith("   b go back here · e edit it · esc back to prompt")
-    assert line(state(**chat), 32).endswith("esc back to prompt")
-    busy = {"running": {conversation(1).uuid: 1}}
-    assert line(state(**chat, **busy), 80).endswith("esc stop"), "that comes first in the chat"
-    assert line(state(focus="sidebar", **busy), 80).endswith("tab next pane · esc back to prompt")
-    assert line(state(focus="sidebar", questions=1), 80).endswith("tab next pane · esc back to prompt")
-    assert line(state(focus="find"), 80).endswith("esc ends the search")
+    chat: dict[str, Any] = {"focus": "chat", "chat_keys": ("b go back here", "e edit it")}
+    assert line(state(), 80, **chat).endswith("   b go back here · e edit it · esc back to prompt")
+    assert line(state(), 32, **chat).endswith("esc back to prompt")
+    busy = state(running={conversation(1).uuid: 1})
+    assert line(busy, 80, **chat).endswith("esc stop"), "that comes first in the chat"
+    assert line(busy, 80, focus="sidebar").endswith("tab next pane · esc back to prompt")
+    assert line(state(), 80, focus="sidebar", refusal="no").endswith("tab next pane · esc back to prompt")
+    assert line(state(), 80, focus="find").endswith("esc ends the search")
     for focus in ("chat", "sidebar", "find"):
-        assert "/ commands" not in line(state(focus=focus), 120)
+        assert "/ commands" not in line(state(), 120, focus=focus)
 
 
 def test_without_a_turn_there_is_none_to_go_back_to() -> None:
-    assert "go back" not in line(state(newest_turn=0), 140)
+    assert "go back" not in line(state(), 140, newest_turn=0)
 
 
 def test_the_index_of_code_shows_while_it_works() -> None:
@@ -132,17 +133,25 @@ def test_what_was_spent_is_told_on_request(spent: Spent, expected: str) -> None:
     assert usage_text(spent) == expected
 
 
+async def test_a_hint_replaces_the_keys_on_a_narrow_screen(run_chat: ChatRunner) -> None:
+    async with run_chat(size=(30, 20)) as chat:
+        await chat.ready()
+        await chat.press("ctrl+c")
+        await chat.until(lambda: chat.app.chat.status_line.render().plain.endswith("  ^c again quits"))
+        await chat.until(lambda: chat.app.chat.status_line.render().plain.startswith("○ idle"))
+
+
 async def test_the_command_tells_it(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await chat.ready()
-        chat.app.session.state.spent = Spent(input_tokens=900, output_tokens=10)
+        chat.app.chat.session.state.spent = Spent(input_tokens=900, output_tokens=10)
         await chat.type("/usage")
         await chat.until(lambda: chat.noticed("900 tokens sent"))
 
 
 @pytest.mark.parametrize(("used", "style"), [(10_000, "dim"), (150_000, "$warning"), (190_000, "$error")])
 def test_a_full_context_is_colored(used: int, style: str) -> None:
-    gauge = next(part for part in status_parts(state(context_used=used), None, HINTS) if part.short)
+    gauge = next(part for part in status_parts(state(context_used=used), Situation()) if part.short)
     assert gauge.style == style
 
 
@@ -197,7 +206,7 @@ async def test_a_key_has_one_command_which_is_the_one_that_help_shows_it_at(
 ) -> None:
     async with run_chat(tui=TuiSettings(keymap={"summary": "f11,f3"}, sidebar=False)) as chat:
         await chat.ready()
-        chat.app.view.apply_setting("tui.keymap", keymap)
+        chat.app.chat.settings.apply("tui.keymap", keymap)
         ours = {command.name for command in REGISTRY.commands}
         bound = {
             key: [one.id for one in bindings]
@@ -211,7 +220,7 @@ async def test_a_key_has_one_command_which_is_the_one_that_help_shows_it_at(
         for key in ("f1", "f5", "f12", "^n"):
             assert sum(line.endswith(f"  {key}") for line in text) <= 1
         ran: list[str] = []
-        chat.app.view.run_command = lambda name: ran.append(name)  # type: ignore[method-assign]  # what is asked for
+        chat.app.chat.run_command = lambda name: ran.append(name)  # type: ignore[method-assign]  # what is asked for
         for key in ("f1", "f5", "f12"):
             await chat.press(key)
         await chat.pilot.pause()
@@ -240,13 +249,13 @@ async def clicked(chat: Chat, widget: Widget, word: str) -> None:
 async def test_words_of_header_and_status_line_open_what_their_keys_open(run_chat: ChatRunner) -> None:
     async with run_chat(size=(120, 40)) as chat:
         await chat.ready()
-        view = chat.app.view
+        view = chat.app.chat
         await clicked(chat, view.status_line, "palette")
         await chat.until(lambda: isinstance(chat.app.screen, CommandPalette))
         await chat.press("escape")
         await chat.until(lambda: len(chat.app.screen_stack) == 1)
         await clicked(chat, view.status_line, "ask")
-        await chat.until(lambda: chat.app.session.state.mode == "edits")
+        await chat.until(lambda: chat.app.chat.session.state.mode == "edits")
         await clicked(chat, view.header, "Ragnarök")
         await chat.until(lambda: isinstance(chat.app.screen, PersonaPicker))
         await chat.press("escape")

@@ -102,7 +102,7 @@ async def test_a_theme_is_tried_on_and_kept_or_not(run_chat: ChatRunner, tmp_pat
         await chat.until(lambda: chat.app.theme == "ragforge-light")
         await chat.press("escape")
         await chat.until(lambda: chat.app.theme == "ragforge-dark")
-        assert chat.app.prompt.has_focus
+        assert chat.app.chat.prompt.has_focus
         await chat.type("/theme")
         await chat.until(lambda: isinstance(chat.app.screen, ThemePicker))
         await chat.pilot.click(ChoiceList, offset=(4, 3))
@@ -124,7 +124,7 @@ async def test_a_theme_by_name(run_chat: ChatRunner, tmp_path: Path) -> None:
         assert yaml.safe_load(file.read_text()) == {"tui": {"theme": "contrast-light"}}
         await chat.type("/settings x")
         await chat.press("escape", "escape")
-        chat.app.prompt.empty()
+        chat.app.chat.prompt.empty()
         await chat.type("/model ")
 
 
@@ -170,12 +170,12 @@ async def test_what_is_wrong_with_the_keys_is_below_the_conversation_that_is_res
             await chat.until(lambda: len(chat.app.screen_stack) == 2)
             await chat.press("escape")
             await chat.until(lambda: len(chat.app.screen_stack) == 1)
-            chat.app.session.spawn(chat.app.session.open("00000001"), group="open")
+            chat.app.chat.session.spawn(chat.app.chat.session.open("00000001"), group="open")
 
         def warnings() -> list[str]:
-            return [block.source for block in chat.app.transcript.document.blocks]
+            return [block.source for block in chat.app.chat.transcript.document.blocks]
 
         await chat.until(lambda: any("answered before" in text for text in warnings()))
         assert [number for number, text in enumerate(warnings()) if "f1 is the key of" in text] == [len(warnings()) - 1]
-        await chat.app.session.open("00000002")
+        await chat.app.chat.session.open("00000002")
         assert not any("f1 is the key of" in text for text in warnings())

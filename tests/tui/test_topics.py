@@ -23,7 +23,7 @@ def engine() -> FakeEngine:
 
 async def opened(chat: Chat, command: str = "/topics") -> TopicsScreen:
     """The screen, filled."""
-    await chat.until(lambda: chat.app.session.state.conversation)
+    await chat.until(lambda: chat.app.chat.session.state.conversation)
     await chat.type(command)
     await chat.until(lambda: isinstance(chat.app.screen, TopicsScreen))
     screen = chat.app.screen
@@ -53,7 +53,7 @@ async def test_topics_by_their_words(run_chat: ChatRunner, engine: FakeEngine) -
         await chat.press("escape")
         await chat.until(lambda: screen.rows.has_focus)
         await chat.press("escape")
-        await chat.until(lambda: chat.app.prompt.has_focus)
+        await chat.until(lambda: chat.app.chat.prompt.has_focus)
 
 
 async def test_a_topic_leads_to_its_turns(run_chat: ChatRunner, engine: FakeEngine) -> None:
@@ -63,7 +63,7 @@ async def test_a_topic_leads_to_its_turns(run_chat: ChatRunner, engine: FakeEngi
         await chat.until(lambda: screen.topics.place("t1|place|1") is not None)
         assert engine.asked(FetchTopicPlaces)[0].conversation_id == conversation(1).uuid
         await chat.press("down", "left", "down", "enter")
-        await chat.until(lambda: list(chat.app.transcript.cursor.turns) == [1, 2, 3])
+        await chat.until(lambda: list(chat.app.chat.transcript.cursor.turns) == [1, 2, 3])
 
 
 async def test_a_topic_is_read(run_chat: ChatRunner, engine: FakeEngine) -> None:
@@ -135,10 +135,10 @@ async def test_what_did_not_work_is_reported(run_chat: ChatRunner, engine: FakeE
 
 async def test_it_opens_from_the_memory_pane(run_chat: ChatRunner, engine: FakeEngine) -> None:
     async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
-        await chat.until(lambda: chat.app.session.state.conversation)
+        await chat.until(lambda: chat.app.chat.session.state.conversation)
         await chat.press("f3")
-        await chat.until(lambda: (pane := chat.app.sidebar.pane("memory")) is not None and pane.has_focus_within)
-        pane = chat.app.sidebar.pane("memory")
+        await chat.until(lambda: (pane := chat.app.chat.sidebar.pane("memory")) is not None and pane.has_focus_within)
+        pane = chat.app.chat.sidebar.pane("memory")
         assert isinstance(pane, MemoryPane)
         await chat.press("t")
         await chat.until(lambda: pane.topic_rows.has_focus)

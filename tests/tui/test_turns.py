@@ -37,7 +37,7 @@ def status(chat: Chat) -> str:
 
 def reversed_text(chat: Chat) -> Iterator[str]:
     """What is made visible in the window."""
-    view = chat.app.transcript
+    view = chat.app.chat.transcript
     for y in range(view.size.height):
         for segment in view.render_line(y):
             if segment.style is not None and segment.style.reverse:
@@ -46,7 +46,7 @@ def reversed_text(chat: Chat) -> Iterator[str]:
 
 def in_window(chat: Chat, text: str) -> bool:
     """Whether the window shows a text."""
-    view = chat.app.transcript
+    view = chat.app.chat.transcript
     return any(text in view.render_line(y).text for y in range(view.size.height))
 
 
@@ -63,7 +63,7 @@ async def test_a_text_is_found_wherever_it_is_and_walked_through(run_chat: ChatR
         await chat.press("up", "up")
         await chat.until(lambda: "turn 98, 3 of 3" in where(chat))
         await chat.press("tab")
-        assert chat.app.focused is chat.app.transcript
+        assert chat.app.focused is chat.app.chat.transcript
         await chat.press("N")
         await chat.until(lambda: "turn 33" in where(chat))
         await chat.press("n")
@@ -72,10 +72,10 @@ async def test_a_text_is_found_wherever_it_is_and_walked_through(run_chat: ChatR
         await chat.until(lambda: "no match" in where(chat))
         await chat.press("escape")
         await chat.until(lambda: not chat.app.query(FindBar))
-        assert chat.app.focused is chat.app.prompt
+        assert chat.app.focused is chat.app.chat.prompt
         await chat.press("tab", "n")
         await chat.until(lambda: "no match" in where(chat))
-        assert chat.app.prompt.text == ""
+        assert chat.app.chat.prompt.text == ""
 
 
 async def test_each_place_in_a_long_answer_comes_into_view(run_chat: ChatRunner) -> None:
@@ -100,7 +100,7 @@ async def test_what_is_found_goes_with_its_conversation(run_chat: ChatRunner) ->
         await chat.until(lambda: "turn 98, 3 of 3" in where(chat))
         await chat.press("ctrl+n")
         await chat.until(lambda: not chat.app.query(FindBar))
-        assert chat.app.focused is chat.app.prompt
+        assert chat.app.focused is chat.app.chat.prompt
 
 
 async def test_without_the_graph_what_is_loaded_is_looked_through(run_chat: ChatRunner) -> None:
@@ -116,15 +116,15 @@ async def test_any_turn_can_be_opened(run_chat: ChatRunner) -> None:
     async with run_chat(zoo(), continue_last=True) as chat:
         await chat.until(lambda: chat.loaded)
         await chat.type("/turn 50")
-        await chat.until(lambda: chat.app.transcript.turn_in_view == 50)
+        await chat.until(lambda: chat.app.chat.transcript.turn_in_view == 50)
         assert (chat.engine.asked(FetchTurns)[0].start, chat.engine.asked(FetchTurns)[0].end) == (40, 70)
         await chat.type("/turn 101")
         await chat.until(lambda: chat.noticed("This conversation has no turn 101"))
         await chat.type("/turn x")
         await chat.until(lambda: chat.noticed("'x' is not the number of a turn"))
-        chat.app.transcript.focus()
+        chat.app.chat.transcript.focus()
         await chat.press("home")
-        await chat.until(lambda: chat.app.transcript.document.holds(1))
+        await chat.until(lambda: chat.app.chat.transcript.document.holds(1))
 
 
 async def test_the_keyboard_goes_along_to_a_turn(run_chat: ChatRunner) -> None:
@@ -132,7 +132,7 @@ async def test_the_keyboard_goes_along_to_a_turn(run_chat: ChatRunner) -> None:
     async with run_chat(engine, continue_last=True) as chat:
         await chat.until(lambda: chat.loaded)
         await chat.type("/turn 50")
-        await chat.until(lambda: chat.app.transcript.turn_in_view == 50)
+        await chat.until(lambda: chat.app.chat.transcript.turn_in_view == 50)
         await chat.press("tab", "b")
         await chat.until(lambda: chat.noticed("shares turns 1 to 50"))
 
@@ -142,17 +142,17 @@ async def test_an_edited_message_is_sent_in_a_branch(run_chat: ChatRunner) -> No
     parent = conversation(1).uuid
     async with run_chat(engine, continue_last=True) as chat:
         await chat.until(lambda: chat.loaded)
-        chat.app.transcript.focus()
+        chat.app.chat.transcript.focus()
         await chat.press("e")
-        assert chat.app.prompt.text == "", "a key of the chat types nothing where it has nothing to do"
+        assert chat.app.chat.prompt.text == "", "a key of the chat types nothing where it has nothing to do"
         await chat.press("k", "k", "e")
-        await chat.until(lambda: chat.app.prompt.text == "question 100")
-        assert chat.app.session.state.editing == 100
+        await chat.until(lambda: chat.app.chat.prompt.text == "question 100")
+        assert chat.app.chat.prompt.editing == 100
         await chat.press("escape")
-        assert chat.app.prompt.text == ""
-        assert not chat.app.session.state.editing
+        assert chat.app.chat.prompt.text == ""
+        assert not chat.app.chat.prompt.editing
         await chat.type("/edit 60")
-        await chat.until(lambda: chat.app.prompt.text == "question 60")
+        await chat.until(lambda: chat.app.chat.prompt.text == "question 60")
         await chat.type(", otherwise")
         await chat.until(lambda: engine.asked(SendMessage))
         asked = engine.asked(BranchConversation)[0]
@@ -169,11 +169,11 @@ async def test_a_branch_that_cannot_be_made_gives_the_text_back(run_chat: ChatRu
     async with run_chat(engine, continue_last=True) as chat:
         await chat.until(lambda: chat.loaded)
         await chat.type("/edit")
-        await chat.until(lambda: chat.app.prompt.text == "question 100")
+        await chat.until(lambda: chat.app.chat.prompt.text == "question 100")
         engine.failures[BranchConversation] = GraphUnavailableError("The graph is away.")
         await chat.press("enter")
         await chat.until(lambda: chat.noticed("The graph is away."))
-        assert chat.app.prompt.text == "question 100"
+        assert chat.app.chat.prompt.text == "question 100"
         assert not engine.asked(SendMessage)
 
 
@@ -183,9 +183,9 @@ async def test_a_branch_begins_at_a_turn(run_chat: ChatRunner) -> None:
         await chat.until(lambda: chat.loaded)
         await chat.type("/branch 3")
         await chat.until(lambda: chat.noticed("shares turns 1 to 3"))
-        await chat.until(lambda: "(branch from turn 3)" in chat.app.view.header.render().plain)
-        assert chat.app.transcript.document.holds(3)
-        assert not chat.app.transcript.document.holds(4)
+        await chat.until(lambda: "(branch from turn 3)" in chat.app.chat.header.render().plain)
+        assert chat.app.chat.transcript.document.holds(3)
+        assert not chat.app.chat.transcript.document.holds(4)
         await chat.type("go on")
         await chat.until(lambda: engine.asked(SendMessage))
         assert len(engine.turns[engine.asked(SendMessage)[0].conversation_id]) == 4
@@ -214,7 +214,7 @@ async def test_how_fast_a_text_is_typed_does_not_decide_what_is_found(run_chat: 
         await chat.until(lambda: chat.loaded)
         await chat.press("home")
         await chat.type("/turn 30")
-        await chat.until(lambda: chat.app.transcript.turn_in_view == 30)
+        await chat.until(lambda: chat.app.chat.transcript.turn_in_view == 30)
         await chat.press("ctrl+f", "ctrl+f", *"another")
         await chat.until(lambda: "turn 59" in where(chat))
         await chat.press(*["backspace"] * len("another"), *"okapi")
@@ -225,9 +225,9 @@ async def test_escape_leads_from_the_chat_to_the_prompt(run_chat: ChatRunner) ->
     async with run_chat(zoo(), continue_last=True) as chat:
         await chat.until(lambda: chat.loaded)
         await chat.press("tab", "k")
-        assert chat.app.transcript.cursor_block is not None
+        assert chat.app.chat.transcript.cursor.block is not None
         await chat.press("escape")
-        assert chat.app.prompt.has_focus and chat.app.transcript.cursor_block is None
+        assert chat.app.chat.prompt.has_focus and chat.app.chat.transcript.cursor.block is None
 
 
 async def test_escape_in_the_chat_ends_the_search_and_n_takes_it_up_again(run_chat: ChatRunner) -> None:
@@ -237,23 +237,21 @@ async def test_escape_in_the_chat_ends_the_search_and_n_takes_it_up_again(run_ch
         await chat.until(lambda: "turn" in where(chat))
         await chat.press("tab", "escape")
         await chat.until(lambda: not chat.app.query(FindBar))
-        assert chat.app.prompt.has_focus
+        assert chat.app.chat.prompt.has_focus
         await chat.press("tab", "n")
         await chat.until(lambda: "turn" in where(chat))
-        assert chat.app.transcript.has_focus
+        assert chat.app.chat.transcript.has_focus
 
 
 async def test_a_notice_below_what_is_seen_is_reported_in_the_status_line(run_chat: ChatRunner) -> None:
     async with run_chat(zoo(), continue_last=True) as chat:
         await chat.until(lambda: chat.loaded)
-        chat.app.prompt.insert("a draft")
+        chat.app.chat.prompt.insert("a draft")
         await chat.press("tab", "home", "j", "e")
         await chat.until(lambda: chat.noticed("The prompt holds a draft"))
-        following = chat.app.transcript.follow
-        assert following or chat.app.session.state.hint.startswith("The prompt holds a draft")
-        chat.app.transcript.follow = False
-        chat.app.session.notice("Something else. More of it.", "info")
-        assert chat.app.session.state.hint == "Something else"
+        chat.app.chat.transcript.follow = False
+        chat.app.chat.session.notice("Something else. More of it.", "info")
+        assert chat.app.chat.status_line.hint == "Something else"
 
 
 # -- back to an earlier turn
@@ -279,12 +277,12 @@ async def test_one_goes_back_to_a_message_which_is_in_the_prompt_again(run_chat:
         assert chat.app.screen.query_one(ChoiceList).chosen == rows[0]
         assert len(rows) == 100
         await chat.press("down", "down", "enter")
-        await chat.until(lambda: chat.app.prompt.text == "question 98")
+        await chat.until(lambda: chat.app.chat.prompt.text == "question 98")
         asked = engine.asked(BranchConversation)[0]
         assert (asked.conversation_id, asked.turn_index) == (parent, 97)
         assert chat.noticed("shares turns 1 to 97")
-        assert chat.app.prompt.has_focus
-        assert chat.app.transcript.newest_turn == 97
+        assert chat.app.chat.prompt.has_focus
+        assert chat.app.chat.transcript.newest_turn == 97
         assert len(engine.turns[parent]) == 100
         assert not engine.asked(SendMessage)
 
@@ -296,7 +294,7 @@ async def test_the_first_message_can_be_written_again(run_chat: ChatRunner) -> N
         await chat.type("/rewind")
         await chat.until(lambda: isinstance(chat.app.screen, Picker) and choices(chat))
         await chat.press("up", *["pagedown"] * 10, "enter")
-        await chat.until(lambda: chat.app.prompt.text == "question 1")
+        await chat.until(lambda: chat.app.chat.prompt.text == "question 1")
         assert engine.asked(BranchConversation)[0].turn_index == 0
         assert chat.noticed("It starts empty")
 
@@ -305,27 +303,27 @@ async def test_escape_twice_in_an_empty_prompt_offers_the_messages(run_chat: Cha
     async with run_chat(zoo(), continue_last=True) as chat:
         await chat.until(lambda: chat.loaded)
         await chat.press("x", "escape", "escape")
-        assert not chat.app.view.back_armed, "the prompt holds something"
-        assert chat.app.session.state.hint == "esc esc goes back when the prompt is empty"
+        assert "again" not in chat.app.chat.status_line.hint, "the prompt holds something"
+        assert chat.app.chat.status_line.hint == "esc esc goes back when the prompt is empty"
         await chat.press("backspace", "escape")
-        assert chat.app.session.state.hint == "esc again: go back to an earlier turn"
+        assert chat.app.chat.status_line.hint == "esc again: go back to an earlier turn"
         assert len(chat.app.screen_stack) == 1
         await chat.press("escape")
         await chat.until(lambda: isinstance(chat.app.screen, Picker) and choices(chat))
         await chat.press("escape")
         await chat.until(lambda: len(chat.app.screen_stack) == 1)
-        assert chat.app.prompt.has_focus
+        assert chat.app.chat.prompt.has_focus
 
 
 async def test_the_hints_name_the_users_own_key_for_escape(run_chat: ChatRunner) -> None:
     async with run_chat(zoo(), continue_last=True) as chat:
         await chat.until(lambda: chat.loaded)
-        chat.app.view.apply_setting("tui.keymap", {"stop": "f8"})
+        chat.app.chat.settings.apply("tui.keymap", {"stop": "f8"})
         await chat.until(lambda: "F8 F8 go back" in status(chat))
         await chat.press("x", "f8")
-        assert chat.app.session.state.hint == "F8 F8 goes back when the prompt is empty"
+        assert chat.app.chat.status_line.hint == "F8 F8 goes back when the prompt is empty"
         await chat.press("backspace", "f8")
-        assert chat.app.session.state.hint == "F8 again: go back to an earlier turn"
+        assert chat.app.chat.status_line.hint == "F8 again: go back to an earlier turn"
         await chat.press("f8")
         await chat.until(lambda: isinstance(chat.app.screen, Picker) and choices(chat))
 
@@ -336,14 +334,14 @@ async def test_a_letter_between_two_escapes_offers_nothing(run_chat: ChatRunner)
         await chat.press("escape", "x", "backspace", "escape")
         await chat.pilot.pause()
         assert len(chat.app.screen_stack) == 1
-        assert chat.app.view.back_armed
+        assert "again" in chat.app.chat.status_line.hint
 
 
 async def test_without_a_turn_escape_offers_nothing(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await chat.ready()
         await chat.press("escape", "escape")
-        assert not chat.app.view.back_armed
+        assert "again" not in chat.app.chat.status_line.hint
         assert len(chat.app.screen_stack) == 1
 
 
@@ -351,16 +349,16 @@ async def test_a_draft_is_not_mixed_with_an_earlier_message(run_chat: ChatRunner
     async with run_chat(zoo(), continue_last=True) as chat:
         await chat.until(lambda: chat.loaded)
         await chat.press(*"draft")
-        chat.app.view.run_command("branch")
+        chat.app.chat.run_command("branch")
         await chat.until(lambda: chat.noticed("The prompt holds a draft."))
-        assert chat.app.prompt.text == "draft"
+        assert chat.app.chat.prompt.text == "draft"
 
 
 async def test_the_message_at_the_cursor_says_how_to_go_back_to_it(run_chat: ChatRunner) -> None:
     async with run_chat(zoo(), continue_last=True) as chat:
         await chat.until(lambda: chat.loaded)
         await chat.type("/turn 50")
-        await chat.until(lambda: chat.app.transcript.turn_in_view == 50)
+        await chat.until(lambda: chat.app.chat.transcript.turn_in_view == 50)
         assert not in_window(chat, "go back here"), "the letters go to the prompt"
         await chat.press("tab")
         await chat.until(lambda: in_window(chat, "b go back here"))
@@ -377,8 +375,8 @@ async def test_a_click_on_what_the_mouse_uncovers_goes_back(run_chat: ChatRunner
     async with run_chat(engine, continue_last=True) as chat:
         await chat.until(lambda: chat.loaded)
         await chat.type("/turn 50")
-        await chat.until(lambda: chat.app.transcript.turn_in_view == 50)
-        view = chat.app.transcript
+        await chat.until(lambda: chat.app.chat.transcript.turn_in_view == 50)
+        view = chat.app.chat.transcript
         top = next(y for y in range(view.size.height) if "50 · " in view.render_line(y).text)
         await chat.pilot.hover(view, offset=(4, top + 1))
         await chat.until(lambda: "go back here" in view.render_line(top).text)
@@ -391,7 +389,7 @@ async def test_a_click_on_what_the_mouse_uncovers_goes_back(run_chat: ChatRunner
 async def test_an_offer_is_not_copied_with_the_message(run_chat: ChatRunner) -> None:
     async with run_chat(zoo(), continue_last=True) as chat:
         await chat.until(lambda: chat.loaded)
-        view = chat.app.transcript
+        view = chat.app.chat.transcript
         top = next(y for y in range(view.size.height) if "100 · " in view.render_line(y).text)
         await chat.pilot.hover(view, offset=(4, top))
         await chat.until(lambda: "go back here" in view.render_line(top).text)

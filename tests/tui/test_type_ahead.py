@@ -25,7 +25,7 @@ async def opened(chat: Chat) -> None:
     owner = conversation(1, "Retries")
     chat.engine.store(owner, turn(owner, 1, "why", "because"))
     await chat.ready()
-    await chat.app.session.open(owner.uuid)
+    await chat.app.chat.session.open(owner.uuid)
 
 
 async def test_the_text_behind_ctrl_f_is_what_is_looked_for(run_chat: ChatRunner) -> None:
@@ -33,16 +33,16 @@ async def test_the_text_behind_ctrl_f_is_what_is_looked_for(run_chat: ChatRunner
         await opened(chat)
         type_at_once(chat, "x", "ctrl+f", "a", "b", "c")
         await chat.until(lambda: chat.app.query(FindBar) and chat.app.query_one(FindBar)._field.value == "abc")
-        assert chat.app.prompt.text == "x"
+        assert chat.app.chat.prompt.text == "x"
 
 
 async def test_keys_behind_tab_work_in_the_chat_and_return_with_it(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await opened(chat)
         type_at_once(chat, "h", "i", "tab", "j", "k")
-        await chat.until(lambda: chat.app.transcript.cursor_block is not None)
-        assert chat.app.prompt.text == "hi"
-        assert chat.app.focused is chat.app.transcript
+        await chat.until(lambda: chat.app.chat.transcript.cursor.block is not None)
+        assert chat.app.chat.prompt.text == "hi"
+        assert chat.app.focused is chat.app.chat.transcript
 
 
 async def test_a_word_typed_in_the_chat_is_typed_into_the_prompt_whole(run_chat: ChatRunner) -> None:
@@ -50,8 +50,8 @@ async def test_a_word_typed_in_the_chat_is_typed_into_the_prompt_whole(run_chat:
     async with run_chat() as chat:
         await opened(chat)
         type_at_once(chat, "tab", "k", "f", "r", "o", "e", "b", "j")
-        await chat.until(lambda: chat.app.prompt.text == "froebj")
-        assert chat.app.transcript.cursor_block is not None and len(chat.app.screen_stack) == 1
+        await chat.until(lambda: chat.app.chat.prompt.text == "froebj")
+        assert chat.app.chat.transcript.cursor.block is not None and len(chat.app.screen_stack) == 1
 
 
 @pytest.mark.parametrize("text", ["/copy", "@jo", "!jk"])
@@ -60,10 +60,10 @@ async def test_a_command_typed_in_the_chat_is_typed_into_the_prompt_whole(run_ch
     async with run_chat() as chat:
         await opened(chat)
         type_at_once(chat, "tab", "k")
-        await chat.until(lambda: chat.app.transcript.cursor_block is not None)
+        await chat.until(lambda: chat.app.chat.transcript.cursor.block is not None)
         for character in text:
             chat.app.post_message(events.Key(_character_to_key(character), character))
-        await chat.until(lambda: chat.app.prompt.text == text)
+        await chat.until(lambda: chat.app.chat.prompt.text == text)
 
 
 async def test_the_words_behind_ctrl_t_are_searched_for(run_chat: ChatRunner) -> None:
@@ -72,7 +72,7 @@ async def test_the_words_behind_ctrl_t_are_searched_for(run_chat: ChatRunner) ->
         type_at_once(chat, "ctrl+t", "a", "b")
         await chat.until(lambda: isinstance(chat.app.screen, SearchScreen))
         await chat.until(lambda: getattr(chat.app.focused, "value", "") == "ab")
-        assert chat.app.prompt.text == ""
+        assert chat.app.chat.prompt.text == ""
 
 
 @pytest.mark.parametrize("key", ["f3", "f4", "f5"])
@@ -80,9 +80,9 @@ async def test_letters_behind_the_key_of_a_pane_are_not_typed(run_chat: ChatRunn
     async with run_chat() as chat:
         await opened(chat)
         type_at_once(chat, key, "j", "k")
-        await chat.until(lambda: chat.app.sidebar.has_focus_within)
+        await chat.until(lambda: chat.app.chat.sidebar.has_focus_within)
         await chat.until(lambda: not chat.app._held)
-        assert chat.app.prompt.text == ""
+        assert chat.app.chat.prompt.text == ""
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ async def test_ctrl_f_in_the_line_that_finds_holds_nothing(run_chat: ChatRunner)
         await opened(chat)
         type_at_once(chat, "ctrl+f", "ctrl+f", "a", "b")
         await chat.until(lambda: chat.app.query(FindBar) and chat.app.query_one(FindBar)._field.value == "ab")
-        assert chat.app.prompt.text == ""
+        assert chat.app.chat.prompt.text == ""
 
 
 @pytest.mark.usefixtures("endless_hold")
@@ -107,7 +107,7 @@ async def test_a_key_that_opens_nothing_holds_nothing_for_long(run_chat: ChatRun
     async with run_chat() as chat:
         await chat.ready()
         type_at_once(chat, "ctrl+f", "a", "b")
-        await chat.until(lambda: chat.app.prompt.text == "ab")
+        await chat.until(lambda: chat.app.chat.prompt.text == "ab")
 
 
 async def test_what_is_typed_behind_enter_is_the_next_message(run_chat: ChatRunner) -> None:
@@ -116,7 +116,7 @@ async def test_what_is_typed_behind_enter_is_the_next_message(run_chat: ChatRunn
         type_at_once(chat, "o", "n", "e", "enter", "t", "w", "o", "enter", "x")
         await chat.until(lambda: len(chat.engine.asked(SendMessage)) == 2)
         assert [sent.text for sent in chat.engine.asked(SendMessage)] == ["one", "two"]
-        await chat.until(lambda: chat.app.prompt.text == "x")
+        await chat.until(lambda: chat.app.chat.prompt.text == "x")
 
 
 async def test_what_is_typed_behind_a_command_goes_where_the_command_leads(run_chat: ChatRunner) -> None:
@@ -124,7 +124,7 @@ async def test_what_is_typed_behind_a_command_goes_where_the_command_leads(run_c
         await opened(chat)
         type_at_once(chat, *"/find", "enter", "a", "b")
         await chat.until(lambda: chat.app.query(FindBar) and chat.app.query_one(FindBar)._field.value == "ab")
-        assert chat.app.prompt.text == ""
+        assert chat.app.chat.prompt.text == ""
 
 
 @pytest.mark.parametrize(
@@ -147,10 +147,10 @@ async def test_a_key_of_the_chat_that_has_nothing_to_do_reports_it_and_types_not
     async with run_chat() as chat:
         await opened(chat)
         await chat.press("tab", *(["k"] if walked else []))
-        await chat.until(lambda: (chat.app.transcript.cursor_block is not None) == walked)
+        await chat.until(lambda: (chat.app.chat.transcript.cursor.block is not None) == walked)
         await chat.press(key)
-        await chat.until(lambda: why in chat.app.session.state.hint)
-        assert chat.app.focused is chat.app.transcript and chat.app.prompt.text == ""
+        await chat.until(lambda: why in chat.app.chat.status_line.hint)
+        assert chat.app.focused is chat.app.chat.transcript and chat.app.chat.prompt.text == ""
 
 
 @pytest.mark.parametrize("key", ["f3", "f4", "f5"])
@@ -160,11 +160,11 @@ async def test_a_letter_without_a_meaning_in_a_pane_is_not_typed_into_the_prompt
     async with run_chat(size=(140, 40)) as chat:
         await opened(chat)
         await chat.press(key)
-        await chat.until(lambda: chat.app.sidebar.has_focus_within)
+        await chat.until(lambda: chat.app.chat.sidebar.has_focus_within)
         await chat.press(*"bhnqvwy")
         await chat.pilot.pause()
-        assert chat.app.prompt.text == "" and chat.app.sidebar.has_focus_within
-        assert chat.app.session.state.hint == "y does nothing in this pane · esc back to prompt"
+        assert chat.app.chat.prompt.text == "" and chat.app.chat.sidebar.has_focus_within
+        assert chat.app.chat.status_line.hint == "y does nothing in this pane · esc back to prompt"
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ async def test_letters_do_not_overtake_the_keys_before_them(run_chat: ChatRunner
     async with run_chat() as chat:
         await chat.ready()
         type_at_once(chat, *keys)
-        await chat.until(lambda: chat.app.prompt.text == left)
+        await chat.until(lambda: chat.app.chat.prompt.text == left)
 
 
 async def test_nor_in_a_field_of_one_line(run_chat: ChatRunner) -> None:

@@ -33,11 +33,11 @@ async def test_slash_menu(run_chat: ChatRunner) -> None:
         await chat.press("m", "o", "d", "l")
         await chat.until(lambda: menu.chosen and menu.chosen.text == "/model ")
         await chat.press("tab")
-        await chat.until(lambda: chat.app.prompt.text == "/model ")
+        await chat.until(lambda: chat.app.chat.prompt.text == "/model ")
         await chat.until(lambda: menu.chosen and menu.chosen.text in chat.engine.models)
         await chat.press("backspace", "escape")
         assert menu.chosen is None
-        chat.app.prompt.empty()
+        chat.app.chat.prompt.empty()
         await chat.press("/", "h", "e", "l")
         await chat.until(lambda: menu.chosen and menu.chosen.text == "/help")
         await chat.press("enter")
@@ -53,8 +53,8 @@ async def test_enter_right_after_typing_runs_what_was_typed(run_chat: ChatRunner
         menu = chat.app.query_one(SlashMenu)
         await chat.press("/")
         await chat.until(lambda: menu.chosen and menu.chosen.text == "/help")
-        chat.app.prompt.insert("sessions")
-        chat.app.prompt._enter()
+        chat.app.chat.prompt.insert("sessions")
+        chat.app.chat.prompt._enter()
         await chat.until(lambda: len(chat.app.screen_stack) > 1)
         assert not isinstance(chat.app.screen, HelpScreen)
 
@@ -64,10 +64,10 @@ async def test_unknown_command_is_not_sent(run_chat: ChatRunner) -> None:
         await chat.ready()
         await chat.type("/modle x")
         await chat.until(lambda: chat.noticed("There is no command /modle. Did you mean /model?"))
-        assert chat.app.prompt.text == "/modle x", "what was typed is not lost"
-        await chat.until(lambda: chat.app.prompt.selected_text == "/modle x")
+        assert chat.app.chat.prompt.text == "/modle x", "what was typed is not lost"
+        await chat.until(lambda: chat.app.chat.prompt.selected_text == "/modle x")
         await chat.press(*"/model")
-        assert chat.app.prompt.text == "/model", "what is typed next takes its place"
+        assert chat.app.chat.prompt.text == "/model", "what is typed next takes its place"
         assert not chat.engine.asked(SendMessage)
 
 
@@ -76,34 +76,34 @@ async def test_a_paste_of_a_megabyte(run_chat: ChatRunner) -> None:
     assert len(text) > 1_000_000
     async with run_chat() as chat:
         await chat.ready()
-        chat.app.prompt.insert("look: ")
-        chat.app.prompt.post_message(events.Paste(text))
-        await chat.until(lambda: chat.app.prompt.text == "look: [pasted 45 000 lines]")
+        chat.app.chat.prompt.insert("look: ")
+        chat.app.chat.prompt.post_message(events.Paste(text))
+        await chat.until(lambda: chat.app.chat.prompt.text == "look: [pasted 45 000 lines]")
         await chat.press("enter")
         await chat.until(lambda: chat.engine.asked(SendMessage))
         assert chat.engine.asked(SendMessage)[0].text == f"look: {text}"
         await chat.until(lambda: chat.happened(TurnCompleted))
-        chat.app.prompt.post_message(events.Paste(text))
-        await chat.until(lambda: chat.app.prompt.text)
+        chat.app.chat.prompt.post_message(events.Paste(text))
+        await chat.until(lambda: chat.app.chat.prompt.text)
         await chat.press("backspace")
-        assert chat.app.prompt.text == "", "a label goes as a whole"
+        assert chat.app.chat.prompt.text == "", "a label goes as a whole"
 
 
 async def test_pasted_escapes_and_surrogates_are_cleaned(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
-        chat.app.prompt.post_message(events.Paste("a\x1b[31mred\x00\ud800b\r\nc"))
-        await chat.until(lambda: chat.app.prompt.text)
-        assert chat.app.prompt.text == "ared␀\ufffdb\nc"
+        chat.app.chat.prompt.post_message(events.Paste("a\x1b[31mred\x00\ud800b\r\nc"))
+        await chat.until(lambda: chat.app.chat.prompt.text)
+        assert chat.app.chat.prompt.text == "ared␀\ufffdb\nc"
 
 
 @pytest.mark.parametrize("key", ["ctrl+j", "alt+enter", "shift+enter"])
 async def test_new_line_and_growth(run_chat: ChatRunner, key: str) -> None:
     async with run_chat() as chat:
         await chat.press("a", key, "b")
-        assert chat.app.prompt.text == "a\nb"
-        await chat.until(lambda: chat.app.prompt.size.height == 2)
-        chat.app.prompt.insert("\n" * 50)
-        await chat.until(lambda: chat.app.prompt.size.height == 24 // 3)
+        assert chat.app.chat.prompt.text == "a\nb"
+        await chat.until(lambda: chat.app.chat.prompt.size.height == 2)
+        chat.app.chat.prompt.insert("\n" * 50)
+        await chat.until(lambda: chat.app.chat.prompt.size.height == 24 // 3)
 
 
 async def test_history(run_chat: ChatRunner) -> None:
@@ -111,20 +111,20 @@ async def test_history(run_chat: ChatRunner) -> None:
         await chat.ready()
         for text in ("one", "two\nlines"):
             await chat.type(text)
-            await chat.until(lambda: not chat.app.session.outbox.items)
+            await chat.until(lambda: not chat.app.chat.session.outbox.items)
         await chat.press("d", "up")
-        assert chat.app.prompt.text == "two\nlines"
+        assert chat.app.chat.prompt.text == "two\nlines"
         await chat.press("up", "up")
-        assert chat.app.prompt.text == "one"
+        assert chat.app.chat.prompt.text == "one"
         await chat.press("down", "down", "down")
-        assert chat.app.prompt.text == "d"
+        assert chat.app.chat.prompt.text == "d"
 
 
 async def test_a_draft_survives_a_crash(run_chat: ChatRunner, tmp_path: Path) -> None:
     Draft(tmp_path, "/w", 4_194_305).save(Entry("half a thought"))
     async with run_chat() as chat:
-        await chat.until(lambda: chat.app.prompt.text == "half a thought")
-        chat.app.prompt.insert(" more")
+        await chat.until(lambda: chat.app.chat.prompt.text == "half a thought")
+        chat.app.chat.prompt.insert(" more")
         (kept,) = await _files(chat, tmp_path)
         assert b"half a thought more" in kept.read_bytes()
 
@@ -140,11 +140,11 @@ async def test_alt_enter_of_a_legacy_terminal(run_chat: ChatRunner) -> None:
         for event in XTermParser().feed("a\x1b\rb"):
             if isinstance(event, events.Key):
                 await chat.press(event.key)
-        assert chat.app.prompt.text == "a\nb"
+        assert chat.app.chat.prompt.text == "a\nb"
 
 
 async def test_keys_that_come_at_once_keep_their_order(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         for key, character in (("a", "a"), ("ctrl+j", "\n"), ("b", "b")):
             chat.app.post_message(events.Key(key, character))
-        await chat.until(lambda: chat.app.prompt.text == "a\nb")
+        await chat.until(lambda: chat.app.chat.prompt.text == "a\nb")

@@ -38,7 +38,7 @@ async def test_diff(run_chat: ChatRunner) -> None:
         await chat.press("c")
         assert chat.app.clipboard.startswith("--- a/src/a.py")
         await chat.press("escape")
-        assert chat.app.prompt.has_focus
+        assert chat.app.chat.prompt.has_focus
 
 
 async def test_diff_of_nothing(run_chat: ChatRunner) -> None:
@@ -58,16 +58,16 @@ async def test_undo_asks_first(run_chat: ChatRunner) -> None:
     async with run_chat(engine) as chat:
         await talked(chat)
         await chat.type("/undo")
-        await chat.until(lambda: chat.app.questions.waiting)
-        question = chat.app.questions.waiting[0]
+        await chat.until(lambda: chat.app.chat.questions.waiting)
+        question = chat.app.chat.questions.waiting[0]
         assert question.title.startswith("Undo turn 4? 1 file will be restored; 1 unchanged.")
         assert question.detail.startswith("a.py stays unchanged: it was changed by someone else since.")
-        await chat.until(lambda: chat.app.questions.has_focus)
+        await chat.until(lambda: chat.app.chat.questions.has_focus)
         await chat.press("n")
-        await chat.until(lambda: not chat.app.questions.waiting)
+        await chat.until(lambda: not chat.app.chat.questions.waiting)
         assert not engine.asked(UndoTurn)
         await chat.type("/undo t4")
-        await chat.until(lambda: chat.app.questions.has_focus)
+        await chat.until(lambda: chat.app.chat.questions.has_focus)
         await chat.press("y")
         await chat.until(lambda: engine.asked(UndoTurn))
         assert engine.asked(UndoTurn)[0].turn_index == 4
@@ -89,19 +89,19 @@ async def test_an_undo_that_can_do_nothing_gives_the_reason(run_chat: ChatRunner
 async def test_a_command_of_the_user(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await chat.ready()
-        chat.app.prompt.insert("!")
-        await chat.until(lambda: chat.app.prompt.has_class("shell"), "a command looks unlike a message")
+        chat.app.chat.prompt.insert("!")
+        await chat.until(lambda: chat.app.chat.prompt.has_class("shell"), "a command looks unlike a message")
         await chat.type("git status")
-        assert not chat.app.prompt.has_class("shell")
+        assert not chat.app.chat.prompt.has_class("shell")
         await chat.until(lambda: chat.happened(TurnCompleted))
         assert [asked.command for asked in chat.engine.asked(RunShell)] == ["git status"]
         assert not chat.engine.asked(SendMessage)
-        live = chat.app.transcript.document.blocks
+        live = chat.app.chat.transcript.document.blocks
         assert [block.kind for block in live] == ["user", "tool"], "nobody is named as its speaker"
         assert live[1].folded is False and "output of git status" in live[1].source
         assert "command: git status" not in screen_text(chat), "the user's message says it"
-        await chat.app.session.open(chat.app.session.state.conversation_id)
-        again = chat.app.transcript.document.blocks
+        await chat.app.chat.session.open(chat.app.chat.session.state.conversation_id)
+        again = chat.app.chat.transcript.document.blocks
         assert [(b.kind, b.source, b.folded) for b in again] == [(b.kind, b.source, b.folded) for b in live]
         await chat.type(" !not a command")
         await chat.until(lambda: chat.engine.asked(SendMessage))

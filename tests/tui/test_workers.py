@@ -24,8 +24,8 @@ async def test_work_replaced_before_it_began_warns_of_nothing(
     async with run_chat() as chat:
         await chat.ready()
         for _ in range(5):
-            chat.app.session.spawn(work(), group="same", exclusive=True)
+            chat.app.chat.session.spawn(work(), group="same", exclusive=True)
         await chat.pilot.pause()
-        chat.app.session.spawn(work(), group="same", exclusive=True)
+        chat.app.chat.session.spawn(work(), group="same", exclusive=True)
     gc.collect()
     assert not [one for one in recwarn if "never awaited" in str(one.message)]

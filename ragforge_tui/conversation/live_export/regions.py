@@ -1,4 +1,4 @@
-"""Regions of a conversation's export files; merge_by_path, they equal the output of `export` byte for byte.
+"""Regions of a conversation's export files. Joined, they equal the output of `export` byte for byte.
 
 Used by the export writer. It remembers how far the turns are final, not the turns themselves.
 """

@@ -37,8 +37,8 @@ TEXT_CHARS = 60_000
 """Stored of a scope's text, from its beginning; the file has the rest."""
 _PAGE = 2_000
 _UNRESOLVED = 200
-_TALK_CHARS = 300
 """Most unresolved names stored with a scope."""
+_TALK_CHARS = 300
 _INDEXED = "f.indexed_at IS NOT NULL"
 _FILE_FIELDS = (
     "path",

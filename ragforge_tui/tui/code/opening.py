@@ -46,4 +46,4 @@ def _open_scope(host: Host, uuid: str) -> None:
 
 
 def _go_to(host: Host, talk: ScopeTalk) -> None:
-    host.go_to_turns(talk.turn_index, conversation_id=talk.conversation_id)
+    host.navigator.go_to_turns(talk.turn_index, conversation_id=talk.conversation_id)

@@ -32,12 +32,12 @@ PANE_GROUP = "Memory, tools and files"
 
 
 async def toggle_sidebar(host: Host, _: str) -> None:
-    host.toggle_pane()
+    host.sidebar.toggle()
 
 
 def _pane_command(entry: PaneEntry) -> Command:
     async def show(host: Host, _: str) -> None:
-        host.toggle_pane(entry.name)
+        host.sidebar.toggle(entry.name)
 
     return Command(entry.name, entry.help, show, key=entry.key, opens=True, keys=entry.keys, group=PANE_GROUP)
 

@@ -41,7 +41,7 @@ async def new_conversation(host: Host, _: str) -> None:
 async def resume(host: Host, ref: str) -> None:
     """Open a conversation by id or prefix; without one, show a list."""
     if ref:
-        await host.open_conversation(ref)
+        await host.navigator.open_conversation(ref)
     else:
         pick_session(host)
 
@@ -57,7 +57,7 @@ async def continue_recent(host: Host, number: str) -> None:
     found = await host.session.ask(ListConversations(filter=wanted))
     if len(found) < place:
         raise NotFoundError(f"This folder has {len(found)} conversations.", todo="/sessions lists them.")
-    await host.open_conversation(found[place - 1].uuid)
+    await host.navigator.open_conversation(found[place - 1].uuid)
 
 
 @COMMANDS.add("sessions", "Find and open an earlier conversation", key="ctrl+o", opens=True)
@@ -70,7 +70,7 @@ def pick_session(host: Host) -> None:
     from ragforge_tui.tui.sessions.session_picker import SessionPicker
     from ragforge_tui.tui.sessions.session_service import SessionService
 
-    host.open_screen(SessionPicker(SessionService(host)), host.go_to_conversation)
+    host.open_screen(SessionPicker(SessionService(host)), host.navigator.go_to_conversation)
 
 
 @COMMANDS.add("search", "Find words in all sessions", arguments="[WORDS]", key="ctrl+t", opens=True)
@@ -80,7 +80,7 @@ async def search(host: Host, words: str) -> None:
     from ragforge_tui.tui.sessions.session_service import SessionService
 
     def picked(hit: SearchHit) -> None:
-        host.go_to_conversation(hit.conversation_id, hit.turn_index)
+        host.navigator.go_to_conversation(hit.conversation_id, hit.turn_index)
 
     host.open_screen(SearchScreen(SessionService(host), words), picked)
 

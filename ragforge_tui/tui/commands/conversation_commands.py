@@ -50,7 +50,7 @@ def find_step(host: Host, by: int) -> None:
     """Go to the next (1) or previous (-1) match of the current search, or of the last one."""
     if (bar := _find_bar(host)) is not None:
         bar.action_step(by)
-    elif host.session.state.search_text:
+    elif host.transcript.finder.last_text:
         host.session.spawn(_find_again(host), group="find")
     else:
         host.hint("no search text yet")
@@ -59,15 +59,7 @@ def find_step(host: Host, by: int) -> None:
 async def _find_again(host: Host) -> None:
     from ragforge_tui.tui.dialogs.find_bar import FindBar
 
-    await host.app.mount(FindBar(host, host.session.state.search_text, focus=False), before="#prompt-row")
-
-
-def close_find(host: Host) -> bool:
-    """End the search; return False if there is none."""
-    if (bar := _find_bar(host)) is None:
-        return False
-    bar.close()
-    return True
+    await host.app.mount(FindBar(host, host.transcript.finder.last_text, focus=False), before="#prompt-row")
 
 
 def view_block(host: Host, block: Block) -> None:
@@ -79,14 +71,14 @@ def view_block(host: Host, block: Block) -> None:
         if action == CODE_ACTION and isinstance(block, ToolBlock):
             open_call_code(host, block.call)
         else:
-            host.go_to_turns(block.turn_index)
+            host.navigator.go_to_turns(block.turn_index)
 
     host.open_screen(block_screen(host, block), closed)
 
 
 @COMMANDS.add("turn", "Go to a turn", ("goto",), arguments="TURN")
 async def go_to_turn(host: Host, which: str) -> None:
-    await host.show_turn(_turn_index(host, which))
+    await host.navigator.show_turn(_turn_index(host, which))
 
 
 @COMMANDS.add("edit", "Edit a message and send it in a branch", arguments="[TURN]")
@@ -95,8 +87,8 @@ async def edit(host: Host, which: str) -> None:
     turn = _turn_index(host, which, last=True)
     _require_empty_prompt(host)
     text = await _user_message(host, turn)
-    host.session.state.editing = turn
-    host.message_returned(text)
+    host.prompt.editing = turn
+    host.prompt.put_back(text)
     host.session.changed()
 
 
@@ -105,21 +97,10 @@ def _require_empty_prompt(host: Host) -> None:
         raise RagforgeError("The prompt holds a draft.", todo="Send or clear it first; it would be overwritten.")
 
 
-def cancel_edit(host: Host) -> bool:
-    """Drop an edit that was not sent; return False if there is none."""
-    if not host.session.state.editing:
-        return False
-    host.session.state.editing = 0
-    host.prompt.empty()
-    host.session.changed()
-    return True
-
-
 def resend(host: Host, text: str) -> bool:
     """Send an edited message in a branch; return False if none is being edited."""
-    turn = host.session.state.editing
+    turn, host.prompt.editing = host.prompt.editing, 0
     if turn:
-        host.session.state.editing = 0
         host.session.spawn(_resend(host, turn, text), group="branch")
     return bool(turn)
 
@@ -128,7 +109,7 @@ async def _resend(host: Host, turn: int, text: str) -> None:
     try:
         await _open_branch(host, turn - 1)
     except RagforgeError:
-        host.message_returned(text)
+        host.prompt.put_back(text)
         raise
     host.session.send(text)
 
@@ -183,7 +164,7 @@ async def _go_back(host: Host, turn: int) -> None:
     """Open a branch of the turns before a turn, with its message in the prompt."""
     text = await _user_message(host, turn)
     await _open_branch(host, turn - 1)
-    host.message_returned(text)
+    host.prompt.put_back(text)
 
 
 async def _open_branch(host: Host, turn: int) -> None:
@@ -214,7 +195,7 @@ def _turn_index(host: Host, which: str, *, last: bool = False) -> int:
         if not which.isdecimal() or not int(which):
             raise RagforgeError(f"{which!r} is not the number of a turn.")
         return int(which)
-    block = host.transcript.cursor_block
+    block = host.transcript.cursor.block
     if block is not None and block.turn_index:
         return block.turn_index
     newest = host.transcript.newest_turn
@@ -293,7 +274,7 @@ async def undo_delete(host: Host, _: str) -> None:
     service = _service(host)
     deleted = await service.last_deleted()
     await service.restore(deleted)
-    await host.open_conversation(deleted)
+    await host.navigator.open_conversation(deleted)
 
 
 @COMMANDS.add("export", "Write this conversation to a Markdown or .json file", arguments="[FILE]", completes="files")

@@ -36,7 +36,7 @@ async def show_context(host: Host, turn: str) -> None:
 
     def picked(source: tuple[str, int, int]) -> None:
         conversation_id, first, last = source
-        host.go_to_turns(first, last, conversation_id=conversation_id)
+        host.navigator.go_to_turns(first, last, conversation_id=conversation_id)
 
     host.open_screen(ContextScreen(load, uuid, turn=wanted, last_turn=newest), picked)
 
@@ -70,7 +70,7 @@ async def show_topics(host: Host, query: str) -> None:
     from ragforge_tui.tui.memory.topics_screen import TopicsScreen
 
     def picked(place: TopicPlace) -> None:
-        host.go_to_turns(place.first, place.last, conversation_id=place.conversation_id)
+        host.navigator.go_to_turns(place.first, place.last, conversation_id=place.conversation_id)
 
     screen = TopicsScreen(
         host.session.ask,
@@ -101,7 +101,7 @@ async def show_similar(host: Host, _: str) -> None:
         ]
 
     empty = "no similar conversation, or this one has no summary yet"
-    host.open_screen(Picker("Similar conversations", load, empty=empty, verb="open"), host.go_to_conversation)
+    host.open_screen(Picker("Similar conversations", load, empty=empty, verb="open"), host.navigator.go_to_conversation)
 
 
 @COMMANDS.add(
@@ -146,9 +146,9 @@ async def recall(host: Host, question: str) -> None:
 
 def _go_to(host: Host, conversation_id: str, turn: int) -> None:
     if turn:
-        host.go_to_turns(turn, conversation_id=conversation_id)
+        host.navigator.go_to_turns(turn, conversation_id=conversation_id)
     elif conversation_id != host.session.state.conversation_id:
-        host.go_to_conversation(conversation_id)
+        host.navigator.go_to_conversation(conversation_id)
 
 
 @COMMANDS.add("standup", "Show the work done since a date, to paste elsewhere", arguments="[SINCE]")

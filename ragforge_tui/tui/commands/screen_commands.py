@@ -41,7 +41,7 @@ async def show_settings(host: Host, query: str) -> None:
     def changed(key: str, value: Any) -> list[str]:
         section, _, name = key.partition(".")
         if section == "tui":
-            return host.apply_setting(key, value)
+            return host.settings.apply(key, value)
         host.session.spawn(host.session.change_model_setting(name, value), group="settings")
         return []
 
@@ -59,7 +59,7 @@ async def set_theme(host: Host, name: str) -> None:
     def picked(setting: str) -> None:
         host.session.spawn(_save_theme(host, setting), group="theme", exclusive=True)
 
-    host.open_screen(ThemePicker(framework_themes(host), host.options.tui.theme, host.use_theme), picked)
+    host.open_screen(ThemePicker(framework_themes(host), host.options.tui.theme, host.settings.use_theme), picked)
 
 
 def framework_themes(host: Host) -> list[str]:
@@ -70,7 +70,7 @@ def framework_themes(host: Host) -> list[str]:
 async def _save_theme(host: Host, name: str) -> None:
     if name not in NAMES and name not in host.app.available_themes:
         raise RagforgeError(f"There is no theme {name!r}.", todo="/theme shows all of them.")
-    host.apply_setting(THEME, name)
+    host.settings.apply(THEME, name)
     if host.app.no_color and name != "mono":
         host.hint("NO_COLOR is set: no colours here")
     file = host.options.config_file
@@ -90,7 +90,7 @@ async def edit_prompt(host: Host, _: str) -> None:
     from ragforge_tui.tui.dialogs.external_editor import edited
 
     # The chat is suspended meanwhile: the draft must survive if it is killed.
-    host.save_draft()
+    host.prompt.save_draft()
     text = await edited(host.app, host.prompt.whole, "prompt.md")
     host.prompt.put_whole(text.rstrip())
     host.prompt.focus()

@@ -51,7 +51,7 @@ async def set_mode(host: Host, wanted: str) -> None:
     state.mode = mode
     state.mode_unsent = True
     host.hint(MODE_HINTS[mode])
-    if not name and mode == "edits" and state.questions:
+    if not name and mode == "edits" and host.questions.waiting:
         await asyncio.sleep(STAY_SECONDS)
     if state.connection == "up":
         await session.send_mode()

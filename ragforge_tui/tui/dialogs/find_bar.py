@@ -39,7 +39,7 @@ class FindBar(Horizontal):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter,down", "step(1)", "Next", show=False),
         Binding("up,shift+enter", "step(-1)", "Previous", show=False),
-        Binding("escape", "close", "Close", show=False),
+        Binding("escape", "screen.escape", "Close", show=False),
         Binding("tab", "to_chat", "To the chat", show=False),
     ]
 
@@ -119,9 +119,10 @@ class FindBar(Horizontal):
         """Focus the chat; n and N continue the search there."""
         self._transcript.focus()
 
-    def action_close(self) -> None:
+    def escape(self) -> bool:
         """End the search; the chat stays where it is."""
         self.close()
+        return True
 
     def close(self, *, keep_focus: bool = False) -> None:
         """Remove the line; the prompt gets the focus, unless `keep_focus` is set."""
@@ -134,7 +135,7 @@ class FindBar(Horizontal):
         if self._pause is not None:
             self._pause.stop()
             self._pause = None
-        self._text = self._session.state.search_text = self._field.value
+        self._text = self._transcript.finder.last_text = self._field.value
         self._session.spawn(self._find(self._text), group="find", exclusive=True)
 
     async def _find(self, text: str) -> None:
@@ -183,7 +184,7 @@ class FindBar(Horizontal):
 
     async def _go_to_turn(self, turn: int, by: int) -> None:
         self._turn, self._spot = turn, None
-        await self._host.show_turn(turn)
+        await self._host.navigator.show_turn(turn)
         spots = self._transcript.finder.spots(turn, self._text)
         if spots:
             self._go(spots, 0 if by > 0 else len(spots) - 1)

@@ -108,6 +108,43 @@ class Foot(Widget):
         self._pane.action_state()
 
 
+class MissingTurns:
+    """Collects the turns that came into view without their first words, and fetches them together."""
+
+    def __init__(self, pane: MemoryPane) -> None:
+        self._pane = pane
+        self._missing: set[int] = set()
+        self._requested: set[int] = set()
+
+    def forget(self) -> None:
+        """Start again for another conversation."""
+        self._missing.clear()
+        self._requested.clear()
+
+    def request_again(self) -> None:
+        """Request also turns that were requested before."""
+        self._requested.clear()
+
+    def came_into_view(self, turn: int) -> None:
+        """Fetch the beginning of a turn, unless it was requested already."""
+        if turn in self._requested:
+            return
+        self._missing.add(turn)
+        if len(self._missing) == 1:
+            self._pane.set_timer(FETCH_SECONDS, self._fetch)
+
+    def _fetch(self) -> None:
+        wanted = sorted(self._missing - self._requested)
+        self._missing.clear()
+        if not wanted:
+            return
+        first = max(1, wanted[0] - AROUND)
+        last = next((a for a, b in pairwise(wanted) if b - a > AROUND), wanted[-1])
+        last = min(last + AROUND, first + MOST_TURNS, max(self._pane.memory.last_turn, wanted[0]))
+        self._requested.update(range(first, last + 1))
+        self._pane.session.spawn(self._pane.fetch_lines(first, last), group="memory turns")
+
+
 class MemoryPane(Pane):
     """Lists summaries, findings or topics, with keys to read them and to go to their turns."""
 
@@ -128,7 +165,8 @@ class MemoryPane(Pane):
         self.memory = SummaryTree()
         self.topics = TopicList()
         self.findings = FindingList()
-        self.tree_rows = TreeRows(self._turn_missing, host.now)
+        self._turns = MissingTurns(self)
+        self.tree_rows = TreeRows(self._turns.came_into_view, host.now)
         self.topic_rows = TopicRows(empty=NO_TOPICS)
         self.finding_rows = FindingRows(empty="loading …")
         self.view: View = "tree"
@@ -139,8 +177,6 @@ class MemoryPane(Pane):
         self._error = ""
         self._fresh = True
         self._recalled_for = 0
-        self._missing: set[int] = set()
-        self._requested: set[int] = set()
 
     def compose(self) -> ComposeResult:
         """Lay out the lists, the state of the summarizer and the keys."""
@@ -165,7 +201,7 @@ class MemoryPane(Pane):
 
     def opened(self) -> None:
         """Fetch the outline."""
-        self._requested.clear()
+        self._turns.request_again()
         self.show()
         if not self.memory.loaded:
             self._fetch()
@@ -175,8 +211,7 @@ class MemoryPane(Pane):
         self.memory, self.topics, self.findings = SummaryTree(), TopicList(), FindingList()
         self._unlight()
         self._fresh = True
-        self._missing.clear()
-        self._requested.clear()
+        self._turns.forget()
         self.show()
 
     def event(self, event: Event) -> None:
@@ -350,26 +385,8 @@ class MemoryPane(Pane):
             findings.load(found)
             self.show()
 
-    def _turn_missing(self, turn: int) -> None:
-        """Fetch the beginning of a turn that came into view."""
-        if turn in self._requested:
-            return
-        self._missing.add(turn)
-        if len(self._missing) == 1:
-            self.set_timer(FETCH_SECONDS, self._fetch_turns)
-
-    def _fetch_turns(self) -> None:
-        wanted = sorted(self._missing - self._requested)
-        self._missing.clear()
-        if not wanted:
-            return
-        first = max(1, wanted[0] - AROUND)
-        last = next((a for a, b in pairwise(wanted) if b - a > AROUND), wanted[-1])
-        last = min(last + AROUND, first + MOST_TURNS, max(self.memory.last_turn, wanted[0]))
-        self._requested.update(range(first, last + 1))
-        self.session.spawn(self._fetch_lines(first, last), group="memory turns")
-
-    async def _fetch_lines(self, first: int, last: int) -> None:
+    async def fetch_lines(self, first: int, last: int) -> None:
+        """Fetch the first words of turns."""
         session, tree = self.session, self.memory
         request = FetchTurnLines(conversation_id=session.state.conversation_id, first=first, last=last)
         try:
@@ -483,12 +500,12 @@ class MemoryPane(Pane):
         elif self.view == "tree":
             first, last = self.memory.range_of(key)
         elif (place := self.topics.place(key)) is not None:
-            self.host.go_to_turns(place.first, place.last, conversation_id=place.conversation_id)
+            self.host.navigator.go_to_turns(place.first, place.last, conversation_id=place.conversation_id)
             return
         else:
             return
         if first:
-            self.host.go_to_turns(first, last)
+            self.host.navigator.go_to_turns(first, last)
 
     def action_sent(self) -> None:
         """Show the request of the chosen turn, or of the last turn of a summary."""
@@ -528,7 +545,7 @@ class MemoryPane(Pane):
 
         def closed(action: str | None) -> None:
             if action in turns:
-                self.host.go_to_turns(*turns[action])
+                self.host.navigator.go_to_turns(*turns[action])
 
         screen = DetailScreen(node.title or "Summary", load, actions={"g": ("turns", "its turns")})
         self.app.push_screen(screen, closed)
@@ -546,7 +563,7 @@ class MemoryPane(Pane):
 
         def closed(action: str | None) -> None:
             if action == "turns" and finding.turns:
-                self.host.go_to_turns(min(finding.turns), max(finding.turns))
+                self.host.navigator.go_to_turns(min(finding.turns), max(finding.turns))
 
         actions = {"g": ("turns", "its turns")} if finding.turns else {}
         self.app.push_screen(DetailScreen(title, load, actions=actions), closed)

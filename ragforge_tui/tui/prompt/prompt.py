@@ -20,14 +20,17 @@ from textual.widgets import TextArea
 
 from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.sanitize import plain_text, storable
-from ragforge_tui.tui.command_registry import Registry
+from ragforge_tui.tui.command_registry import Parsed, Registry
 from ragforge_tui.tui.prompt.completion import Completing, SlashMenu
-from ragforge_tui.tui.prompt.history import Entry, History
+from ragforge_tui.tui.prompt.history import Draft, Entry, History
+from ragforge_tui.tui.session.state import Outbox
 
 log = logging.getLogger(__name__)
 
 MAX_LINES = 8
 MAX_CHARS = 2_000
+DRAFT_SECONDS = 0.5
+"""A draft is stored at most this often."""
 BLINK_SECONDS = 10.0
 """Least time without a key after which the cursor stops blinking, as in most terminals; each blink draws the prompt."""
 
@@ -135,9 +138,14 @@ class Prompt(TextArea):
 
     @dataclass
     class Submitted(Message):
-        """Enter was pressed; `text` includes pastes. The prompt is empty then, except after an unknown command."""
+        """Enter was pressed; `text` includes pastes. The prompt is empty then, except after an unknown command.
+
+        Attributes:
+            parsed: The text as a command; None for a message.
+        """
 
         text: str
+        parsed: Parsed | None
 
     class TakeBack(Message):
         """Up was pressed in an empty prompt: the user wants the newest queued message back."""
@@ -145,7 +153,7 @@ class Prompt(TextArea):
     class Answer(Message):
         """Tab was pressed without a menu: the user wants to answer the waiting question."""
 
-    def __init__(self, history: History, registry: Registry, menu: SlashMenu) -> None:
+    def __init__(self, history: History, draft: Draft, outbox: Outbox, registry: Registry, menu: SlashMenu) -> None:
         super().__init__(
             soft_wrap=True,
             compact=True,
@@ -154,14 +162,17 @@ class Prompt(TextArea):
             id="prompt",
         )
         self._history = history
+        self._draft = draft
+        self._draft_timer: Timer | None = None
+        self._outbox = outbox
         self._registry = registry
         self.completing = Completing(self, registry, menu)
         self._pastes = Pastes()
         self._walking = False
         self._blinking: Timer | None = None
         self._rests = False
-        self.take_back_first = False
-        """Whether Up in an empty prompt takes a queued message back instead of showing the history."""
+        self.editing = 0
+        """The turn whose message is being edited; 0 for none."""
         self.first_letter: Callable[[str], str] = str
         """Returns what the first letter adds to an empty prompt: nothing if it may answer a question."""
 
@@ -211,10 +222,27 @@ class Prompt(TextArea):
         self.put(Entry(short if len(short) <= MAX_SHOWN else self._pastes.collapse(text), self._pastes.texts))
 
     def put_back(self, text: str) -> None:
-        """Insert a message that was not sent before the current contents."""
-        self.put(self.with_unsent([text]))
+        """Insert a message that was not sent before the current contents, and take the focus."""
+        self.put(self._with_unsent([text]))
+        self.focus()
 
-    def with_unsent(self, texts: Sequence[str]) -> Entry:
+    def restore_draft(self) -> None:
+        """Show the draft of the last chat, unless the user is already typing."""
+        draft = self._draft.restore()
+        if draft is not None and not self.text:
+            self.put(draft)
+
+    def save_draft(self) -> None:
+        """Store the contents and the messages that wait to be sent, to survive the end of the chat."""
+        self._draft_timer = None
+        self._draft.save(self._with_unsent([item.text for item in self._outbox.items]))
+
+    def save_draft_soon(self) -> None:
+        """Store the draft at most once per half second."""
+        if self._draft_timer is None:
+            self._draft_timer = self.set_timer(DRAFT_SECONDS, self.save_draft)
+
+    def _with_unsent(self, texts: Sequence[str]) -> Entry:
         """Return the contents with messages that were not sent before them."""
         parts = [self._pastes.collapse(text) if is_large(text) else text for text in texts]
         if self.text.strip():
@@ -265,7 +293,18 @@ class Prompt(TextArea):
             # Here, not in the handler of the message: letters typed after Enter arrive before that.
             self._history.add(self.entry)
             self.empty()
-        self.post_message(self.Submitted(text))
+        self.post_message(self.Submitted(text, parsed))
+
+    def escape(self) -> bool:
+        """Close the menu, else drop an edit that was not sent."""
+        if self.completing.open:
+            self.completing.close()
+        elif self.editing:
+            self.editing = 0
+            self.empty()
+        else:
+            return False
+        return True
 
     def action_tab(self) -> None:
         if not self.completing.tab():
@@ -284,7 +323,7 @@ class Prompt(TextArea):
             self.completing.move(-1)
         elif select or not self.navigator.is_first_wrapped_line(self.cursor_location):
             super().action_cursor_up(select)
-        elif self.take_back_first and not self.text:
+        elif self._outbox.newest is not None and not self.text:
             self.post_message(self.TakeBack())
         elif (older := self._history.older(self.entry)) is not None:
             self._walk_to(older)
@@ -312,7 +351,7 @@ class Prompt(TextArea):
             super().action_delete_left()
 
     def on_text_area_changed(self) -> None:
-        """Open, narrow or close the menu; entries of the history do not open it."""
+        """Open, narrow or close the menu, which entries of the history do not open, and store the draft."""
         self._wake()
         walking, self._walking = self._walking, False
         self.set_class(self.document.get_line(0).startswith("!"), "shell")
@@ -321,6 +360,7 @@ class Prompt(TextArea):
         else:
             self._history.leave()
             self.completing.follow()
+        self.save_draft_soon()
 
     def on_text_area_selection_changed(self) -> None:
         """Update the menu, which belongs to the position of the cursor."""

@@ -28,6 +28,7 @@ from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.tool_calls import given_reason
 from ragforge_tui.shared.truncation import cut_middle
 from ragforge_tui.tui.drawing.lines import one_line
+from ragforge_tui.tui.hint import Hint
 from ragforge_tui.tui.questions.command_text import MIN_ROWS, CommandText, drawn
 from ragforge_tui.tui.transcript.block_view import MARGIN, BlockView
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
@@ -194,27 +195,18 @@ class QuestionPanel(Vertical, can_focus=True):
         Binding("pageup", "page(-1)", show=False),
         Binding("pagedown", "page(1)", show=False),
         Binding("enter", "choose", show=False),
-        Binding("escape", "refuse", show=False),
+        Binding("escape", "screen.escape", show=False),
         Binding("tab", "leave", show=False),
     ]
 
     class Emptied(Message):
         """The last question was answered, or hiding the panel moved the focus; the next may be waiting already."""
 
+    @dataclass
     class Left(Message):
-        """The user wants the prompt back for a moment."""
+        """The user wants the prompt back; letters that were held back belong there if no question came."""
 
-    @dataclass
-    class Dropped(Message):
-        """Letters were typed too early and answer nothing."""
-
-        letters: str
-
-    @dataclass
-    class Returned(Message):
-        """Letters that were held back belong to the prompt, because no question came."""
-
-        letters: str
+        letters: str = ""
 
     @dataclass
     class CommandViewRequested(Message):
@@ -303,7 +295,7 @@ class QuestionPanel(Vertical, can_focus=True):
 
     def _return_held(self) -> None:
         if self._held and not self._waiting:
-            self.post_message(self.Returned(self.take_held()))
+            self.post_message(self.Left(self.take_held()))
 
     def _hold(self, letter: str) -> None:
         """Hold an answer back until the question can have been read; drop those of a key that is held down."""
@@ -320,7 +312,7 @@ class QuestionPanel(Vertical, can_focus=True):
 
     def _drop_held(self) -> None:
         if self._held:
-            self.post_message(self.Dropped(self.take_held()))
+            self.post_message(Hint(f"{self.take_held()[:1]} came too early: press it again"))
 
     def _give_later(self) -> None:
         self.set_timer(max(self._answers_from - self.clock(), MIN_WAIT), self._give_held)
@@ -508,8 +500,10 @@ class QuestionPanel(Vertical, can_focus=True):
         if self._may_answer and (choice := self._choices.chosen) is not None:
             self._pick(choice)
 
-    def action_refuse(self) -> None:
+    def escape(self) -> bool:
         """Refuse; while a reason is typed or a pattern is shown, go back to the choices."""
+        if not self._waiting:
+            return False
         if self.query("FeedbackInput"):
             self.query("FeedbackInput").remove()
             self.focus()
@@ -517,6 +511,7 @@ class QuestionPanel(Vertical, can_focus=True):
             self._drop_saving()
         elif self._may_answer:
             self._finish(self._waiting[0].answers[-1].key, "")
+        return True
 
     def action_leave(self) -> None:
         self._held = ""

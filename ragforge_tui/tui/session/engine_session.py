@@ -1,7 +1,7 @@
 """The chat's connection to the engine and the state of the conversation, without any widgets.
 
 One `EngineSession` per chat screen starts an engine, reads its events, starts another when it ends, and is handed
-down to everything that asks the engine something. What changes is reported to a `SessionListener`.
+down to everything that asks the engine something. What the engine reports is applied by `chat_events.py`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
 from typing import Any, TypeVar
 
 from textual.dom import DOMNode
@@ -16,15 +17,13 @@ from textual.dom import DOMNode
 from ragforge_tui.shared import events
 from ragforge_tui.shared.errors import STORED_ALREADY, EngineGoneError, ErrorInfo, NotFoundError, RagforgeError
 from ragforge_tui.shared.persona_records import PersonaList
-from ragforge_tui.shared.records import Conversation, Turn
-from ragforge_tui.shared.requests.memory import FetchDue
+from ragforge_tui.shared.records import Conversation
 from ragforge_tui.shared.requests.personas import ListPersonas
 from ragforge_tui.shared.requests.sessions import LeaveConversation
 from ragforge_tui.shared.requests.turns import (
     CancelTurn,
     ConversationView,
     CreateConversation,
-    FetchTurns,
     OpenConversation,
     SendMessage,
     Unqueue,
@@ -33,8 +32,16 @@ from ragforge_tui.shared.requests.work import ChangeModelSettings, RunShell, Set
 from ragforge_tui.shared.tool_calls import describe_tools
 from ragforge_tui.shared.wire import CLOSE_SECONDS, Engine, Hello, Request
 from ragforge_tui.tui.drawing.lines import one_line
-from ragforge_tui.tui.session.remote_turns import RemoteTurns
-from ragforge_tui.tui.session.state import ChatOptions, ChatState, Level, Outbox, Outgoing, SessionListener, sent_tokens
+from ragforge_tui.tui.session.state import (
+    ChatOptions,
+    EngineState,
+    Level,
+    Outbox,
+    Outgoing,
+    SessionListener,
+    SessionScreen,
+    sent_tokens,
+)
 from ragforge_tui.tui.workers import start_worker
 
 log = logging.getLogger(__name__)
@@ -49,15 +56,16 @@ NEWEST = "\x00newest"
 
 
 class EngineSession:
-    """Owns the connection to the engine, the `ChatState` and the messages that wait to be sent.
+    """Owns the connection to the engine, the `EngineState` and the messages that wait to be sent.
 
     Attributes:
         connected: Set while there is an engine to ask.
+        listener: Receives the events of the engine; set before `run`.
 
     Args:
         connect: Starts an engine; called again after a crash.
         node: Owns the workers: they end with it.
-        clock: Monotonic seconds, for the duration of turns.
+        screen: Shows notices and changes of the state.
     """
 
     def __init__(
@@ -66,17 +74,16 @@ class EngineSession:
         options: ChatOptions,
         *,
         node: DOMNode,
-        listener: SessionListener,
-        clock: Callable[[], float],
+        screen: SessionScreen,
     ) -> None:
-        self.state = ChatState(persona=options.persona)
+        self.state = EngineState(persona=options.persona, folder=options.workspace)
         self.outbox = Outbox()
         self.engine: Engine | None = None
         self.connected = asyncio.Event()
+        self.listener: SessionListener
         self.connect = connect
         self._node = node
-        self._listener = listener
-        self._clock = clock
+        self._screen = screen
         self._start_again = asyncio.Event()
         self._send_lock = asyncio.Lock()
         self._open_lock = asyncio.Lock()
@@ -85,7 +92,6 @@ class EngineSession:
         self.state.opening = self._pending_open is not None
         self._was_lost = False
         self._model_settings: dict[str, int | float | None] = {}
-        self._remote = RemoteTurns(self.state, listener, self.handle_event)
 
     # -- connection
 
@@ -122,7 +128,7 @@ class EngineSession:
         self.spawn(self._greet(engine), group="greet", exclusive=True)
         try:
             async for event in engine.events():
-                self.handle_event(event)
+                self.listener.handle(event)
         except RagforgeError as error:
             log.warning("events ended: %s", error)
         finally:
@@ -139,17 +145,18 @@ class EngineSession:
             await engine.request(ChangeModelSettings(changes=self._model_settings))
         self.state.connection = "up"
         self.model_changed(hello.model)
-        self._graph_changed(hello.graph)
+        self.graph_changed(hello.graph)
         self.changed()
         await self.load_personas()
-        self._listener.engine_ready()
+        self.listener.engine_ready()
 
     def _engine_lost(self, error: ErrorInfo | None, *, give_up: bool) -> None:
         """Report the loss; the open conversation is opened again by the next engine."""
-        self._end_shown_turn()
+        ended = self._shown_end()
         self.state.engine_lost()
         self.outbox.engine_lost()
-        self._listener.engine_lost()
+        self.listener.engine_lost(ended)
+        self._screen.queue_changed()
         if self.state.conversation is not None:
             self._pending_open = self.state.conversation_id
             self._was_lost = True
@@ -158,14 +165,14 @@ class EngineSession:
         self.notice(f"{what} {again}", "error")
         self.changed()
 
-    def _end_shown_turn(self) -> None:
-        """End the turn on the screen: without an engine no turn runs or is followed."""
+    def _shown_end(self) -> events.TurnEvent | None:
+        """Return what ends the turn on the screen: without an engine no turn runs or is followed."""
         state, uuid = self.state, self.state.conversation_id
         if (index := state.running.get(uuid)) is not None:
-            self._listener.event_received(events.TurnCancelled(conversation_id=uuid, turn_index=index))
-        elif state.followed is not None:
-            ended = events.TurnCompleted(conversation_id=uuid, turn_index=state.followed, text="")
-            self._listener.event_received(ended)
+            return events.TurnCancelled(conversation_id=uuid, turn_index=index)
+        if state.followed is not None:
+            return events.TurnCompleted(conversation_id=uuid, turn_index=state.followed, text="")
+        return None
 
     async def ask(self, request: Request[R]) -> R:
         """Ask the engine.
@@ -207,116 +214,16 @@ class EngineSession:
 
     def changed(self) -> None:
         """Report that the state has changed; for everybody who changes it."""
-        self._listener.state_changed()
+        self._screen.state_changed()
 
-    def notice(self, text: str, level: Level = "info") -> None:
-        self._listener.notice(text, level)
+    def notice(self, text: str, level: Level = "info", *, passing: bool = False) -> None:
+        """Show a sentence in the transcript; a `passing` one disappears with the next answer."""
+        self._screen.notice(text, level, passing=passing)
 
-    def offer_retry(self, what: str) -> None:
-        """Offer to ask for the last answer again, until another answer arrives."""
-        self._listener.notice(f"{what} /retry asks for it again.", passing=True)
+    # -- the engine's graph and model
 
-    def _tell_how_to_go_on(self) -> None:
-        """Show the next steps after a stopped answer, unless the next message is being sent already."""
-        if not self.outbox.items:
-            self._listener.notice("Enter sends your next message; /retry asks again.", passing=True)
-
-    # -- events
-
-    def handle_event(self, event: events.Event) -> None:
-        """Update the state with an event of the engine, then report the event."""
-        state = self.state
-        is_text = isinstance(event, events.TextDelta)
-        if (is_text or isinstance(event, events.ReasoningDelta)) and state.answering == is_text:
-            # Hundreds a second; only the first of a reply changes the header or the status line.
-            self._listener.event_received(event)
-            return
-        ended_after = None
-        match event:
-            case events.TurnStarted():
-                self.outbox.drop(event.message.uuid)
-                self._listener.queue_changed()
-                state.turn_starts(event.conversation_id, event.turn_index, self._clock())
-            case events.TurnCompleted() | events.TurnCancelled() | events.TurnFailed():
-                ended_after = self._turn_ended(event)
-            case events.TurnsMoved(conversation_id=uuid, moved=moved):
-                if (index := state.running.get(uuid)) is not None:
-                    state.running[uuid] = moved.get(index, index)
-                if uuid == state.conversation_id:
-                    state.editing = moved.get(state.editing, state.editing)
-                    self.spawn(self._show_again(uuid), group="moved", exclusive=True)
-            case events.TurnElsewhere():
-                if event.conversation_id == state.conversation_id:
-                    self._remote.show(event)
-                    if event.interrupted and not event.active and event.conversation_id not in state.running:
-                        self.offer_retry("The answer was interrupted.")
-            case events.SummaryCreated() | events.SummaryFailed():
-                state.apply(event)
-                self._refresh_due(event.conversation_id)
-            case events.MemoryProgress():
-                state.apply(event)
-                self._listener.due_changed()
-            case events.Notice():
-                if event.conversation_id in ("", state.conversation_id):
-                    self.notice(event.text, event.level)
-            case events.GraphChanged():
-                self._graph_changed(event)
-            case events.ModelChanged():
-                self.model_changed(event)
-            case _:
-                state.apply(event)
-        self._listener.event_received(event)
-        if ended_after is not None:
-            self._listener.answer_finished(ended_after)
-        elif isinstance(event, events.TurnCancelled) and event.conversation_id == state.conversation_id:
-            self._tell_how_to_go_on()
-        self.changed()
-
-    def _turn_ended(self, event: events.TurnEnd) -> float | None:
-        """End a turn and return the seconds the user waited for it, None if they stopped it or do not see it."""
-        state, here = self.state, event.conversation_id == self.state.conversation_id
-        started = state.turn_started if here and not isinstance(event, events.TurnCancelled) else None
-        state.turn_ends(event.conversation_id)
-        if here:
-            state.followed = None
-            if state.stale:
-                state.stale = False
-                self.spawn(self._read_again(event.conversation_id, event.turn_index), group="reread")
-        self._refresh_due(event.conversation_id)
-        return self._clock() - started if started is not None else None
-
-    async def _read_again(self, conversation_id: str, index: int) -> None:
-        """Show a turn from its records, since events of it were missed."""
-        page = await self.ask(FetchTurns(conversation_id=conversation_id, start=index, end=index + 1))
-        if page.turns and conversation_id == self.state.conversation_id:
-            self._listener.turn_read(page.turns[0])
-
-    async def _show_again(self, conversation_id: str) -> None:
-        """Show the open conversation from its records, since its turns have other numbers than those on the screen."""
-        editing, started = self.state.editing, self.state.turn_started
-        view = await self.ask(OpenConversation(ref=conversation_id))
-        if conversation_id == self.state.conversation_id:
-            self.show(view)
-            self.state.editing, self.state.turn_started = editing, started
-            self.notice("Another process added turns while the graph was away: some turns have new numbers.")
-
-    def _refresh_due(self, conversation_id: str) -> None:
-        """Ask what the summarizer is waiting for, if that conversation is open and its graph answers."""
-        graph = self.state.graph
-        if conversation_id == self.state.conversation_id and graph is not None and graph.phase == "ready":
-            self.spawn(self._fetch_due(conversation_id), group="due", exclusive=True)
-
-    async def _fetch_due(self, conversation_id: str) -> None:
-        try:
-            due = await self.ask(FetchDue(conversation_id=conversation_id))
-        except RagforgeError:
-            return  # The user did not ask for it: no notice.
-        if conversation_id == self.state.conversation_id:
-            self.state.due = due
-            self._listener.due_changed()
-            self.changed()
-
-    def _graph_changed(self, event: events.GraphChanged) -> None:
+    def graph_changed(self, event: events.GraphChanged) -> None:
+        """Note what the graph does; send and open what waited for it."""
         before = self.state.graph
         self.state.graph = event
         if event.error is not None and (before is None or before.error != event.error):
@@ -379,17 +286,7 @@ class EngineSession:
         state.context_used = sent_tokens(message for turn in view.page.turns for message in turn.messages)
         if not state.mode_unsent:
             state.mode = view.mode
-        self._listener.conversation_opened(view)
-        if view.interrupted_turn is not None:
-            self.offer_retry("The last answer was interrupted.")
-        self._remote.forget()
-        if view.active_turn is not None:
-            if state.conversation_id in state.running:
-                state.stale = True  # Events between the stored checkpoint and now were missed.
-            else:
-                known = next((turn for turn in view.page.turns if turn.turn_index == view.active_turn), None)
-                self._remote.follow(known or Turn(turn_index=view.active_turn))
-                self._listener.turn_continues(view.active_turn)
+        self.listener.conversation_opened(view)
         self.changed()
 
     def conversation_changed(self, conversation: Conversation) -> Conversation:
@@ -402,10 +299,9 @@ class EngineSession:
     def leave_conversation(self) -> None:
         """Go back to an empty screen; the next message starts a conversation."""
         self.state.leave_conversation()
-        self._remote.forget()
         if self.engine is not None:
             self.spawn(self.ask(LeaveConversation()), group="leave")
-        self._listener.conversation_closed()
+        self.listener.conversation_closed()
         self.changed()
 
     async def _resume_work(self) -> None:
@@ -434,13 +330,31 @@ class EngineSession:
             self._was_lost = False
             self.notice("The engine was restarted; the answer so far is kept.", "warning")
 
+    def read_branch(self) -> None:
+        """Find out the git branch of the folder."""
+        if self.state.folder:
+            self.spawn(self._read_branch(), group="branch", exclusive=True)
+
+    async def _read_branch(self) -> None:
+        from ragforge_tui.shared.git import current_branch
+
+        branch = await asyncio.to_thread(current_branch, Path(self.state.folder))
+        if branch != self.state.branch:
+            self.state.branch = branch
+            self.changed()
+
     # -- messages
+
+    def message_started(self, event: events.TurnStarted) -> None:
+        """Drop a message whose turn has started: it is in the transcript now."""
+        self.outbox.drop(event.message.uuid)
+        self._screen.queue_changed()
 
     def send(self, text: str) -> None:
         """Send a message, or keep it until the engine is ready and the requested conversation is open."""
         self.outbox.add(text, self.state.conversation_id)
         self._start_again.set()
-        self._listener.queue_changed()
+        self._screen.queue_changed()
         self.spawn(self.flush(), group="send")
 
     async def flush(self) -> None:
@@ -448,7 +362,7 @@ class EngineSession:
         async with self._send_lock:
             while self.state.ready and self._pending_open is None and (item := self.outbox.next_waiting()):
                 item.place = "sending"
-                self._listener.message_sending()
+                self._screen.message_sending()
                 try:
                     conversation_id = await self._conversation()
                     await self.send_mode()
@@ -460,12 +374,12 @@ class EngineSession:
                     if isinstance(error, RagforgeError) and error.info.kind == STORED_ALREADY:
                         self.outbox.drop(item.message_id)
                     elif self.outbox.give_back(item.message_id, self.state.conversation_id):
-                        self._listener.message_returned(item.text)
+                        self._screen.message_returned(item.text)
                     raise
                 finally:
-                    self._listener.queue_changed()
+                    self._screen.queue_changed()
                 self.outbox.accepted(item.message_id, queued=queued)
-                self._listener.queue_changed()
+                self._screen.queue_changed()
 
     async def _conversation(self) -> str:
         """Return the id of the open conversation; the first message creates one."""
@@ -473,7 +387,7 @@ class EngineSession:
             view = await self.ask(CreateConversation(persona=self.state.persona))
             self.state.conversation = view.conversation
             self.state.first_turn = 1
-            self._listener.conversation_created()
+            self.listener.conversation_created()
             self.changed()
         return self.state.conversation_id
 
@@ -503,10 +417,10 @@ class EngineSession:
             unqueue = Unqueue(conversation_id=self.state.conversation_id, message_id=item.message_id)
             free = item.place == "waiting" or await self.ask(unqueue)
             if free and self.outbox.give_back(item.message_id, self.state.conversation_id):
-                self._listener.message_returned(item.text)
+                self._screen.message_returned(item.text)
         finally:
             self._taking_back = False
-        self._listener.queue_changed()
+        self._screen.queue_changed()
 
     async def stop(self) -> None:
         """Stop the turn; the engine continues with the first queued message."""

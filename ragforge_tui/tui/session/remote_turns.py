@@ -8,22 +8,31 @@ import msgspec
 
 from ragforge_tui.shared import events
 from ragforge_tui.shared.records import Message, ToolCall, Turn
-from ragforge_tui.tui.session.state import ChatState, SessionListener
+from ragforge_tui.tui.session.engine_session import EngineSession
+from ragforge_tui.tui.transcript import Transcript
 
 
 class RemoteTurns:
     """Follows remote turns and turns each change since the last one into events.
 
     Args:
-        handle_event: Handles an event as if the engine of this chat had sent it.
+        handle: Handles an event as if the engine of this chat had sent it.
+        show_in_panes: Shows an event in the panes only: the transcript shows a turn of its own.
     """
 
     def __init__(
-        self, state: ChatState, listener: SessionListener, handle_event: Callable[[events.Event], None]
+        self,
+        session: EngineSession,
+        transcript: Transcript,
+        *,
+        handle: Callable[[events.Event], None],
+        show_in_panes: Callable[[events.Event], None],
     ) -> None:
-        self._state = state
-        self._listener = listener
-        self._handle_event = handle_event
+        self._session = session
+        self._state = session.state
+        self._transcript = transcript
+        self._handle = handle
+        self._show_in_panes = show_in_panes
         self._shown: dict[int, Turn] = {}
         """Active remote turns, as far as they were shown."""
 
@@ -35,7 +44,7 @@ class RemoteTurns:
         self._shown[turn.turn_index] = turn
         self._state.followed = turn.turn_index
         text = "Another process is answering this turn; its answer is shown here."
-        self._listener.notice(text, passing=True)
+        self._session.notice(text, passing=True)
 
     def show(self, event: events.TurnElsewhere) -> None:
         """Show the current state of a remote turn of the open conversation."""
@@ -49,33 +58,33 @@ class RemoteTurns:
 
     def _show_next_to_own(self, event: events.TurnElsewhere, shown: Turn | None) -> None:
         """Show it from its records: the transcript would take its events for those of the turn that runs here."""
-        self._listener.turn_read(event.turn)
+        self._transcript.show_turn(event.turn)
         if event.active:
-            self._listener.turn_continues(event.turn_index)
+            self._transcript.resume_turn(event.turn_index)
         self._update_panes(event, shown)
         self._remember(event)
 
     def _show_alone(self, event: events.TurnElsewhere, shown: Turn | None) -> None:
         turn, state = event.turn, self._state
         spent = msgspec.structs.replace(state.spent)
-        if shown is None and self._listener.shows_turn(turn.turn_index):
+        if shown is None and self._transcript.document.holds(turn.turn_index):
             # It was retried, or it was shown before it was complete.
-            self._listener.turn_read(turn)
+            self._transcript.show_turn(turn)
             self._update_panes(event, None, ended=False)
             shown = turn
         elif shown is None:
             shown = _question_only(turn)
-            self._listener.turn_read(shown)
+            self._transcript.show_turn(shown)
             self._start_in_panes(shown)
         if event.active:
-            self._listener.turn_continues(turn.turn_index)
+            self._transcript.resume_turn(turn.turn_index)
             if state.followed != turn.turn_index:
                 self.follow(shown)
         for change in events_between(event.conversation_id, shown, turn):
-            self._handle_event(change)
+            self._handle(change)
         self._remember(event)
         if not event.active:
-            self._handle_event(ending(event.conversation_id, turn))
+            self._handle(ending(event.conversation_id, turn))
         state.spent = spent  # The process that asked counts the tokens.
 
     def _remember(self, event: events.TurnElsewhere) -> None:
@@ -93,13 +102,13 @@ class RemoteTurns:
         if ended and not event.active:
             changes.append(ending(event.conversation_id, event.turn))
         for change in changes:
-            self._listener.other_turn_event(change)
+            self._show_in_panes(change)
 
     def _start_in_panes(self, turn: Turn) -> None:
         uuid = self._state.conversation_id
         for message in turn.messages:
             started = events.TurnStarted(conversation_id=uuid, turn_index=turn.turn_index, message=message)
-            self._listener.other_turn_event(started)
+            self._show_in_panes(started)
 
 
 def _question_only(turn: Turn) -> Turn:

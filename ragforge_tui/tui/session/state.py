@@ -1,21 +1,21 @@
-"""State of the chat: its options, connection, conversation, running turns, cost, and the messages that wait to be sent.
+"""What a chat knows of its engine: connection, conversation, running turns, cost, and the messages to be sent.
 
-Pure. `EngineSession` updates it and reports changes to a `SessionListener`; header, status line and panes are drawn
-from it.
+Pure. `EngineSession` owns it, `chat_events.py` applies events to it, and header, status line and panes are drawn from
+it. What only a widget knows, such as its draft or its cursor, stays in the widget.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol
 from uuid import uuid4
 
 import msgspec
 
 from ragforge_tui.settings.schema import Settings, TuiSettings
 from ragforge_tui.shared import events
-from ragforge_tui.shared.records import Conversation, Message, Turn, Usage
+from ragforge_tui.shared.records import Conversation, Message, Usage
 from ragforge_tui.shared.requests.memory import MemoryDue
 from ragforge_tui.shared.requests.turns import ConversationView
 from ragforge_tui.shared.requests.work import Mode
@@ -128,9 +128,8 @@ class Outbox:
         return next((item for item in reversed(self._items) if item.place != "sending"), None)
 
 
-Activity = Literal["idle", "thinking", "answering", "running", "waiting"]
+Activity = Literal["idle", "thinking", "answering", "running"]
 Connection = Literal["starting", "up", "lost", "closing"]
-Focus = Literal["prompt", "question", "chat", "sidebar", "find"]
 
 
 class Spent(msgspec.Struct):
@@ -151,8 +150,8 @@ class Spent(msgspec.Struct):
         return self.input_tokens + self.output_tokens
 
 
-class ChatState(msgspec.Struct):
-    """Everything that header, status line, panes and commands need to know; one per chat screen.
+class EngineState(msgspec.Struct):
+    """The engine and the open conversation, as the last events left them; one per chat screen.
 
     Attributes:
         opening: The conversation requested at the start is not loaded yet.
@@ -167,19 +166,11 @@ class ChatState(msgspec.Struct):
         due: What the summarizer is waiting for; None while unknown.
         mode: What the agent may do without asking.
         mode_unsent: The engine does not know the mode yet.
-        questions: Number of questions waiting for the user; `refusal` is the answer of Escape to the first of them.
-        focus: The part of the screen that has the keyboard.
-        drafting: Whether the prompt holds a text.
-        newest_turn: The highest turn of the open conversation; 0 for none.
-        chat_keys: What keys do with the block at the chat's cursor, the most useful first.
-        search_text: The last text searched for in a conversation.
-        editing: The turn whose message is being edited in the prompt, 0 for none.
         context_used: Tokens of the last request of the open conversation; 0 while unknown.
         stale: Events of the running turn were missed: it is read again when it ends.
         last_deleted: Id of the conversation deleted last here, empty for none.
         refusable_persona: A project persona that waits for the user's consent, and the persona before it.
         deleted_persona: The deleted persona that was speaking, and its replacement.
-        hint: A word shown in the status line for a moment.
     """
 
     connection: Connection = "starting"
@@ -205,21 +196,12 @@ class ChatState(msgspec.Struct):
     summarising: set[tuple[int, int]] = set()
     due: MemoryDue | None = None
     answering: bool = False
-    questions: int = 0
-    refusal: str = "no"
-    focus: Focus = "prompt"
-    drafting: bool = False
-    newest_turn: int = 0
-    chat_keys: tuple[str, ...] = ()
-    search_text: str = ""
     turn_started: float | None = None
-    editing: int = 0
     context_used: int = 0
     spent: Spent = msgspec.field(default_factory=Spent)
     last_deleted: str = ""
     refusable_persona: tuple[str, str] = ("", "")
     deleted_persona: tuple[str, str] = ("", "")
-    hint: str = ""
 
     @property
     def conversation_id(self) -> str:
@@ -252,49 +234,11 @@ class ChatState(msgspec.Struct):
     @property
     def activity(self) -> Activity:
         """The current activity."""
-        if self.questions:
-            return "waiting"
         if not self.busy:
             return "idle"
         if self.tools:
             return "running"
         return "answering" if self.answering else "thinking"
-
-    def apply(self, event: events.Event) -> None:
-        """Update what an event changes by itself; starts and ends of turns are the session's."""
-        here = getattr(event, "conversation_id", "") == self.conversation_id
-        match event:
-            case events.MessageStarted() | events.ReasoningDelta() | events.TextDelta():
-                if here:
-                    self.answering = isinstance(event, events.TextDelta)
-            case events.MessageFinished():
-                self.spent.add(event.message.usage)
-                if here:
-                    self.context_used = sent_tokens([event.message]) or self.context_used
-            case events.ToolCallStarted():
-                if here:
-                    self.tools.add(event.call.uuid)
-            case events.ToolCallFinished():
-                self.tools.discard(event.call.uuid)
-            case events.SummaryStarted():
-                if here:
-                    self.summarising.add((event.level, event.start_turn_index))
-            case events.SummaryCreated(summary=summary):
-                self.summarising.discard((summary.level, summary.start_turn_index))
-            case events.SummaryFailed():
-                self.summarising.discard((event.level, event.start_turn_index))
-            case events.ConversationChanged():
-                if event.conversation.uuid == self.conversation_id:
-                    self.conversation = event.conversation
-            case events.CodeIndexChanged():
-                self.code = event
-            case events.MemoryProgress():
-                if here:
-                    self.memory = event if event.left else None
-            case events.TurnReset():
-                self.stale = self.stale or here
-            case _:
-                pass
 
     def turn_starts(self, conversation_id: str, turn_index: int, clock: float) -> None:
         """Note that this engine started a turn at `clock` seconds."""
@@ -312,7 +256,6 @@ class ChatState(msgspec.Struct):
     def leave_conversation(self) -> None:
         """Forget the open conversation; a mode chosen for the next one stays."""
         self.conversation = None
-        self.editing = 0
         self.context_used = 0
         if not self.mode_unsent:
             self.mode = "ask"
@@ -332,8 +275,6 @@ class ChatState(msgspec.Struct):
         self.code = None
         self.followed = None
         self.stale = False
-        self.questions = 0
-        self.focus = "prompt"
         self._clear_turn()
 
     def _clear_turn(self) -> None:
@@ -351,14 +292,11 @@ def sent_tokens(messages: Iterable[Message]) -> int:
 Level = Literal["info", "warning", "error"]
 
 
-class SessionListener(Protocol):
-    """Receives what changes in an `EngineSession`."""
+class SessionScreen(Protocol):
+    """The screen of an `EngineSession`."""
 
     def state_changed(self) -> None:
-        """Redraw whatever depends on the `ChatState`."""
-
-    def due_changed(self) -> None:
-        """Redraw what the summarizer is waiting for."""
+        """Redraw whatever depends on the `EngineState`."""
 
     def queue_changed(self) -> None:
         """Redraw the messages that wait to be sent."""
@@ -372,22 +310,12 @@ class SessionListener(Protocol):
     def notice(self, text: str, level: Level = "info", *, passing: bool = False) -> None:
         """Show a sentence in the transcript; a `passing` one disappears with the next answer."""
 
-    def event_received(self, event: events.Event) -> None:
-        """Show an event, after the state has taken it in."""
 
-    def other_turn_event(self, event: events.TurnEvent) -> None:
-        """Pass an event of a turn in another process to the panes only: the transcript shows a turn of its own."""
+class SessionListener(Protocol):
+    """Receives what happens in an `EngineSession`."""
 
-    def shows_turn(self, turn_index: int) -> bool: ...
-
-    def turn_read(self, turn: Turn) -> None:
-        """Show a turn from its records, in place of an earlier state of it."""
-
-    def turn_continues(self, turn_index: int) -> None:
-        """Show a turn as still being answered."""
-
-    def answer_finished(self, seconds: float) -> None:
-        """Call the user back if the answer took long enough for them to have left."""
+    def handle(self, event: events.Event) -> None:
+        """Apply an event of the engine to the state, and show it."""
 
     def conversation_opened(self, view: ConversationView) -> None:
         """Show another conversation."""
@@ -401,13 +329,5 @@ class SessionListener(Protocol):
     def engine_ready(self) -> None:
         """Start background work that needs an engine."""
 
-    def engine_lost(self) -> None:
-        """Drop what only the lost engine could have answered."""
-
-
-@runtime_checkable
-class EventScreen(Protocol):
-    """A screen over the chat that updates itself while it is open."""
-
-    def engine_event(self, event: events.Event) -> None:
-        """Take in an event of any conversation, except for deltas. Must be cheap."""
+    def engine_lost(self, ended: events.TurnEvent | None) -> None:
+        """Drop what only the lost engine could have answered; `ended` ends the turn on the screen."""

@@ -6,7 +6,8 @@ The rows come from `session_list_model.py`; `session_service.py` changes session
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 import msgspec
@@ -18,10 +19,11 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from ragforge_tui.shared.errors import RagforgeError
-from ragforge_tui.shared.records import KEPT_DAYS, Conversation
+from ragforge_tui.shared.records import Conversation
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.drawing.lines import one_line
 from ragforge_tui.tui.sessions.preview_pane import SessionPane
+from ragforge_tui.tui.sessions.session_changes import Change, SessionChanges
 from ragforge_tui.tui.sessions.session_list_model import (
     ACTIONS,
     EDITING,
@@ -35,14 +37,14 @@ from ragforge_tui.tui.sessions.session_list_model import (
     nothing_fits,
     session_title,
 )
-from ragforge_tui.tui.sessions.session_service import SessionLoader, SessionService, parse_tags
+from ragforge_tui.tui.sessions.session_service import SessionLoader, SessionService
 from ragforge_tui.tui.widgets.choice_list import ChoiceList
 from ragforge_tui.tui.widgets.list_screen import EditLine, ListScreen
 from ragforge_tui.tui.workers import start_worker
 
 T = TypeVar("T")
 
-Apply = Callable[[str], Coroutine[Any, Any, None]]
+Apply = Callable[[str], Awaitable[Change]]
 """Applies the edited line."""
 
 
@@ -86,7 +88,7 @@ class SessionPicker(ListScreen[str | None]):
         self._loader = SessionLoader(service)
         self._sessions = self._loader.sessions
         self._filter = SessionFilter()
-        self._deleted: list[str] = []
+        self._changes = SessionChanges(service)
         self._fetches = 0
         self._error = ""
         self._wanted_preview: bool | None = None
@@ -193,7 +195,10 @@ class SessionPicker(ListScreen[str | None]):
         nothing = "no conversation in this folder yet" if self._loader.loaded else "loading …"
         if self._loader.loaded and len(self._sessions) and not self._list.rows:
             nothing = nothing_fits(self._sessions.unfiltered(self._filter.query), everywhere=self._loader.everywhere)
-        self._put(self._keys, key_bar(self._chosen, nothing=nothing, undo=bool(self._deleted), width=self._width))
+        self._put(
+            self._keys,
+            key_bar(self._chosen, nothing=nothing, undo=bool(self._changes.last_deleted), width=self._width),
+        )
 
     @property
     def _width(self) -> int:
@@ -232,7 +237,7 @@ class SessionPicker(ListScreen[str | None]):
         if event.input is self._input:
             self.action_open()
         elif (apply := self._end_edit()) is not None:
-            self.run_guarded(apply(event.value.strip()), group="change")
+            self._make(partial(apply, event.value.strip()))
 
     def on_choice_list_picked(self, event: ChoiceList.Picked) -> None:
         """Choose a session; a click on the chosen one opens it."""
@@ -297,28 +302,28 @@ class SessionPicker(ListScreen[str | None]):
             self._arrange()
             self._pane.show(self._chosen)
         elif name == "undo":
-            if self._deleted:
-                self.run_guarded(self._restore(self._deleted[-1]), group="change")
+            if deleted := self._changes.last_deleted:
+                self._make(partial(self._changes.restore, deleted))
         elif chosen is not None:
             self._do(name, chosen)
 
     def _do(self, name: str, chosen: Conversation) -> None:
-        uuid = chosen.uuid
+        uuid, changes = chosen.uuid, self._changes
         match name:
             case "rename":
-                self._begin_edit("title ", chosen.title, lambda title: self._rename(uuid, title))
+                self._begin_edit("title ", chosen.title, lambda title: changes.rename(uuid, title))
             case "tag":
-                self._begin_edit("tags ", " ".join(chosen.tags), lambda tags: self._tag(uuid, tags))
+                self._begin_edit("tags ", " ".join(chosen.tags), lambda tags: changes.tag(uuid, tags))
             case "export":
                 target = str(self._service.export_path(chosen))
-                self._begin_edit("write to (.md or .json) ", target, lambda to: self._export(uuid, to))
+                self._begin_edit("write to (.md or .json) ", target, lambda to: changes.export(uuid, to))
             case "archive" if chosen.status != "deleted":
-                self.run_guarded(self._archive(chosen), group="change")
+                self._make(partial(changes.archive, chosen))
             case "delete":
-                work = self._restore(uuid) if chosen.status == "deleted" else self._delete(chosen)
-                self.run_guarded(work, group="change")
+                deleted = chosen.status == "deleted"
+                self._make(partial(changes.restore, uuid) if deleted else partial(changes.delete, chosen))
             case "private":
-                self.run_guarded(self._toggle_private(chosen), group="change")
+                self._make(partial(changes.toggle_private, chosen))
 
     # -- changing a session
 
@@ -335,47 +340,20 @@ class SessionPicker(ListScreen[str | None]):
             self._show_keys()
         return apply
 
-    def _apply_change(self, changed: Conversation, message: str, *, go_to: bool = False) -> None:
-        self._sessions.put([changed])
-        self._draw(keep=True)
-        if go_to:
-            self._list.go_to(changed.uuid)
-            self._show_keys()
-            self._pane.show(self._chosen)
-        self._show_message(message)
+    def _make(self, change: Callable[[], Awaitable[Change]]) -> None:
+        self.run_guarded(self._made(change), group="change")
 
-    async def _rename(self, uuid: str, title: str) -> None:
-        self._apply_change(await self._service.rename(uuid, title), "Renamed." if title else "The title was removed.")
-
-    async def _tag(self, uuid: str, tags: str) -> None:
-        changed = await self._service.tag(uuid, parse_tags(tags))
-        self._apply_change(changed, f"Tags: {', '.join(changed.tags)}" if changed.tags else "The tags were removed.")
-
-    async def _toggle_private(self, chosen: Conversation) -> None:
-        changed = await self._service.set_private(chosen.uuid, not chosen.private)
-        self._apply_change(
-            changed, "Private: no other conversation recalls or finds it." if changed.private else "Not private."
-        )
-
-    async def _archive(self, chosen: Conversation) -> None:
-        away = chosen.status != "archived"
-        changed = await self._service.archive(chosen.uuid, archived=away)
-        self._apply_change(changed, f"{'Archived' if away else 'Active again'}: {session_title(changed)}")
-
-    async def _delete(self, chosen: Conversation) -> None:
-        await self._service.delete(chosen.uuid)
-        self._deleted.append(chosen.uuid)
-        gone = msgspec.structs.replace(chosen, status="deleted", deleted_at=self._service.now)
-        self._apply_change(gone, f"Deleted, kept for {KEPT_DAYS} days: {session_title(chosen)} · ^z restores it")
-
-    async def _restore(self, uuid: str) -> None:
-        back = await self._service.restore(uuid)
-        self._deleted = [one for one in self._deleted if one != uuid]
-        self._apply_change(back, f"Restored: {session_title(back)}", go_to=True)
-
-    async def _export(self, uuid: str, target: str) -> None:
-        if target:
-            self._show_message(f"Written to {await self._service.export(uuid, target)}")
+    async def _made(self, make: Callable[[], Awaitable[Change]]) -> None:
+        """Make a change and show it."""
+        change = await make()
+        if change.session is not None:
+            self._sessions.put([change.session])
+            self._draw(keep=True)
+            if change.go_to:
+                self._list.go_to(change.session.uuid)
+                self.cursor_moved()
+        if change.message:
+            self._show_message(change.message)
 
 
 def _next(values: Sequence[T], now: T) -> T:

@@ -12,7 +12,7 @@ from textual.filter import LineFilter, NoColor
 from textual.widget import Widget
 
 from ragforge_tui.settings.schema import live_part
-from ragforge_tui.tui.command_registry import Registry, bind_keys, keymap_problems
+from ragforge_tui.tui.command_registry import Registry, bind_keys, keymap_problems, stop_key
 from ragforge_tui.tui.drawing import theme
 from ragforge_tui.tui.session.state import ChatOptions
 from ragforge_tui.tui.sidebar.sidebar import Sidebar
@@ -20,6 +20,7 @@ from ragforge_tui.tui.terminal import PLAIN, UPDATE_SECONDS, AgreedWidths, Atten
 from ragforge_tui.tui.transcript import Transcript
 from ragforge_tui.tui.transcript.transcript import SHORTEST_PAUSE
 from ragforge_tui.tui.type_ahead import TypeAheadApp
+from ragforge_tui.tui.widgets.status_bar import foot_hints
 
 # A filter remembers the lines it has filtered, so there is one of each.
 _NO_COLOR, _WIDTHS, _SIGNS = NoColor(), AgreedWidths(), PlainSigns()
@@ -48,9 +49,11 @@ class LiveSettings:
 
     Attributes:
         options: The options of the chat, with the settings as they are now.
+        hints: The keys that the status line names.
+        stop_key: The user's key that stops an answer, as `key_name` returns it.
 
     Args:
-        redraw: Draws everything again that does not follow the theme by itself.
+        redraw: Draws everything again that does not follow theme and keys by itself.
     """
 
     def __init__(
@@ -71,6 +74,7 @@ class LiveSettings:
         self._sidebar = sidebar
         self._attention = attention
         self._redraw = redraw
+        self._name_keys()
 
     def apply_all(self) -> None:
         """Set up theme, motion and keys at the start."""
@@ -133,6 +137,7 @@ class LiveSettings:
                     self._sidebar.toggle()
             case _:
                 self._draw_all()
+        self._redraw()
         return [problem for problem in self.problems() if problem.startswith(f"{key}: ")]
 
     def _use_plain(self) -> None:
@@ -152,7 +157,6 @@ class LiveSettings:
         """Draw everything again, as after a change of the theme, whose variables every renderer reads."""
         self._app.refresh_css(animate=False)
         self._app.theme_changed_signal.publish(self._app.current_theme)
-        self._redraw()
         self._app.refresh(layout=True)
 
     def _use_motion(self) -> None:
@@ -160,3 +164,10 @@ class LiveSettings:
 
     def _use_keymap(self) -> None:
         bind_keys(self._app, self.options.tui.keymap, self._registry)
+        self._name_keys()
+
+    def _name_keys(self) -> None:
+        """Take over the user's keys into the texts that name them."""
+        keymap = self.options.tui.keymap
+        self.hints = foot_hints(self._registry, keymap)
+        self.stop_key = stop_key(keymap, self._registry)

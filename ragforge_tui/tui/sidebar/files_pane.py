@@ -270,7 +270,7 @@ class FilesPane(Pane):
         prompt = self.host.prompt
         before = prompt.text
         lead = " " if before and not before[-1].isspace() else ""
-        self.host.uncover_chat()
+        self.host.sidebar.uncover()
         prompt.insert(f"{lead}{mention(plain_text(path))} ")
         prompt.focus()
 
@@ -282,7 +282,7 @@ class FilesPane(Pane):
     def action_show_turn(self) -> None:
         """Bring the last turn that touched the chosen file into view."""
         if (file := self.files.file(self.rows.chosen)) is not None:
-            self.host.go_to_turns(file.turn_index)
+            self.host.navigator.go_to_turns(file.turn_index)
 
     def on_virtual_list_opened(self, event: VirtualList.Opened) -> None:
         """Show the file and its changes."""
@@ -303,7 +303,7 @@ class FilesPane(Pane):
             if action == "insert":
                 self._insert(file.path)
             elif action == "turn":
-                self.host.go_to_turns(file.turn_index)
+                self.host.navigator.go_to_turns(file.turn_index)
             elif action == "code":
                 open_file_code(self.host, file.path)
 

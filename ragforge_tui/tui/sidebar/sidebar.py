@@ -246,11 +246,6 @@ class Sidebar(Horizontal):
     # -- what the app and the commands ask for
 
     @property
-    def overlaid(self) -> bool:
-        """Whether it is visible and covers the chat."""
-        return self._over and self.display
-
-    @property
     def _open(self) -> bool:
         return self._filled if self._choice is None else self._choice
 
@@ -292,6 +287,15 @@ class Sidebar(Horizontal):
         self._set_open(False)
         self.store_layout()
         self._leave_to_prompt()
+
+    def uncover(self) -> bool:
+        """Hide the sidebar if it covers the chat; return whether it did."""
+        if not (self._over and self.display):
+            return False
+        self.fold()
+        return True
+
+    escape = uncover
 
     def toggle(self, pane: str = "") -> None:
         """Show a pane, or leave it; without a name, show or hide the whole sidebar."""

@@ -402,7 +402,7 @@ class TracePane(Pane):
 
     def take_focus(self) -> None:
         """Focus the rows; from a call in the chat, go to its row."""
-        block = self.host.transcript.cursor_block
+        block = self.host.transcript.cursor.block
         if self.host.transcript.has_focus and isinstance(block, ToolBlock):
             self.rows.choose(block.call.uuid)
         self.rows.focus()
@@ -500,7 +500,7 @@ class TracePane(Pane):
         """Bring the turn of the chosen call into view."""
         row = self.trace.row(self.rows.chosen)
         if row is not None:
-            self.host.go_to_turns(row.turn)
+            self.host.navigator.go_to_turns(row.turn)
 
     def action_show_code(self) -> None:
         """Show the code that the chosen call was about."""
@@ -528,7 +528,7 @@ class TracePane(Pane):
 
         def closed(action: str | None) -> None:
             if action == "turn":
-                self.host.go_to_turns(row.turn)
+                self.host.navigator.go_to_turns(row.turn)
             elif action == CODE_ACTION:
                 self._show_code_of(row)
 

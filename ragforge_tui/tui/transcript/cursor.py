@@ -10,6 +10,8 @@ from ragforge_tui.tui.transcript.block_view import BlockView
 from ragforge_tui.tui.transcript.blocks import Block, TextBlock, UserBlock
 from ragforge_tui.tui.transcript.links import Link
 
+_GO_BACK = "go back here"
+
 
 class Cursor:
     """Moves from block to block in one view.
@@ -37,6 +39,16 @@ class Cursor:
         if block is not self._block:
             self._block = block
             self._moved()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Keys for the block with their effects, the most useful first."""
+        block = self._block
+        if block is None:
+            return ("j k choose a block",)
+        turn = (f"b {_GO_BACK}", "e edit it" if isinstance(block, UserBlock) else "e edit the question")
+        fold = () if block.folded is None else ("enter unfold" if block.folded else "enter fold",)
+        return (*(turn if block.turn_index else ()), *fold)
 
     def marks(self, block: Block) -> bool:
         """Return whether a block is drawn with a mark in the margin."""
@@ -104,6 +116,37 @@ def _links(blocks: Sequence[Block]) -> list[Link]:
     return list({link.target: link for link in found}.values())
 
 
+class Offers:
+    """The offer to go back, on the user's message at the cursor and on the one under the mouse."""
+
+    def __init__(self, view: BlockView, cursor: Cursor) -> None:
+        self._view = view
+        self._cursor = cursor
+        self._hovered: UserBlock | None = None
+        self._offering: set[UserBlock] = set()
+
+    def hover(self, block: Block | None) -> None:
+        """Note the block under the mouse, None for none."""
+        hovered = block if isinstance(block, UserBlock) else None
+        if hovered is not self._hovered:
+            self._hovered = hovered
+            self.update()
+
+    def update(self) -> None:
+        """Show the offers, and withdraw those that no longer hold."""
+        offers: dict[UserBlock, str] = {}
+        if self._hovered is not None:
+            offers[self._hovered] = _GO_BACK
+        if self._view.has_focus and isinstance(at := self._cursor.block, UserBlock):
+            offers[at] = f"b {_GO_BACK}"
+        offers = {block: text for block, text in offers.items() if block.turn_index}
+        for block in self._offering | offers.keys():
+            block.make_offer(offers.get(block, ""))
+        if offers or self._offering:
+            self._offering = set(offers)
+            self._view.repaint()
+
+
 _SEARCHED = frozenset({"user", "head", "text", "tool"})
 """Kinds of blocks made from records; notices of the program are not searched."""
 _ABOVE = 3
@@ -123,6 +166,8 @@ class Finder:
     def __init__(self, view: BlockView, cursor: Cursor) -> None:
         self._view = view
         self._cursor = cursor
+        self.last_text = ""
+        """The text searched for last; `n` searches for it again."""
 
     def turns_with(self, text: str) -> set[int]:
         """Return the loaded turns that contain a text."""

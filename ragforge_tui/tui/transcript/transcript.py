@@ -19,11 +19,13 @@ from textual.timer import Timer
 
 from ragforge_tui.shared.events import ReasoningDelta, TextDelta, TurnEvent, TurnStarted
 from ragforge_tui.shared.records import Turn
+from ragforge_tui.tui.hint import Hint
 from ragforge_tui.tui.transcript.block_view import BlockView
-from ragforge_tui.tui.transcript.blocks import GO_BACK_META, PLACE, Block, Level, RecallBlock, TextBlock, UserBlock
-from ragforge_tui.tui.transcript.cursor import Cursor, Finder
+from ragforge_tui.tui.transcript.blocks import GO_BACK_META, PLACE, Block, Level, RecallBlock, TextBlock
+from ragforge_tui.tui.transcript.cursor import Cursor, Finder, Offers
 from ragforge_tui.tui.transcript.document import DisplayOptions, GapBlock
 from ragforge_tui.tui.transcript.links import META, Link
+from ragforge_tui.tui.transcript.unloaded import Unloaded
 
 if TYPE_CHECKING:
     from ragforge_tui.tui.transcript.stream import StreamedText
@@ -115,11 +117,9 @@ class StreamPainter:
             self.draw_soon()
 
 
-PAGE_TURNS = 30
 _MARK_SECONDS = 4.0
 _ASK_AGAIN_SECONDS = 3.0
 _NO_BLOCK = "j and k choose a block first"
-_GO_BACK = "go back here"
 
 
 class Transcript(BlockView, can_focus=True):
@@ -207,21 +207,13 @@ class Transcript(BlockView, can_focus=True):
     class CursorMoved(Message):
         """The cursor is at another block, or at none."""
 
-    @dataclass
-    class Hint(Message):
-        """The result of a key in a few words, or why it has none."""
-
-        text: str
-
     def __init__(self, *, shown: DisplayOptions | None = None) -> None:
         super().__init__(shown=shown)
         self.stream_painter = StreamPainter(self)
         self.cursor = Cursor(self, self._cursor_moved)
-        self._hovered: UserBlock | None = None
-        self._offering: set[UserBlock] = set()
+        self._offers = Offers(self, self.cursor)
         self.finder = Finder(self, self.cursor)
-        self._first = 0
-        self._requested: tuple[int, int] | None = None
+        self._unloaded = Unloaded(self)
 
     # What the screen calls
 
@@ -245,35 +237,30 @@ class Transcript(BlockView, can_focus=True):
             last: The highest.
         """
         self.clear()
-        self._first = first if last >= first else 0
+        self._unloaded.first = first if last >= first else 0
         self.document.load(turns)
         self.sync()
 
     def insert(self, turns: Sequence[Turn], *, start: int, end: int) -> None:
         """Show turns [start, end) that were not loaded; the lines being read stay in view."""
-        self._requested = None
+        self._unloaded.answered()
         if isinstance(held := self.viewport.held_block, GapBlock):
             after = self.document.blocks[self.document.position(held) + 1]
             self.viewport.hold(after, self.top - self.viewport.start(after))
         if not self.document.insert(turns, start=start, end=end) and end >= self.document.first_turn:
-            self._first = self.document.first_turn
+            self._unloaded.first = self.document.first_turn
         self.sync()
 
     def not_inserted(self) -> None:
         """Note that requested turns could not be loaded: a while later they are requested again."""
-        self.set_timer(_ASK_AGAIN_SECONDS, self._request_again)
+        self.set_timer(_ASK_AGAIN_SECONDS, self._unloaded.answered)
 
-    def _request_again(self) -> None:
-        self._requested = None
-
-    def replace_turn(self, turn: Turn) -> None:
-        """Render a turn again from its records."""
-        self.document.load([turn])
-        self.sync()
-
-    def add_turn(self, turn: Turn) -> None:
-        """Show a turn that another process started, in its place; the lines being read stay in view."""
-        self.document.add(turn)
+    def show_turn(self, turn: Turn) -> None:
+        """Render a turn from its records, again or for the first time; the lines being read stay in view."""
+        if self.document.holds(turn.turn_index):
+            self.document.load([turn])
+        else:
+            self.document.add(turn)
         self.sync()
 
     def resume_turn(self, turn_index: int) -> None:
@@ -292,24 +279,9 @@ class Transcript(BlockView, can_focus=True):
         self.viewport.clear()
         self.cursor.clear()
         self.stream_painter.clear()
-        self._first = 0
-        self._requested = None
+        self._unloaded.forget()
         self.follow = True
         self.sync()
-
-    @property
-    def cursor_block(self) -> Block | None:
-        return self.cursor.block
-
-    @property
-    def cursor_keys(self) -> tuple[str, ...]:
-        """Keys for the block at the cursor with their effects, the most useful first."""
-        block = self.cursor.block
-        if block is None:
-            return ("j k choose a block",)
-        turn = (f"b {_GO_BACK}", "e edit it" if isinstance(block, UserBlock) else "e edit the question")
-        fold = () if block.folded is None else ("enter unfold" if block.folded else "enter fold",)
-        return (*(turn if block.turn_index else ()), *fold)
 
     @property
     def newest_turn(self) -> int:
@@ -376,69 +348,34 @@ class Transcript(BlockView, can_focus=True):
 
     def settled(self) -> None:
         """Request turns that are not loaded when they come near."""
-        wanted = self._missing_near()
-        if wanted is not None and wanted != self._requested:
-            self._requested = wanted
+        if (wanted := self._unloaded.next_request()) is not None:
             self.post_message(self.NeedTurns(*wanted))
-
-    def _missing_near(self) -> tuple[int, int] | None:
-        """Return a page of unloaded turns in view or within a window's height of it."""
-        top, height = self.top, self.scrollable_content_region.height
-        for gap in self.document.gaps:
-            line = self.viewport.start(gap)
-            if top - height <= line <= top + 2 * height:
-                if line > top:
-                    return gap.first, min(gap.first + PAGE_TURNS, gap.last + 1)
-                return max(gap.first, gap.last + 1 - PAGE_TURNS), gap.last + 1
-        before = self.document.first_turn
-        if top <= height and self._first and before > self._first:
-            return max(self._first, before - PAGE_TURNS), before
-        return None
 
     # The offer to go back, on the user's message at the cursor and under the mouse
 
     def _cursor_moved(self) -> None:
-        self._update_offers()
+        self._offers.update()
         self.post_message(self.CursorMoved())
 
-    def _update_offers(self) -> None:
-        offers: dict[UserBlock, str] = {}
-        if self._hovered is not None:
-            offers[self._hovered] = _GO_BACK
-        if self.has_focus and isinstance(at := self.cursor.block, UserBlock):
-            offers[at] = f"b {_GO_BACK}"
-        offers = {block: text for block, text in offers.items() if block.turn_index}
-        for block in self._offering | offers.keys():
-            block.make_offer(offers.get(block, ""))
-        if offers or self._offering:
-            self._offering = set(offers)
-            self.repaint()
-
-    def _hover(self, block: Block | None) -> None:
-        hovered = block if isinstance(block, UserBlock) else None
-        if hovered is not self._hovered:
-            self._hovered = hovered
-            self._update_offers()
-
     def on_focus(self) -> None:
-        self.call_later(self._update_offers)  # The base class notes the focus after this.
+        self.call_later(self._offers.update)  # The base class notes the focus after this.
 
     def on_blur(self) -> None:
-        self.call_later(self._update_offers)
+        self.call_later(self._offers.update)
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         """Offer to go back to the message under the mouse, but not while text is being selected."""
         if not event.button:
             found = self.viewport.block_at(self.top + event.y)
-            self._hover(found[0] if found is not None else None)
+            self._offers.hover(found[0] if found is not None else None)
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
         """Withdraw the offer where a selection may start, so that only the message itself is selected."""
         if GO_BACK_META not in event.style.meta:
-            self._hover(None)
+            self._offers.hover(None)
 
     def on_leave(self) -> None:
-        self._hover(None)
+        self._offers.hover(None)
 
     # Mouse and keys
 
@@ -469,8 +406,8 @@ class Transcript(BlockView, can_focus=True):
 
     def action_scroll_home(self) -> None:
         """Go to the first turn of the conversation."""
-        if self._first and self.document.first_turn > self._first:
-            self.post_message(self.WantTurn(self._first))
+        if self._unloaded.earlier:
+            self.post_message(self.WantTurn(self._unloaded.first))
         else:
             self.scroll_to(y=0)
 
@@ -502,7 +439,7 @@ class Transcript(BlockView, can_focus=True):
 
     def _hint(self, text: str) -> None:
         """Show the result of a key, or why it has none; its letter is not typed into the prompt instead."""
-        self.post_message(self.Hint(text))
+        self.post_message(Hint(text))
 
     def action_with_turn(self, command: str) -> None:
         """Run a command for the turn at the cursor."""

@@ -13,20 +13,23 @@ import msgspec
 from rich.cells import cell_len
 from rich.style import Style
 from textual import events
-from textual.containers import Vertical
 from textual.message import Message
 from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widget import Widget
 
+from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import ModelChanged
 from ragforge_tui.shared.model_help import WAYS_TO_A_MODEL, WITHOUT_MODEL
 from ragforge_tui.shared.moments import age_text
-from ragforge_tui.shared.records import Conversation
+from ragforge_tui.shared.records import Conversation, ConversationFilter
+from ragforge_tui.shared.requests.sessions import ListConversations
+from ragforge_tui.tui.command_registry import effective_keys
 from ragforge_tui.tui.drawing.lines import Run, clip, line_of, one_line
 from ragforge_tui.tui.drawing.palette import DEFAULT_GLYPH, Palette, palette_for
 from ragforge_tui.tui.folder import folder_text
-from ragforge_tui.tui.transcript import Transcript
+from ragforge_tui.tui.host import Host
+from ragforge_tui.tui.welcome.tips import chosen_tips, sign_of, spoken_key
 
 SESSIONS = 3
 WIDEST = 76
@@ -38,6 +41,8 @@ _LOGO = ("·", "∙", "•", "●")
 """The logo: turns that become a memory."""
 NAME = "ragforge"
 CLAIM = "the chat that remembers"
+CHAT_FEATURES = frozenset({"undo", "edit", "branch", "context", "recall"})
+"""Tips about a conversation that does not exist yet, or about a command with an argument: a click runs nothing."""
 NO_MODEL = ((f"none yet: {WITHOUT_MODEL}", ""), (WAYS_TO_A_MODEL[0], "model"), (WAYS_TO_A_MODEL[1], ""))
 """Ways to get a model, each with the command that a click on its line runs."""
 
@@ -203,22 +208,8 @@ def _tips(shown: WelcomeContents, width: int, palette: Palette) -> list[Row]:
     return rows
 
 
-class ChatColumn(Vertical):
-    """The first screen, and the chat below it, which has only notices until a conversation is open."""
-
-    def __init__(self, welcome: Welcome, transcript: Transcript) -> None:
-        super().__init__(welcome, transcript, id="chat", classes="-welcome")
-        self._welcome = welcome
-
-    def show_welcome(self, shown: bool, *, notices: bool) -> None:
-        """Show the first screen or the chat, or both while there are notices to read."""
-        self._welcome.display = shown
-        self.set_class(shown, "-welcome")
-        self.set_class(shown and notices, "-notices")
-
-
 class Welcome(Widget):
-    """The first screen."""
+    """The first screen, and what it offers: tips, and the newest conversations of the folder."""
 
     ALLOW_SELECT = False
 
@@ -231,8 +222,12 @@ class Welcome(Widget):
             super().__init__()
             self.action = action
 
-    def __init__(self) -> None:
+    def __init__(self, host: Host) -> None:
         super().__init__(id="welcome")
+        self._host = host
+        self._recent: tuple[Conversation, ...] | None = None
+        self._tips: tuple[tuple[str, str, str], ...] = ()
+        self.choose_tips()
         self._rows: list[Row] = []
         self._key: object = None
         self._palette: Palette | None = None
@@ -245,6 +240,73 @@ class Welcome(Widget):
         self._palette = None
         self._key = None
         self.refresh()
+
+    # -- contents
+
+    def choose_tips(self) -> None:
+        """Choose the tips to show, with the user's own keys."""
+        registry, features, keymap = self._host.registry, self._host.features, self._host.options.tui.keymap
+
+        def action(feature: str) -> str:
+            return feature if registry.get(feature) is not None and feature not in CHAT_FEATURES else ""
+
+        tips = chosen_tips(features.used, features.starts)
+        self._tips = tuple((sign_of(tip, registry, keymap), tip.text, action(tip.feature)) for tip in tips)
+
+    def update(self) -> bool:
+        """Show the first screen while no conversation is open; return whether it is shown."""
+        session = self._host.session
+        state = session.state
+        self.display = state.conversation is None and not state.opening and not len(session.outbox)
+        if self.display:
+            self.contents = self._contents_now()
+        return self.display
+
+    def _contents_now(self) -> WelcomeContents:
+        state, options = self._host.session.state, self._host.options
+        glyph, color = state.persona_styles.get(state.speaker, ("", ""))
+        keys = effective_keys(options.tui.keymap, self._host.registry)
+        return WelcomeContents(
+            version=options.version,
+            glyph=glyph,
+            color=color,
+            greeting=state.greetings.get(state.speaker, ""),
+            folder=state.folder,
+            branch=state.branch,
+            model=state.model,
+            sessions=self._recent,
+            tips=self._tips,
+            continue_key=spoken_key(keys["continue"]) if "continue" in keys else "/continue",
+            now=self._host.now().replace(second=0, microsecond=0) if self._recent else None,
+        )
+
+    def refresh_recent(self) -> None:
+        """Fetch the newest conversations of the folder, if they are shown and the graph answers."""
+        state = self._host.session.state
+        ready = state.graph is not None and state.graph.phase == "ready"
+        if ready and state.conversation is None and not state.opening and state.folder:
+            self._host.session.spawn(self._fetch_recent(), group="recent", exclusive=True)
+
+    async def _fetch_recent(self) -> None:
+        session = self._host.session
+        try:
+            found = await session.ask(
+                ListConversations(filter=ConversationFilter(workspace=session.state.folder, limit=SESSIONS))
+            )
+        except RagforgeError:
+            return  # The user did not ask for it: no notice.
+        self._recent = tuple(found)
+        session.changed()
+
+    def pick(self, text: str) -> bool:
+        """Continue a listed conversation if a message is nothing but its number; return whether it was."""
+        number = text.strip()
+        if not self.display or number not in [str(place + 1) for place in range(len(self._recent or ()))]:
+            return False
+        self._host.navigator.go_to_conversation((self._recent or ())[int(number) - 1].uuid)
+        return True
+
+    # -- drawing
 
     @property
     def _columns(self) -> int:

@@ -14,7 +14,7 @@ from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.drawing.lines import fit, one_line
 from ragforge_tui.tui.drawing.palette import DEFAULT_GLYPH, persona_color
 from ragforge_tui.tui.folder import folder_text
-from ragforge_tui.tui.session.state import ChatState, Outgoing
+from ragforge_tui.tui.session.state import EngineState, Outgoing
 from ragforge_tui.tui.widgets.clickable import command_at, runs_command
 
 DOTS = {"ready": ("●", "$success"), "starting": ("◐", "$warning"), "unreachable": ("●", "$error")}
@@ -46,7 +46,7 @@ class HeaderContents(msgspec.Struct, frozen=True):
     branch: str = ""
 
 
-def header_contents(state: ChatState) -> HeaderContents:
+def header_contents(state: EngineState) -> HeaderContents:
     """Return what the header shows of a state."""
     conversation, model, graph = state.conversation, state.model, state.graph
     glyph, color = state.persona_styles.get(state.speaker, ("", ""))
@@ -141,13 +141,20 @@ class Queue(Widget):
         super().__init__(id="queue")
         self.stop_key = "esc"
         self._items: list[Outgoing] = []
+        self._covered = False
         self.display = False
 
     def show(self, items: list[Outgoing]) -> None:
-        if items != self._items or self.display != bool(items):
+        """Show these messages."""
+        if items != self._items:
             self._items = [Outgoing(item.message_id, item.text, item.place) for item in items]
-            self.display = bool(items)
             self.refresh(layout=True)
+        self.cover(self._covered)
+
+    def cover(self, covered: bool) -> None:
+        """Hide them while a question needs the room."""
+        self._covered = covered
+        self.display = bool(self._items) and not covered
 
     def render(self) -> Content:
         """Return the first three messages and the number of others."""

@@ -1,22 +1,24 @@
-"""The status line: activity, use of the context, cost, and the keys that help now.
+"""The status line: activity, mode, use of the context, and the keys that help now.
 
 `status_parts` makes the parts, and `fitted` shortens and drops some on a narrow screen; both are pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
+from typing import Literal
 
 import msgspec
 from rich.cells import cell_len, set_cell_size
 from textual import events
 from textual.content import Content
 from textual.reactive import reactive
+from textual.timer import Timer
 from textual.widget import Widget
 
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.command_registry import Registry, effective_keys, key_name
-from ragforge_tui.tui.session.state import ChatState
+from ragforge_tui.tui.session.state import EngineState
 from ragforge_tui.tui.widgets.clickable import command_at, runs_command
 
 ACTIVITIES = {
@@ -24,8 +26,8 @@ ACTIVITIES = {
     "thinking": ("◐", "$warning", "thinking"),
     "answering": ("◐", "$warning", "answering"),
     "running": ("◐", "$warning", "running"),
-    "waiting": ("●", "$secondary bold", "waiting for you"),
 }
+ASKED = ("●", "$secondary bold", "waiting for you")
 CONNECTIONS = {
     "starting": ("◐", "$warning", "starting"),
     "lost": ("●", "$error", "engine lost, restarting"),
@@ -36,7 +38,9 @@ LEAVE_SIDEBAR = "esc back to prompt"
 NEXT_PANE = "tab next pane"
 GAUGE_WARNS, GAUGE_ALARMS = 70, 90
 """Percent of the context window from which the gauge is colored."""
+HINT_SECONDS = 2.0
 
+Focus = Literal["prompt", "question", "chat", "sidebar", "find"]
 
 Hint = tuple[str, str]
 """A key with its word, and the command that it runs."""
@@ -61,15 +65,38 @@ class Part(msgspec.Struct, frozen=True):
     command: str = ""
 
 
-def status_parts(state: ChatState, elapsed: int | None, hints: Sequence[Hint], *, stop: str = "esc") -> list[Part]:
+class Situation(msgspec.Struct, frozen=True, kw_only=True):
+    """What the widgets of the screen know, as far as it decides which keys help.
+
+    Attributes:
+        focus: The part of the screen that has the keyboard.
+        refusal: The answer of Escape to the question that waits for the user; empty while none waits.
+        drafting: Whether the prompt holds a text.
+        newest_turn: The highest turn of the open conversation; 0 for none.
+        chat_keys: What keys do with the block at the chat's cursor, the most useful first.
+        editing: The turn whose message is being edited in the prompt; 0 for none.
+        hints: Texts about keys with their commands, the most important first.
+        stop: The key that stops an answer, and goes back a turn when pressed twice.
+    """
+
+    focus: Focus = "prompt"
+    refusal: str = ""
+    drafting: bool = False
+    newest_turn: int = 0
+    chat_keys: tuple[str, ...] = ()
+    editing: int = 0
+    hints: tuple[Hint, ...] = ()
+    stop: str = "esc"
+
+
+def status_parts(state: EngineState, situation: Situation, elapsed: int | None = None) -> list[Part]:
     """Return all parts for a state, from left to right.
 
     Args:
         elapsed: Seconds since the running turn started.
-        hints: Texts about keys with their commands, the most important first.
-        stop: The key that stops an answer, and goes back a turn when pressed twice.
     """
-    glyph, style, word = CONNECTIONS.get(state.connection) or ACTIVITIES[state.activity]
+    activity = ASKED if situation.refusal else ACTIVITIES[state.activity]
+    glyph, style, word = CONNECTIONS.get(state.connection) or activity
     graph = state.graph
     if state.connection == "up" and graph is not None and graph.phase == "starting":
         word = f"{word} · graph starting"
@@ -86,10 +113,10 @@ def status_parts(state: ChatState, elapsed: int | None, hints: Sequence[Hint], *
         parts.append(Part(f"memory {state.memory.percent} %", "dim", 15, command="memory"))
     if graph is not None and graph.journaled and graph.phase != "starting":
         parts.append(Part(f"{graph.journaled} in journal", "$warning", 90))
-    return parts + _gauge(state) + _keys(state, hints, stop)
+    return parts + _gauge(state) + _keys(state, situation)
 
 
-def _code(state: ChatState) -> list[Part]:
+def _code(state: EngineState) -> list[Part]:
     """Return how far the index of code is, while it has files to work on."""
     code = state.code
     if code is None or not code.running or not code.todo:
@@ -99,7 +126,7 @@ def _code(state: ChatState) -> list[Part]:
     return [Part(f"{what} {done}/{todo}", "dim", 15, short=f"{what} {100 * code.done // code.todo} %", command="code")]
 
 
-def _due(state: ChatState) -> list[Part]:
+def _due(state: EngineState) -> list[Part]:
     """Return a warning if the memory is behind, or has no vectors."""
     due = state.due
     if due is None:
@@ -110,7 +137,7 @@ def _due(state: ChatState) -> list[Part]:
     return [Part("memory behind", "$warning", 70, command="memory")] if behind else []
 
 
-def _gauge(state: ChatState) -> list[Part]:
+def _gauge(state: EngineState) -> list[Part]:
     """Return how much of the context window the last request took."""
     model = state.model
     if model is None or not model.context_window or not state.context_used:
@@ -125,29 +152,26 @@ def _gauge(state: ChatState) -> list[Part]:
     return [Part(whole, style, 60, short=f"ctx {percent} %", command="context")]
 
 
-def _keys(state: ChatState, hints: Sequence[Hint], stop: str) -> list[Part]:
+def _keys(state: EngineState, now: Situation) -> list[Part]:
     """Return the keys that help now; `stop` names the key of the chat, while sidebar and questions bind Escape."""
-    if state.hint:
-        return [Part(state.hint, "$warning", 95, key=True)]
-    if state.editing:
-        return [Part(f"editing turn {state.editing}: enter sends it as a branch · {stop} cancels", rank=95, key=True)]
-    if state.activity == "waiting":
-        tab = {"prompt": "tab answer · ", "question": "tab prompt · ", "sidebar": f"{NEXT_PANE} · "}.get(
-            state.focus, ""
-        )
-        refuse = f"{'esc' if state.focus == 'question' else stop} {state.refusal}"
-        return [Part(f"{tab}{LEAVE_SIDEBAR if state.focus == 'sidebar' else refuse}", rank=95, key=True)]
-    if state.focus == "sidebar":
+    stop, hints = now.stop, now.hints
+    if now.editing:
+        return [Part(f"editing turn {now.editing}: enter sends it as a branch · {stop} cancels", rank=95, key=True)]
+    if now.refusal:
+        tab = {"prompt": "tab answer · ", "question": "tab prompt · ", "sidebar": f"{NEXT_PANE} · "}.get(now.focus, "")
+        refuse = f"{'esc' if now.focus == 'question' else stop} {now.refusal}"
+        return [Part(f"{tab}{LEAVE_SIDEBAR if now.focus == 'sidebar' else refuse}", rank=95, key=True)]
+    if now.focus == "sidebar":
         return [Part(NEXT_PANE, rank=90, key=True), Part(LEAVE_SIDEBAR, rank=95, key=True)]
-    if state.focus == "find":
+    if now.focus == "find":
         return [Part(f"{stop} ends the search", rank=95, key=True)]
-    stopping = Part(f"{stop} stop", rank=95 if state.focus == "chat" else 85, key=True, command="stop")
-    if state.focus == "chat":
+    stopping = Part(f"{stop} stop", rank=95 if now.focus == "chat" else 85, key=True, command="stop")
+    if now.focus == "chat":
         leave = Part(f"{stop} back to prompt", rank=95, key=True) if state.activity == "idle" else stopping
-        return [*(Part(key, rank=90 - index, key=True) for index, key in enumerate(state.chat_keys)), leave]
+        return [*(Part(key, rank=90 - index, key=True) for index, key in enumerate(now.chat_keys)), leave]
     first = [] if state.activity == "idle" else [stopping]
-    if state.activity == "idle" and state.newest_turn and not state.drafting:
-        hints = [*hints[:1], (f"{stop} {stop} go back", "branch"), *hints[1:]]
+    if state.activity == "idle" and now.newest_turn and not now.drafting:
+        hints = (*hints[:1], (f"{stop} {stop} go back", "branch"), *hints[1:])
     return first + [
         Part(text, rank=20 - index, key=True, command=command) for index, (text, command) in enumerate(hints)
     ]
@@ -190,7 +214,7 @@ def drawn(parts: list[Part], width: int) -> Content:
     return Content.assemble(*left, " " * max(width - used, 0), *keys)
 
 
-def foot_hints(registry: Registry, keymap: Mapping[str, str]) -> list[Hint]:
+def foot_hints(registry: Registry, keymap: Mapping[str, str]) -> tuple[Hint, ...]:
     """Return hints for the status line with their commands, the most important first, with the user's own keys."""
     keys = effective_keys(keymap, registry)
     own = [
@@ -198,7 +222,7 @@ def foot_hints(registry: Registry, keymap: Mapping[str, str]) -> list[Hint]:
         for command in registry.commands
         if command.hint and command.name != "stop" and command.name in keys
     ]
-    return [("/ commands", "help"), ("^p palette", PALETTE), *own]
+    return (("/ commands", "help"), ("^p palette", PALETTE), *own)
 
 
 def count(number: int) -> str:
@@ -209,19 +233,60 @@ def count(number: int) -> str:
 
 
 class StatusLine(Widget):
-    """The status line; it is redrawn when one of its parts changes."""
+    """The status line; it is redrawn when one of its parts changes.
+
+    Args:
+        clock: Gives monotonic seconds, for the duration of turns.
+    """
 
     ALLOW_SELECT = False
 
     parts: reactive[list[Part]] = reactive(list)
+    hint: reactive[str] = reactive("")
+    """A word in place of the keys, for a moment."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float]) -> None:
         super().__init__(id="status")
+        self._clock = clock
+        self._state = EngineState()
+        self.situation = Situation()
+        self._elapsed: int | None = None
+        self._ticker: Timer | None = None
+        self._hint_timer: Timer | None = None
+
+    def show(self, state: EngineState, situation: Situation) -> None:
+        """Show a state of engine and screen, and count the seconds of a running turn."""
+        self._state, self.situation = state, situation
+        if state.turn_started is None:
+            if self._ticker is not None:
+                self._ticker.stop()
+                self._ticker = None
+            self._elapsed = None
+        elif self._ticker is None and self.app.animation_level != "none":
+            self._ticker = self.set_interval(1.0, self._tick)
+        self.parts = status_parts(state, situation, self._elapsed)
+
+    def _tick(self) -> None:
+        if (started := self._state.turn_started) is not None:
+            self._elapsed = int(self._clock() - started)
+            self.parts = status_parts(self._state, self.situation, self._elapsed)
+
+    def show_hint(self, text: str) -> None:
+        """Show a word in place of the keys for a moment; an empty one gives them back."""
+        self.hint = text
+        if self._hint_timer is not None:
+            self._hint_timer.stop()
+        self._hint_timer = self.set_timer(HINT_SECONDS, self._remove_hint)
+
+    def _remove_hint(self) -> None:
+        self.hint = ""
 
     def render(self) -> Content:
         """Return one line."""
-        width = self.size.width
-        return drawn(fitted(self.parts, width), width)
+        parts, width = self.parts, self.size.width
+        if self.hint:
+            parts = [*(part for part in parts if not part.key), Part(self.hint, "$warning", 95, key=True)]
+        return drawn(fitted(parts, width), width)
 
     async def on_click(self, event: events.Click) -> None:
         """Run the command of the word under the mouse."""

@@ -31,7 +31,7 @@ from tests.tui.transcript.samples import plain_turns, working_turn
 
 async def drafted(stage: Stage) -> None:
     """A message stands in the prompt."""
-    stage.app.prompt.insert("take the first one, and add a test that retries twice")
+    stage.app.chat.prompt.insert("take the first one, and add a test that retries twice")
 
 
 def working() -> FakeEngine:
@@ -43,7 +43,7 @@ def working() -> FakeEngine:
 
 async def notices(stage: Stage) -> None:
     """What the program says for itself."""
-    notice = stage.app.session.notice
+    notice = stage.app.chat.session.notice
     notice("The model is asked again from here on.", "info")
     notice("tui.theme: there is no theme 'nrod'; /theme shows all of them.", "warning")
     notice("The graph cannot be reached. What was said is kept in a journal. It is tried again by itself.", "error")
@@ -51,7 +51,7 @@ async def notices(stage: Stage) -> None:
 
 async def unfolded(stage: Stage) -> None:
     """Everything that folds is open, seen from the top."""
-    view = stage.app.transcript
+    view = stage.app.chat.transcript
     for block in view.document.blocks:
         if block.folded:
             view.toggle_fold(block)
@@ -72,7 +72,7 @@ async def draft_selected(stage: Stage) -> None:
 
 async def lines_selected(stage: Stage) -> None:
     """Some lines are selected with the mouse."""
-    view = stage.app.transcript
+    view = stage.app.chat.transcript
     rows = [row.at for row in view._rows if row.line is not None]
     stage.screen.selections = {view: Selection(Offset(6, rows[1]), Offset(24, rows[12]))}
 
@@ -128,7 +128,7 @@ def asked(shown: str) -> Any:
 async def queued(stage: Stage) -> None:
     """Messages typed while an answer comes."""
     await asked("thinking …")(stage)
-    outbox = stage.app.session.outbox
+    outbox = stage.app.chat.session.outbox
     for count, text in enumerate(("and is it the same on Neo4j?", "then mend it\nand add a test", "and run it"), 1):
         await stage.type(text)
         await stage.until(lambda count=count: [item.place for item in outbox.items] == ["queued"] * count)
@@ -136,7 +136,7 @@ async def queued(stage: Stage) -> None:
 
 async def pasted(stage: Stage) -> None:
     """A large paste in the middle of a message of several lines."""
-    prompt = stage.app.prompt
+    prompt = stage.app.chat.prompt
     prompt.insert("why does this fail?\n")
     prompt.post_message(Paste("line\n" * 412))
     await stage.shows("[pasted")
@@ -148,7 +148,7 @@ def typed(text: str) -> Any:
 
     async def bring(stage: Stage) -> None:
         await stage.press(*text)
-        await stage.until(lambda: stage.app.prompt.completing.open, "the menu")
+        await stage.until(lambda: stage.app.chat.prompt.completing.open, "the menu")
 
     return bring
 
@@ -181,7 +181,7 @@ async def branched(stage: Stage) -> None:
     await stage.type("/branch 3")
     await stage.shows("shares turns 1 to 3")
     await stage.type("/edit 2")
-    await stage.until(lambda: stage.app.prompt.text == "question 2")
+    await stage.until(lambda: stage.app.chat.prompt.text == "question 2")
 
 
 async def going_back(stage: Stage) -> None:
@@ -193,9 +193,9 @@ async def going_back(stage: Stage) -> None:
 async def gap(stage: Stage) -> None:
     """Turns that cannot be fetched stand as one line between those that are there."""
     await stage.type("/turn 30")
-    await stage.until(lambda: stage.app.transcript.turn_in_view == 30)
+    await stage.until(lambda: stage.app.chat.transcript.turn_in_view == 30)
     stage.engine.failures[FetchTurns] = GraphUnavailableError("The graph is away.")
-    stage.app.transcript.scroll_to_turn(48)
+    stage.app.chat.transcript.scroll_to_turn(48)
     await stage.shows(", loading …")
 
 
@@ -206,7 +206,7 @@ async def own_command(stage: Stage) -> None:
     await stage.shows("output of git status")
     await stage.press("shift+tab")
     await stage.type("/undo")
-    await stage.until(lambda: stage.app.questions.has_focus, "the question")
+    await stage.until(lambda: stage.app.chat.questions.has_focus, "the question")
 
 
 def away() -> FakeEngine:

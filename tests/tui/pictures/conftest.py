@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ragforge_tui.tui import chat_view
+from ragforge_tui.tui.widgets import status_bar
 
 
 @pytest.fixture(autouse=True)
 def hints_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     """A word that goes by itself after two seconds would be in one picture and not in the next."""
-    monkeypatch.setattr(chat_view, "HINT_SECONDS", 3600.0)
+    monkeypatch.setattr(status_bar, "HINT_SECONDS", 3600.0)

@@ -37,7 +37,7 @@ def pane(key: str, *pressed: str) -> Callable[[Stage], Awaitable[None]]:
 
     async def bring(stage: Stage) -> None:
         await stage.press(key)
-        await stage.until(lambda: stage.app.sidebar.has_focus_within, "a pane in use")
+        await stage.until(lambda: stage.app.chat.sidebar.has_focus_within, "a pane in use")
         await stage.rest()
         await keys(*pressed)(stage)
 

@@ -46,8 +46,8 @@ async def asked(stage: Stage, *events: Any) -> None:
         MessageStarted(message_id="m-9", persona="Ragnarök", **where),
         *events,
     )
-    await stage.until(lambda: stage.app.questions.has_focus, "the question")
-    await stage.until(lambda: len(stage.app.questions.waiting) == len(events))
+    await stage.until(lambda: stage.app.chat.questions.has_focus, "the question")
+    await stage.until(lambda: len(stage.app.chat.questions.waiting) == len(events))
 
 
 async def diff(stage: Stage) -> None:

@@ -100,7 +100,7 @@ async def palette(stage: Stage) -> None:
 async def whole_palette(stage: Stage) -> None:
     """The palette of commands, with two that were used before."""
     for name in ("diff", "theme", "diff"):
-        stage.app.view.features.choose(name)
+        stage.app.chat.features.choose(name)
     await stage.press("ctrl+p")
     await stage.rest()
     stage.screen.query_one(Input).cursor_blink = False

@@ -71,17 +71,17 @@ class Stage:
     @property
     def owner(self) -> Conversation:
         """The conversation that is open."""
-        opened = self.app.session.state.conversation
+        opened = self.app.chat.session.state.conversation
         assert opened is not None
         return self.engine.conversations[opened.uuid]
 
     async def opened(self) -> None:
         """Wait until the engine answers and the conversation is there, where one is wanted."""
-        state = self.app.session.state
-        wanted = self.app.view.options.continue_last
+        state = self.app.chat.session.state
+        wanted = self.app.chat.options.continue_last
         await self.until(lambda: state.connection == "up" and state.graph is not None, "an engine")
         if wanted:
-            await self.until(lambda: state.conversation and self.app.transcript.document.blocks, "a conversation")
+            await self.until(lambda: state.conversation and self.app.chat.transcript.document.blocks, "a conversation")
 
     async def until(self, holds: Callable[[], object], what: str = "") -> None:
         """Wait until something holds."""
@@ -125,7 +125,7 @@ class Stage:
 
     async def type(self, text: str) -> None:
         """Write in the prompt and press Enter; the menu of completions is closed first."""
-        self.app.prompt.insert(text)
+        self.app.chat.prompt.insert(text)
         await self.pilot.pause()
         await self.pilot.press(*(["escape"] if text.startswith("/") else []), "enter")
 
@@ -143,7 +143,7 @@ class Stage:
 
     def wear(self, theme: str) -> None:
         """Switch to another theme, as the setting names it."""
-        self.app.view.use_theme(theme)
+        self.app.chat.settings.use_theme(theme)
 
     def svg(self) -> str:
         """Return the screen as an SVG, without the name that Rich derives from its content."""

@@ -125,20 +125,20 @@ async def test_pasted(tmp_path: Path) -> None:
     async with stage.app.run_test(size=(100, 30)) as pilot:
         stage.pilot = pilot
         await stage.opened()
-        stage.app.prompt.post_message(Paste(HOSTILE))
+        stage.app.chat.prompt.post_message(Paste(HOSTILE))
         await stage.shows("[red]x[/]")
-        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", stage.app.prompt.text)
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", stage.app.chat.prompt.text)
         await stage.press("enter")
         await stage.shows("You said:")
         check(stage)
         for line in ("/rename ", "/tag ", "/find ", "/search ", "/settings ", "/no such "):
-            stage.app.prompt.insert(line)
-            stage.app.prompt.post_message(Paste(HOSTILE))
+            stage.app.chat.prompt.insert(line)
+            stage.app.chat.prompt.post_message(Paste(HOSTILE))
             await stage.press("enter")
             await stage.rest()
             check(stage)
             await stage.press("escape", "escape", "escape")
-            stage.app.prompt.empty()
+            stage.app.chat.prompt.empty()
 
 
 def test_texts_without_end_are_shown_in_part() -> None:

@@ -262,13 +262,13 @@ async def test_what_is_read_stays_when_its_turn_is_put_again_or_a_notice_at_the_
         await pilot.pause()
         before = app.screen_text()
         view.action_move_cursor(1)
-        here = view.cursor_block
+        here = view.cursor.block
         assert here is not None and (here.turn_index, here.kind) == (15, "text")
         view.replace_turn(turns[14])
         await pilot.pause()
         assert [line[2:] for line in app.screen_text()] == [line[2:] for line in before]
-        assert view.cursor_block is not here, "it was put anew"
-        assert view.cursor_block is not None and view.cursor_block.source == here.source
+        assert view.cursor.block is not here, "it was put anew"
+        assert view.cursor.block is not None and view.cursor.block.source == here.source
         bring_to_top(app, "interrupted")
         await pilot.pause()
         assert not view.follow
