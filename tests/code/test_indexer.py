@@ -26,6 +26,7 @@ from ragforge_tui.shared.pace import Pace
 from ragforge_tui.shared.records import now
 from tests.conftest import ONE_BACKEND
 from tests.support.sizes import DIMENSION
+from tests.support.waiting import until
 
 MAIN = """import helper
 
@@ -453,8 +454,7 @@ async def test_vectors_wait_while_a_request_is_prepared(
         await another.run()
         with pace.urgent():
             making = asyncio.create_task(another.embed())
-            while not embedder.texts:
-                await asyncio.sleep(0.01)
+            await until(lambda: embedder.texts)
             await asyncio.sleep(0.2)
             assert len(embedder.texts) == 1
         await making

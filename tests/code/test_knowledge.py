@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from ragforge_tui.shared.pace import Pace
 from tests.conftest import ONE_BACKEND
 from tests.support.fake_embedder import FakeEmbedder
 from tests.support.sizes import DIMENSION
+from tests.support.waiting import until
 
 SOURCE = "def greet(name):\n    return name\n"
 
@@ -77,13 +78,6 @@ async def make(store: Store, folder: Path, tmp_path: Path, monkeypatch: pytest.M
     yield code
     for one in made:
         await one.close()
-
-
-async def until(check: Callable[[], Awaitable[bool]]) -> None:
-    """Wait until something holds."""
-    async with asyncio.timeout(60):
-        while not await check():
-            await asyncio.sleep(0.05)
 
 
 async def test_it_indexes_and_tells_its_progress(make: Make) -> None:

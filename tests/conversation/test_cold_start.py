@@ -26,6 +26,7 @@ from ragforge_tui.shared.requests.memory import FetchSent
 from tests.support.agents import with_memory
 from tests.support.openai_server import OpenAIServer
 from tests.support.starting_graph import StartingGraph, starting_graph
+from tests.support.waiting import until
 
 REFUSED = GraphError("The graph holds data of another program.", todo="Choose another.", kind="graph_foreign")
 
@@ -38,9 +39,7 @@ def all_events(queue: asyncio.Queue[Event]) -> list[Event]:
 
 
 async def until_phase(agent: ConversationAgent, phase: str) -> None:
-    async with asyncio.timeout(60):
-        while agent.graph_state.phase != phase:
-            await asyncio.sleep(0.02)
+    await until(lambda: agent.graph_state.phase == phase, phase)
 
 
 async def turns_of(loaded: Loaded, conversation: Conversation) -> list[list[str]]:
@@ -111,9 +110,7 @@ async def test_a_message_that_runs_while_the_graph_becomes_ready_is_stored_once(
     server.script([{"text": "word by word " * 40, "duration": 3.0}])
     async with starting_chat(loaded) as (graph, agent, conversation):
         running = asyncio.create_task(conversation.send_message("Talk."))
-        async with asyncio.timeout(60):
-            while not server.chats():
-                await asyncio.sleep(0.02)
+        await until(server.chats)
         graph.finish()
         await until_phase(agent, "ready")
         assert conversation.busy

@@ -20,6 +20,7 @@ from ragforge_tui.shared.records import Conversation, Message, now
 from tests.support.agents import contents
 from tests.support.openai_server import OpenAIServer
 from tests.support.unreachable_graph import Away, with_graph
+from tests.support.waiting import until
 
 
 def without_graph(loaded: Loaded) -> Loaded:
@@ -70,9 +71,7 @@ async def test_turns_go_to_the_journal_and_from_there_into_the_graph(away: Away,
         assert call.result is not None
         # The words of the answer are looked through soon after, in the background.
         store = await back.store()
-        async with asyncio.timeout(60):
-            while not (hits := await store.search.turns("again")):
-                await asyncio.sleep(0.05)
+        hits = await until(lambda: store.search.turns("again"))
         assert [hit.turn_index for hit in hits] == [2]
     async with ConversationAgent(away.back) as again:
         assert len(await (await again.load_conversation(conversation.record.uuid)).get_history()) == 2
@@ -92,9 +91,7 @@ async def test_what_was_drained_is_found_although_its_conversation_is_only_read(
         await back.load_conversation(conversation.record.uuid)
         opened.set()
         store = await back.store()
-        async with asyncio.timeout(30):
-            while not await store.search.turns("again"):
-                await asyncio.sleep(0.05)
+        await until(lambda: store.search.turns("again"))
 
 
 async def test_a_wrong_address_is_reported_in_seconds_and_the_chat_stays_usable(
@@ -155,11 +152,6 @@ async def test_a_running_turn_moves_with_its_answer_when_another_program_was_fir
     async def held(connection: GraphConnection) -> None:
         await reachable.wait()
         await opened(connection)
-
-    async def until(condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(120):
-            while not condition():
-                await asyncio.sleep(0.05)
 
     monkeypatch.setattr(GraphConnection, "_open", held)
     read = {"name": "read_file", "arguments": {"path": "greeting.py"}}

@@ -17,9 +17,9 @@ from ragforge_tui.shared.events import Event, MessageStarted, TextDelta, TurnFai
 from ragforge_tui.shared.records import Message
 from tests.conftest import ONE_BACKEND
 from tests.support.openai_server import OpenAIServer
+from tests.support.waiting import PATIENCE, until
 
 pytestmark = ONE_BACKEND
-PATIENCE = 60.0
 
 
 class HeldStore:
@@ -51,9 +51,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> HeldStore:
 
 
 async def until_asked(server: OpenAIServer) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not server.requests:
-            await asyncio.sleep(0.01)
+    await until(lambda: server.requests)
 
 
 async def watched(conversation: Conversation) -> list[Event]:

@@ -14,8 +14,7 @@ from ragforge_tui.shared.events import ModelRetry, TextDelta, ToolCallStarted, T
 from tests.support.agents import with_model
 from tests.support.openai_server import OpenAIServer
 from tests.support.records import turn_id
-
-PATIENCE = 120.0
+from tests.support.waiting import PATIENCE
 
 
 def still_running(mark: str) -> bool:

@@ -12,6 +12,7 @@ from ragforge_tui.graph import GraphTarget
 from ragforge_tui.settings.schema import Paths
 from ragforge_tui.shared.events import Event, Notice, TrustRequested
 from tests.conftest import EMBEDDED
+from tests.support.waiting import until
 
 
 @pytest.fixture
@@ -67,8 +68,7 @@ async def test_the_turn_waits_for_the_answer_and_is_not_asked_twice(repository: 
     events: list[Event] = []
     trust = InstructionTrust(repository, tmp_path / "trust.json", events.append, interactive=True)
     waiting = asyncio.create_task(trust.instructions())
-    while not events:
-        await asyncio.sleep(0.01)
+    await until(lambda: events)
     question = events[0]
     assert isinstance(question, TrustRequested)
     assert question.files == ["AGENTS.md"]

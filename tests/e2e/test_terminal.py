@@ -19,7 +19,8 @@ from ragforge_tui.settings.schema import Paths
 from ragforge_tui.tui.questions.question_panel import READ_SECONDS
 from tests.conftest import DIMENSION, HEAP_MB
 from tests.support.openai_server import OpenAIServer
-from tests.support.terminal import PATIENCE, Terminal
+from tests.support.terminal import Terminal
+from tests.support.waiting import PATIENCE
 
 EDIT = {"path": "greeting.py", "old_string": '"hello"', "new_string": '"good day"'}
 LONG = "one word after another " * 40

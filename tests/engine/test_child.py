@@ -30,9 +30,8 @@ from ragforge_tui.shared.requests.turns import (
 from ragforge_tui.shared.requests.work import AnswerApproval
 from ragforge_tui.shared.wire import MAX_LINE_BYTES, PROTOCOL_VERSION, Hello
 from tests.support.openai_server import OpenAIServer
+from tests.support.waiting import PATIENCE
 from tests.support.warm_engine import warm_engines
-
-PATIENCE = 180.0
 
 
 @pytest.fixture(autouse=True)

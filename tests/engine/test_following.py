@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
@@ -38,8 +38,8 @@ from ragforge_tui.shared.requests.sessions import (
 )
 from ragforge_tui.shared.requests.turns import CreateConversation, FetchTurns, OpenConversation, RetryTurn, SendMessage
 from tests.support.openai_server import OpenAIServer
+from tests.support.waiting import PATIENCE, until
 
-PATIENCE = 60.0
 POLL_SECONDS = 0.1
 SILENT_SECONDS = 5 * POLL_SECONDS
 """Time in which what must not be reported would have been: several polls."""
@@ -86,17 +86,12 @@ class Terminal:
         """Wait for a poll that begins after this call."""
         agent = self.engine.agent
         before = _looks.get(agent, 0)
-        await self.until(lambda: _looks.get(agent, 0) >= before + 2)
+        await until(lambda: _looks.get(agent, 0) >= before + 2)
 
     async def looked_last(self) -> None:
         """Wait for the end of a poll that may have begun before this call."""
         await asyncio.sleep(2 * POLL_SECONDS)
-        await self.until(lambda: all(watch._agent is not self.engine.agent for watch in _polling))
-
-    async def until(self, holds: Callable[[], object]) -> None:
-        async with asyncio.timeout(PATIENCE):
-            while not holds():
-                await asyncio.sleep(0.02)
+        await until(lambda: all(watch._agent is not self.engine.agent for watch in _polling))
 
     def elsewhere(self) -> list[TurnElsewhere]:
         return [event for event in self.said if isinstance(event, TurnElsewhere)]
@@ -124,17 +119,17 @@ async def test_turns_of_the_other_stream_in_and_title_and_summaries_follow(
     async with terminal(loaded) as one, terminal(loaded) as two:
         uuid_ = (await one.engine.request(CreateConversation())).conversation.uuid
         await one.send(uuid_, "first")
-        await one.until(one.ended)
+        await until(one.ended)
         await two.engine.request(OpenConversation(ref=uuid_))
         await one.send(uuid_, "second")
-        await two.until(lambda: two.elsewhere() and not two.elsewhere()[-1].active)
+        await until(lambda: two.elsewhere() and not two.elsewhere()[-1].active)
         told = two.elsewhere()
         assert {event.turn_index for event in told} == {2}
         lengths = [len(event.turn.messages[-1].content) for event in told if len(event.turn.messages) > 1]
         assert len([event for event in told if event.active]) >= 1 and lengths == sorted(lengths)
         assert told[-1].turn.messages[-1].content == ("words " * 60)
         await one.engine.request(UpdateConversation(conversation_id=uuid_, title="Their title"))
-        await two.until(
+        await until(
             lambda: [
                 e for e in two.said if isinstance(e, ConversationChanged) and e.conversation.title == "Their title"
             ]
@@ -150,7 +145,7 @@ async def test_turns_of_the_other_stream_in_and_title_and_summaries_follow(
             created_at=now(),
         )
         await Store(graph).summaries.store(made, [])
-        await two.until(lambda: [e for e in two.said if isinstance(e, SummaryCreated) and e.summary.uuid == "s1"])
+        await until(lambda: [e for e in two.said if isinstance(e, SummaryCreated) and e.summary.uuid == "s1"])
         assert not one.elsewhere()
 
 
@@ -159,11 +154,11 @@ async def test_both_send_at_once_and_each_turn_is_there_once(loaded: Loaded, ser
     async with terminal(loaded) as one, terminal(loaded) as two:
         uuid_ = (await one.engine.request(CreateConversation())).conversation.uuid
         await one.send(uuid_, "first")
-        await one.until(one.ended)
+        await until(one.ended)
         await two.engine.request(OpenConversation(ref=uuid_))
         await asyncio.gather(one.send(uuid_, "from one"), two.send(uuid_, "from two"))
         for there in (one, two):
-            await there.until(lambda there=there: there.elsewhere() and not there.elsewhere()[-1].active)
+            await until(lambda there=there: there.elsewhere() and not there.elsewhere()[-1].active)
         page = await one.engine.request(FetchTurns(conversation_id=uuid_, start=1, end=10))
         assert [turn.turn_index for turn in page.turns] == [1, 2, 3]
         for there in (one, two):
@@ -179,18 +174,18 @@ async def test_a_turn_begun_here_and_asked_for_again_elsewhere_is_followed(
     async with terminal(loaded) as one, terminal(loaded) as two:
         uuid_ = (await one.engine.request(CreateConversation())).conversation.uuid
         await one.send(uuid_, "first")
-        await one.until(one.ended)
+        await until(one.ended)
         await two.engine.request(OpenConversation(ref=uuid_))
         await one.looked()
         assert not one.elsewhere(), "what was said here is not told"
         await two.engine.request(RetryTurn(conversation_id=uuid_))
-        await one.until(lambda: one.elsewhere() and not one.elsewhere()[-1].active)
+        await until(lambda: one.elsewhere() and not one.elsewhere()[-1].active)
         assert {event.turn_index for event in one.elsewhere()} == {1}
         assert one.elsewhere()[-1].turn.messages[-1].content == "second try " * 20
         assert any(event.active for event in one.elsewhere())
         told = len(one.elsewhere())
         await one.send(uuid_, "second")
-        await one.until(lambda: one.ended() == 2)
+        await until(lambda: one.ended() == 2)
         await one.looked()
         assert len(one.elsewhere()) == told, "an answer that was told is not told again"
 
@@ -200,14 +195,14 @@ async def test_a_retry_and_the_turn_after_it_are_both_reported(loaded: Loaded, s
     async with terminal(loaded) as one, terminal(loaded) as two:
         uuid_ = (await one.engine.request(CreateConversation())).conversation.uuid
         await one.send(uuid_, "first")
-        await one.until(one.ended)
+        await until(one.ended)
         await two.engine.request(OpenConversation(ref=uuid_))
         await one.looked()
         await two.engine.request(RetryTurn(conversation_id=uuid_))
-        await two.until(two.ended)
+        await until(two.ended)
         await two.send(uuid_, "and then")
-        await two.until(lambda: two.ended() == 2)
-        await one.until(lambda: {event.turn_index for event in one.elsewhere()} == {1, 2})
+        await until(lambda: two.ended() == 2)
+        await until(lambda: {event.turn_index for event in one.elsewhere()} == {1, 2})
 
 
 async def test_what_becomes_of_the_conversation_elsewhere_is_reported(loaded: Loaded, server: OpenAIServer) -> None:
@@ -215,20 +210,20 @@ async def test_what_becomes_of_the_conversation_elsewhere_is_reported(loaded: Lo
     async with terminal(loaded) as one, terminal(loaded) as two:
         uuid_ = (await one.engine.request(CreateConversation())).conversation.uuid
         await one.send(uuid_, "first")
-        await one.until(one.ended)
+        await until(one.ended)
         await one.looked()
 
         def said(words: str) -> bool:
             return any(isinstance(event, Notice) and words in event.text for event in one.said)
 
         await two.engine.request(ArchiveConversation(conversation_id=uuid_))
-        await one.until(lambda: said("Another terminal archived"))
+        await until(lambda: said("Another terminal archived"))
         await one.engine.request(ArchiveConversation(conversation_id=uuid_, archived=False))
         await two.engine.request(DeleteConversation(conversation_id=uuid_))
-        await one.until(lambda: said("/undo-delete restores it"))
+        await until(lambda: said("/undo-delete restores it"))
         await one.engine.request(RestoreConversation(conversation_id=uuid_))
         await two.engine.request(DeleteConversation(conversation_id=uuid_, immediately=True))
-        await one.until(lambda: said("permanently"))
+        await until(lambda: said("permanently"))
         assert not said("Another terminal restored"), "changes by this process are not reported"
 
 
@@ -240,7 +235,7 @@ async def test_a_conversation_that_is_deleted_here_was_not_deleted_in_another_te
     async with terminal(loaded) as one:
         uuid_ = (await one.engine.request(CreateConversation())).conversation.uuid
         await one.send(uuid_, "first")
-        await one.until(one.ended)
+        await until(one.ended)
         await one.looked()
         await one.engine.request(DeleteConversation(conversation_id=uuid_, immediately=immediately))
         await asyncio.sleep(SILENT_SECONDS)
@@ -252,11 +247,11 @@ async def test_nothing_is_asked_once_no_conversation_is_looked_at(loaded: Loaded
     async with terminal(loaded) as one, terminal(loaded) as two:
         uuid_ = (await one.engine.request(CreateConversation())).conversation.uuid
         await one.send(uuid_, "first")
-        await one.until(one.ended)
+        await until(one.ended)
         await two.engine.request(OpenConversation(ref=uuid_))
         await two.engine.request(LeaveConversation())
         await one.send(uuid_, "second")
-        await one.until(lambda: one.ended() == 2)
+        await until(lambda: one.ended() == 2)
         await asyncio.sleep(SILENT_SECONDS)
         assert not two.elsewhere()
 
@@ -268,11 +263,11 @@ async def test_a_turn_whose_reading_failed_is_reported_at_the_next_look(
     async with terminal(loaded) as one, terminal(loaded) as two:
         uuid_ = (await one.engine.request(CreateConversation())).conversation.uuid
         await one.send(uuid_, "first")
-        await one.until(one.ended)
+        await until(one.ended)
         await two.engine.request(OpenConversation(ref=uuid_))
         _looking_away.update([one.engine.agent, two.engine.agent])
         await one.send(uuid_, "second")
-        await one.until(lambda: one.ended() == 2)
+        await until(lambda: one.ended() == 2)
         failing, read = [1], Turns.between
 
         async def turns(self: Turns, *args: Any, **places: Any) -> list[Turn]:
@@ -283,7 +278,7 @@ async def test_a_turn_whose_reading_failed_is_reported_at_the_next_look(
 
         monkeypatch.setattr(Turns, "between", turns)
         _looking_away.remove(two.engine.agent)
-        await two.until(two.elsewhere)
+        await until(two.elsewhere)
         assert not failing
         assert [(event.turn_index, event.active) for event in two.elsewhere()] == [(2, False)]
 
@@ -313,7 +308,7 @@ async def test_a_conversation_that_stays_quiet_is_polled_rarely(
     async with terminal(loaded) as one:
         uuid_ = (await one.engine.request(CreateConversation())).conversation.uuid
         await one.send(uuid_, "first")
-        await one.until(one.ended)
+        await until(one.ended)
         await one.looked()
         monkeypatch.setattr(following, "QUIET_AFTER", -1.0)
         monkeypatch.setattr(following, "QUIET_POLL_SECONDS", 3600.0)

@@ -33,8 +33,7 @@ from tests.conftest import EMBEDDED
 from tests.support.agents import with_host, with_model
 from tests.support.hosts import end_host, host_of
 from tests.support.openai_server import OpenAIServer
-
-PATIENCE = 120.0
+from tests.support.waiting import PATIENCE, until
 
 
 @pytest.fixture
@@ -98,9 +97,7 @@ async def test_an_engine_starts_as_soon_as_it_is_ordered(hosted: Loaded, engines
     assert host is not None
     requested = request_engine(hosted)
     assert requested is not None
-    async with asyncio.timeout(PATIENCE):
-        while not (forked := {child.pid for child in host.children()} - {first.pid}):
-            await asyncio.sleep(0.01)
+    forked = await until(lambda: {child.pid for child in host.children()} - {first.pid})
     second = await started(hosted, engines, requested)
     assert is_warm(second)
     assert forked == {second.pid}
@@ -130,9 +127,7 @@ async def test_an_engine_that_was_ordered_but_never_used_ends(hosted: Loaded, en
     requested = request_engine(hosted)
     assert host is not None
     assert requested is not None
-    async with asyncio.timeout(PATIENCE):
-        while not (forked := [child for child in host.children() if child.pid != first.pid]):
-            await asyncio.sleep(0.01)
+    forked = await until(lambda: [child for child in host.children() if child.pid != first.pid])
     requested.connection.close()
     requested.close()  # as the end of the chat does
     await gone(forked[0])

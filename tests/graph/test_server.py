@@ -9,7 +9,7 @@ import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from ragforge_tui.graph.embedded.files import ServerAddress, ServerFiles
 from ragforge_tui.settings.schema import Paths
 from ragforge_tui.shared.errors import GraphUnavailableError
 from tests.conftest import open_graph, paths_under
+from tests.support.waiting import until
 
 HOLDER = """
 import asyncio, sys
@@ -52,13 +53,6 @@ def hold_on(paths: Paths, linger: float = 0) -> ServerHold:
 
 def readable_by_others(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if stat.S_IMODE(path.stat().st_mode) & 0o077]
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for another process."""
-    async with asyncio.timeout(90):
-        while not condition():
-            await asyncio.sleep(0.05)
 
 
 async def gone(paths: Paths, address: ServerAddress) -> None:

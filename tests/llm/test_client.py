@@ -32,6 +32,7 @@ from tests.llm.conftest import MakeModel, collect, retries
 from tests.support.key_shapes import GITHUB_KEY
 from tests.support.model_script import Call, Step
 from tests.support.openai_server import OpenAIServer
+from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[2]
 TOOL = {
@@ -334,8 +335,7 @@ async def test_a_server_on_this_machine_may_load_its_model_first(server: OpenAIS
     """Neither the wait for the first token nor that after an empty first chunk counts as a stall."""
     server.script([Step(text="loaded", gate="model")])
     asking = asyncio.create_task(collect(local(server, token_timeout=0.4)))
-    while not server.requests:
-        await asyncio.sleep(0.01)
+    await until(lambda: server.requests)
     done, _ = await asyncio.wait({asking}, timeout=0.9)
     assert not done
     server.release("model")

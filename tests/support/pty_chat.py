@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from ragforge_tui.tui.early_prompt import ALTERNATE_SCREEN
+from tests.support.waiting import PATIENCE
 
-PATIENCE = 60.0
 LEAVE = b"\x1b[?1049l"
 TEXTUAL = b"\x1b[?1004h"
 """Sent by Textual when it takes the terminal over."""

@@ -26,9 +26,9 @@ from ragforge_tui.shared.requests.work import AnswerApproval
 from tests.support.model_script import Call, Step
 from tests.support.openai_server import OpenAIServer
 from tests.support.recorded_session import Recording, Said
+from tests.support.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE_SECONDS = 60.0
 STOP = "(stop it)"
 FAIL = "(it fails)"
 ANSWER = """The journal is read **record by record**; what cannot be written is *set aside*:
@@ -124,9 +124,7 @@ class Recorder:
 
     async def until(self, holds: Callable[[Event], bool], count: int = 1) -> None:
         """Wait for so many events of a kind."""
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while sum(holds(said.event) for said in self.said) < count:
-                await asyncio.sleep(0.01)
+        await until(lambda: sum(holds(said.event) for said in self.said) >= count)
 
     async def session(self) -> Recording:
         """Hold it."""

@@ -17,8 +17,7 @@ from pathlib import Path
 import psutil
 
 from ragforge_tui.shared.sanitize import plain_text
-
-PATIENCE = 180.0
+from tests.support.waiting import PATIENCE
 
 
 class Terminal:

@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from ragforge_tui.tools.shell import process as process_module
 from ragforge_tui.tools.shell.confinement import MECHANISMS, probe, supported
 from ragforge_tui.tools.shell.process import MARK, end_leftovers, scrubbed_environment
 from ragforge_tui.tools.shell.run_command import Output
+from tests.support.waiting import until
 from tests.tools.conftest import Call
 
 
@@ -62,12 +62,6 @@ async def ended(pids: list[int]) -> None:
 
 def numbers_in(path: Path) -> list[int]:
     return [int(word) for word in path.read_text().split()] if path.exists() else []
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for something that happens soon; pytest's own limit is the only one."""
-    while not condition():
-        await asyncio.sleep(0.02)
 
 
 THREE_GENERATIONS = "bash -c 'sleep 300 & echo $! >> pids; sleep 301' & echo $! >> pids; echo $$ >> pids; "

@@ -18,10 +18,9 @@ from ragforge_tui.shared.wire import Engine
 from ragforge_tui.tui.app import ChatApp, ChatOptions
 from ragforge_tui.tui.questions import question_panel
 from tests.support.fake_engine import FakeEngine
+from tests.support.waiting import until
 
 Connect = Callable[[], Any]
-PATIENCE = 60.0
-"""Seconds to wait for what should come at once: the machine may be doing other work."""
 NOON = datetime(2026, 11, 3, 18, 0, tzinfo=UTC)
 
 
@@ -57,12 +56,11 @@ class Chat:
 
     async def until(self, holds: Callable[[], object], what: str = "") -> None:
         """Wait until something holds."""
-        start = time.monotonic()
-        while time.monotonic() - start < PATIENCE:
-            if holds():
-                return
-            await self.pilot.pause(0.01)
-        raise AssertionError(f"never happened: {what or holds}; notices {self.notices}")
+        try:
+            await until(holds, what, pause=self.pilot.pause)
+        except AssertionError as error:
+            error.add_note(f"Notices: {self.notices}")
+            raise
 
     async def press(self, *keys: str) -> None:
         """Press keys."""

@@ -13,7 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.support.pty_chat import PATIENCE, TEXTUAL, Start, close
+from tests.support.pty_chat import TEXTUAL, Start, close
+from tests.support.waiting import PATIENCE
 
 with_and_without_hang_up = pytest.mark.parametrize("ignore_hang_up", [False, True], ids=["default", "ignored"])
 

@@ -26,10 +26,9 @@ from ragforge_tui.shared.wire import Engine
 from ragforge_tui.tui.app import ChatApp
 from tests.support.chat_scene import scene_engine
 from tests.support.fake_engine import FakeEngine
+from tests.support.waiting import PATIENCE, until
 from tests.tui.conftest import make_app
 
-PATIENCE = 60.0
-"""Seconds to wait for what should come at once: the machine may be doing other work."""
 STILL_SECONDS = 0.02
 STILL_TIMES = 5
 
@@ -85,12 +84,11 @@ class Stage:
 
     async def until(self, holds: Callable[[], object], what: str = "") -> None:
         """Wait until something holds."""
-        start = monotonic()
-        while monotonic() - start < PATIENCE:
-            if holds():
-                return
-            await self.pilot.pause(0.01)
-        raise AssertionError(f"never happened: {what or holds}; on the screen:\n{self.text()}")
+        try:
+            await until(holds, what, pause=self.pilot.pause)
+        except AssertionError as error:
+            error.add_note(f"On the screen:\n{self.text()}")
+            raise
 
     async def shows(self, words: str) -> None:
         """Wait until these words are on the screen."""

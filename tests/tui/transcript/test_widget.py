@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 import pytest
 from textual.geometry import Offset
-from textual.pilot import Pilot
 from textual.selection import SELECT_ALL, Selection
 
 from ragforge_tui.shared.events import MessageFinished, MessageStarted, TextDelta, TurnCompleted, TurnStarted
 from ragforge_tui.shared.records import Turn
 from ragforge_tui.tui.transcript.markdown import code_of
 from ragforge_tui.tui.transcript.viewport import LINES_PER_BLOCK
+from tests.support.waiting import until
 from tests.tui.transcript.app import TranscriptApp
 from tests.tui.transcript.samples import ANSWER, lines_made, plain_turns, reply, said, working_turn
 from tests.tui.transcript.test_document import WHERE, chunks
-
-
-async def until(pilot: Pilot[None], holds: Callable[[], bool]) -> None:
-    """Wait for a condition."""
-    for _ in range(200):
-        if holds():
-            return
-        await pilot.pause(0.02)
-    raise AssertionError("it never came true")
 
 
 async def test_a_loaded_conversation_shows_its_end_and_draws_only_that() -> None:
@@ -142,7 +132,7 @@ async def test_streaming_follows_the_end_and_ends_like_the_record() -> None:
         for piece in chunks(ANSWER, 40):
             view.apply(TextDelta(message_id="a21", text=piece, **where))
             await pilot.pause(0.01)
-        await until(pilot, lambda: "the rest of the code" in app.screen_text()[-1])
+        await until(lambda: "the rest of the code" in app.screen_text()[-1], pause=pilot.pause)
         view.apply(MessageFinished(message=reply(ANSWER, 21), **where))
         view.apply(TurnCompleted(text=ANSWER, **where))
         await pilot.pause()
@@ -166,7 +156,7 @@ async def test_what_is_read_stays_while_text_streams_below() -> None:
         before, total = app.screen_text(), view.virtual_size.height
         for piece in chunks(ANSWER, 40):
             view.apply(TextDelta(message_id="a21", text=piece, **where))
-        await until(pilot, lambda: view.virtual_size.height > total + 15)
+        await until(lambda: view.virtual_size.height > total + 15, pause=pilot.pause)
         assert app.screen_text() == before
         assert not view.follow
 
