@@ -17,7 +17,7 @@ MOST_BYTES = 8_000_000
 """Of a larger file the indexed text is shown."""
 _GONE = "The file no longer exists; this is its text as it was indexed."
 _UNREADABLE = "The file cannot be read now; this is its text as it was indexed."
-_NOT_FOUND = "The file has changed and no longer has this; the text is as it was indexed."
+_NOT_FOUND = "The file has changed and no longer contains this. Showing the indexed version."
 
 
 def current_code(workspace: Path, scope: Scope) -> ScopeCode:

@@ -170,7 +170,7 @@ def find_files(root: Path, limits: FileLimits, is_known: Callable[[str], bool]) 
         why = (
             "agent.code.max_files allows no more."
             if project
-            else "The folder is no project; `git init` makes it one, or start the chat in a project's folder."
+            else "This folder is not a project. Run `git init`, or start the chat in one."
         )
         found.problem = f"{beyond} of {beyond + len(found.files)} files are not indexed. {why}"
     elif found.partial:

@@ -65,7 +65,7 @@ class Pace:
 
     @contextmanager
     def awaited(self) -> Iterator[None]:
-        """Let background work continue inside the context, even if urgent: its result is needed now."""
+        """Run background work inside the context even while urgent work holds it back."""
         self._awaited += 1
         self._unblocked.set()
         try:

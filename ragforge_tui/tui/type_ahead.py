@@ -150,7 +150,7 @@ class TypeAheadApp(App[str]):
         if self._opening and (self._commands_requested > self._requested_before or event.key == PALETTE_KEY):
             self._until_moved(event.before, hold)
         elif not event.again:
-            # What the key did may have been to ask for the focus by a message of its own: this one goes behind it.
+            # The key may have posted a focus request: queue behind it.
             (event.before or self.screen).post_message(self.Passed(event.key, event.before, again=True))
         else:
             self.call_later(self._end_hold, hold)  # Behind the change of focus, which is called later too.

@@ -220,7 +220,7 @@ class InputBuilder:
             return asked.note
         note = await self._environment.note(self._before(turn), self._mode())
         if self._services.settings.tools.commit_trailer and not self._services.recorder.journaling:
-            # The turn is part of it, so it is told with each message.
+            # The trailer names the turn, so it is sent with every message.
             trailer = f"{TRAILER}: {self._record.uuid} t{turn.turn_index}"
             note = "\n".join(filter(None, [note, f"[End the message of each commit you make with: {trailer}]"]))
         if asked.uuid and asked.conversation_id == self._record.uuid:

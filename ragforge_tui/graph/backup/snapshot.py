@@ -179,8 +179,8 @@ class _Snapshot:
                 await self._pages(label, [key for key in keys if key[0] not in done[label]], fresh)
                 written[label] = keys
             last = attempt == _ATTEMPTS - 1
-            counted_anew = await self._counted(uuid, written["Message"]) if last else {}
-            await self._pages("Conversation", [[uuid]], fresh, counted_anew)
+            recounted = await self._counted(uuid, written["Message"]) if last else {}
+            await self._pages("Conversation", [[uuid]], fresh, recounted)
             after = await self._counters(uuid)
             if after is None:
                 await asyncio.to_thread(self._writer.rewind, start)

@@ -123,7 +123,7 @@ def _stored_version(files: ServerFiles) -> str:
     except FileNotFoundError:
         return ""
     except msgspec.MsgspecError:
-        log.warning("%s cannot be read and is written anew", files.version)
+        log.warning("%s cannot be read and is written again", files.version)
         return ""
 
 

@@ -66,7 +66,7 @@ class Conversations:
         self._graph = graph
 
     async def create(self, c: Conversation) -> Conversation:
-        """Store a conversation; one that exists by this uuid is returned as it is.
+        """Store a conversation, or return the existing one with that uuid.
 
         A branch (`branch_of`, `branch_turn`) shares its parent's turns up to and including `branch_turn`; its own
         begin after it. What it shares is counted as its own.

@@ -106,7 +106,7 @@ class Match(msgspec.Struct, frozen=True):
 def matches(rows: Iterable[Mapping[str, Any]]) -> list[Match]:
     """Return the matches of a statement that returns all of them in one row, as lists of fields; best first.
 
-    A row of its own for each of some hundred small ones would cost the driver more than all the rest of a search.
+    Hundreds of one-row records would cost the driver more than the rest of the search.
     """
     # Another program may have stored a node with the properties of an index.
     found = [

@@ -268,7 +268,7 @@ def _turn_sizes(rows: Iterable[dict[str, Any]]) -> list[TurnSize]:
 
 
 def _finished(messages: list[dict[str, Any]], *, is_last: bool) -> bool:
-    """Return whether a turn is finished. The last turn waits for its answer: a message without calls of its own.
+    """Return whether a turn is finished. The last turn counts once it has a reply without tool calls.
 
     What the user did without the model, a message of role ``system``, waits for the end of its call only.
     """

@@ -84,7 +84,7 @@ def in_order(summaries: Iterable[Summary]) -> list[Summary]:
 
 
 async def fitting_summaries(tx: Transaction, page: list[Summary]) -> list[Summary]:
-    """Return those that continue the summaries of their conversation and level, over ones that are there."""
+    """Return the summaries that extend an existing level without a gap."""
     result = await tx.run(
         "UNWIND $ids AS id MATCH (s:Summary {conversation_id: id}) "
         "RETURN id, s.level AS level, max(s.end_turn_index) AS end",

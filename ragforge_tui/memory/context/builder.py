@@ -329,7 +329,7 @@ class ContextBuilder:
             first = min(draft.sent, default=inputs.turn_index)
             left = budget.total - draft.used - later
             older = [summary for summary in frontier if summary.start_turn_index < first]
-            # What a step has freed is theirs until turns take it again.
+            # Tokens freed by a step go to the summaries until turns need them.
             share = max(min(budget.share("frontier"), left), left - recalled)
             draft.frontier = frontier_section(older, share, days)
             draft.reserved = later

@@ -48,7 +48,7 @@ class IgnoreRules:
         name = path.rsplit("/", 1)[-1]
         if name == ".git":
             return True
-        if self.ignored_by_person(path, is_folder=is_folder):
+        if self.ignored_by_user(path, is_folder=is_folder):
             return True
         # The nearest ignore file with a matching pattern decides.
         for spec, length in self._chain(path.rpartition("/")[0]):
@@ -59,7 +59,7 @@ class IgnoreRules:
                 return verdict
         return False
 
-    def ignored_by_person(self, path: str, *, is_folder: bool) -> bool:
+    def ignored_by_user(self, path: str, *, is_folder: bool) -> bool:
         """Return whether the user's own patterns exclude a path or a folder above it."""
         return self._own.covers(path, is_folder=is_folder)
 
@@ -77,7 +77,7 @@ class IgnoreRules:
         A request for an ignored folder by name applies to its contents, so only the user's own patterns count there.
         """
         if start and self.ignored_anywhere(start, is_folder=True):
-            return lambda path, is_folder: self.ignored_by_person(path, is_folder=is_folder)
+            return lambda path, is_folder: self.ignored_by_user(path, is_folder=is_folder)
         return lambda path, is_folder: self.ignored(path, is_folder=is_folder)
 
     def walk(self, start: str = "", *, most: int | None = None) -> Iterator[Entry]:

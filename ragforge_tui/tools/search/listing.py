@@ -106,7 +106,7 @@ class ListDirectory(FolderTool):
         entries = [
             entry
             for entry in rules.entries(folder)
-            if not rules.ignored_by_person(entry.path, is_folder=entry.is_folder)
+            if not rules.ignored_by_user(entry.path, is_folder=entry.is_folder)
         ]
         entries.sort(key=lambda entry: (not entry.is_folder, entry.path))
         for entry in entries:

@@ -163,7 +163,7 @@ def list_files(workspace: Path, ignore: Sequence[str]) -> list[str]:
         walked = rules.walk(most=_MOST_FILES)
         listed = [entry.path for entry in walked if not entry.is_folder]
     elif ignore:
-        listed = [path for path in listed if not rules.ignored_by_person(path, is_folder=False)]
+        listed = [path for path in listed if not rules.ignored_by_user(path, is_folder=False)]
     return [path for path in listed if path.isprintable()]
 
 

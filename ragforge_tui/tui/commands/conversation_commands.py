@@ -174,7 +174,7 @@ async def _open_branch(host: Host, turn: int) -> None:
     shared = f"It shares turns 1 to {turn}" if turn > 1 else "It shares turn 1" if turn else "It starts empty"
     session.notice(
         f"This is a branch. {shared}; /resume {parent[:8]} opens the original, which is unchanged. "
-        "Files stay as they are: /undo in the original takes its edits back."
+        "Files are unchanged. /undo in the original reverts its edits."
     )
 
 
