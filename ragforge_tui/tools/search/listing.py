@@ -104,9 +104,7 @@ class ListDirectory(FolderTool):
 
     def _list(self, rules: IgnoreRules, folder: str, depth: int, indent: str, lines: list[str]) -> None:
         entries = [
-            entry
-            for entry in rules.entries(folder)
-            if not rules.ignored_by_user(entry.path, is_folder=entry.is_folder)
+            entry for entry in rules.entries(folder) if not rules.ignored_by_user(entry.path, is_folder=entry.is_folder)
         ]
         entries.sort(key=lambda entry: (not entry.is_folder, entry.path))
         for entry in entries:
