@@ -107,12 +107,6 @@ class Modules:
                 return candidate.lstrip("/")
         return ""
 
-    def _is_root(self, file: str, wanted: str, importer: str) -> bool:
-        stem = _python_stem(file)
-        root = stem[: len(stem) - len(wanted)].rstrip("/")
-        inside = f"{root}/__init__.py" if root else "__init__.py"
-        return inside not in self._files or (not root and posixpath.dirname(importer) != "")
-
     def submodule(self, path: str, name: str) -> str:
         """Return the file of a module within a package or module, empty if there is none."""
         language = self._files[path].language

@@ -353,10 +353,6 @@ class ConversationAgent(ConversationLibrary):
         """Return the model for a persona: the current one, unless the persona may choose another."""
         return await self.services.persona_models.model_for(persona)
 
-    async def workspace_instructions(self) -> list[tuple[str, str]]:
-        """Return the allowed AGENTS.md files; the user is asked before their first use."""
-        return await self.services.trust.instructions()
-
     async def _do_chores(self, store: Store, drained: set[str]) -> None:
         """Index conversations from the journal, purge expired ones, create missing vectors and count tokens.
 

@@ -10,7 +10,7 @@ import pytest
 from ragforge_tui.graph import GraphTarget, Store
 from ragforge_tui.graph.content_files import Text
 from ragforge_tui.settings.schema import Paths
-from ragforge_tui.shared.code_records import Scope
+from ragforge_tui.shared.code_records import IndexedFile, Scope
 from tests.cli.conftest import Cli
 from tests.conftest import open_graph
 from tests.support.records import conversation, one_turn
@@ -80,7 +80,9 @@ def test_compacting_drops_what_is_gone_and_keeps_the_rest(
             store = Store(graph)
             for workspace in map(str, (here, gone, away)):
                 scope = Scope(uuid=workspace, name="f", kind="function", file="a.py", start_line=1, end_line=1)
-                await store.code.replace_file(workspace, "a.py", "d", "python", [scope])
+                await store.code.replace_files(
+                    workspace, [IndexedFile(path="a.py", digest="d", language="python", scopes=[scope])]
+                )
                 await store.code.store_totals(await store.code.count(workspace))
             kept = await store.conversations.create(conversation(workspace=str(here)))
             await one_turn(store, kept.uuid, "Where is the quokka?", "It sits in the garden.")

@@ -15,7 +15,7 @@ from ragforge_tui.graph.store.topic_names import ProposedTopic
 from ragforge_tui.memory.retrieval import Questions, catch_up
 from ragforge_tui.memory.retrieval.reach import called_from
 from ragforge_tui.settings.schema import RecallSettings
-from ragforge_tui.shared.code_records import BrainHit, Scope
+from ragforge_tui.shared.code_records import BrainHit, IndexedFile, Scope
 from tests.support.fake_embedder import FakeEmbedder
 from tests.support.records import conversation, one_turn
 from tests.support.stored_memory import summary
@@ -47,7 +47,9 @@ async def fill(store: Store, *scopes: Scope) -> None:
     """Store scopes as the whole content of their files."""
     for file in {one.file: one for one in scopes}.values():
         own = [one for one in scopes if one.file == file.file]
-        await store.code.replace_file(file.workspace, file.file, "1", "python", own)
+        await store.code.replace_files(
+            file.workspace, [IndexedFile(path=file.file, digest="1", language="python", scopes=own)]
+        )
 
 
 async def talk(store: Store, *texts: str, **fields: object) -> str:

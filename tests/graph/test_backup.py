@@ -27,8 +27,8 @@ from ragforge_tui.graph.schema.migrate import MIGRATIONS, VERSION, Migration, re
 from ragforge_tui.graph.store.insights import insight_uuid
 from ragforge_tui.graph.values import plain
 from ragforge_tui.settings.schema import Paths
+from ragforge_tui.shared.code_records import IndexedFile, Scope
 from ragforge_tui.shared.code_records import Reference as CodeReference
-from ragforge_tui.shared.code_records import Scope
 from ragforge_tui.shared.errors import GraphError, GraphUnavailableError
 from ragforge_tui.shared.records import Finding, Insight, now
 from tests.conftest import EMBEDDED, empty, open_graph
@@ -90,7 +90,8 @@ async def everything(graph: Graph) -> str:
         Scope(uuid=f"s{n}", name=f"f{n}", kind="function", file="src/app.py", start_line=n + 1, end_line=n + 1)
         for n in range(3)
     ]
-    await store.code.replace_file("/w", "src/app.py", "digest", "python", scopes, b"\x00parsed\xff")
+    file = IndexedFile(path="src/app.py", digest="digest", language="python", scopes=scopes, parsed=b"\x00parsed\xff")
+    await store.code.replace_files("/w", [file])
     references = [
         CodeReference(source="s0", target="s1", kind="call", line=3, confidence=0.5),
         CodeReference(source="s0", target="s1", kind="type", line=4, confidence=1.0),

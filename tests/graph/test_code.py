@@ -51,7 +51,8 @@ async def fill(store: Store, *scopes: Scope, digest: str = "1") -> None:
     for one in scopes:
         files.setdefault((one.workspace, one.file), []).append(one)
     for (workspace, path), own in files.items():
-        await store.code.replace_file(workspace, path, digest, "python", own, b"parsed")
+        file = IndexedFile(path=path, digest=digest, language="python", scopes=own, parsed=b"parsed")
+        await store.code.replace_files(workspace, [file])
 
 
 async def names(store: Store, *words: str, workspace: str = HERE) -> list[str]:
@@ -196,7 +197,7 @@ async def test_hidden_conversations_are_not_about_a_scope(store: Store, hidden: 
 
 async def test_purging_a_conversation_keeps_the_index(store: Store) -> None:
     await fill(store, talked := scope("retry"))
-    await store.code.replace_file(HERE, "empty.py", "2", "python", [])
+    await store.code.replace_files(HERE, [IndexedFile(path="empty.py", digest="2", language="python", scopes=[])])
     chat = await store.conversations.create(conversation())
     asked = await store.messages.begin_turn(message(chat.uuid))
     await store.code.link_message(asked.uuid, [talked.uuid])

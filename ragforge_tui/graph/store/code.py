@@ -144,13 +144,6 @@ class Code:
             found |= {path: bytes(parsed) for path, parsed in (row["files"] if row else [])}
         return found
 
-    async def replace_file(
-        self, workspace: str, path: str, digest: str, language: str, scopes: list[Scope], parsed: bytes = b""
-    ) -> None:
-        """Replace a file and the scopes it defines; see `replace_files`."""
-        file = IndexedFile(path=path, digest=digest, language=language, parsed=parsed, scopes=scopes)
-        await self.replace_files(workspace, [file])
-
     async def replace_files(self, workspace: str, files: Sequence[IndexedFile]) -> None:
         """Replace files and the scopes they define; scopes that a file no longer has are removed.
 
