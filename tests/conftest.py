@@ -16,7 +16,7 @@ from ragforge_tui.conversation.turn import inputs
 from ragforge_tui.graph import Graph, GraphTarget, stop_server
 from ragforge_tui.graph.embedded.attach import ServerHold
 from ragforge_tui.graph.store import code_vectors
-from ragforge_tui.memory.retrieval import recall
+from ragforge_tui.memory.retrieval import recipes
 from ragforge_tui.settings.schema import Loaded, Paths
 from ragforge_tui.shared import tool_calls
 from tests.support.agents import loaded_for, settings_for
@@ -160,7 +160,7 @@ def loaded(
     # What recall finds within 300 ms says something of the machine; tests of that limit set it themselves.
     monkeypatch.setattr(memory, "LOAD_SECONDS", 30.0)
     monkeypatch.setattr(inputs, "PAST_SECONDS", 30.0)
-    monkeypatch.setattr(recall, "CONTEXT_SECONDS", 30.0)
+    monkeypatch.setattr(recipes, "CONTEXT_SECONDS", 30.0)
     monkeypatch.setattr(code_vectors, "PATIENCE", 30.0)
     # Neither may closing an agent leave on a busy machine what it would have stored.
     assert ConversationAgent.close.__kwdefaults__ is not None

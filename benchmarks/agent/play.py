@@ -20,7 +20,7 @@ from benchmarks.agent.answers import EvaluationServer
 from benchmarks.agent.scoring import Score, kept_prefix, score
 from benchmarks.agent.tasks import History, PlayedTurn, Task, written_summary
 from ragforge_tui.conversation import Conversation, ConversationAgent, memory
-from ragforge_tui.memory.retrieval import recall
+from ragforge_tui.memory.retrieval import recipes
 from ragforge_tui.settings.load import load
 from ragforge_tui.settings.schema import Loaded, Paths
 from ragforge_tui.shared.errors import RagforgeError
@@ -40,7 +40,7 @@ _GIT = ("git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", 
 def patient() -> Iterator[None]:
     """Let memory take its time, so that a busy machine changes no score."""
     with (
-        mock.patch.object(recall, "CONTEXT_SECONDS", PATIENCE_SECONDS),
+        mock.patch.object(recipes, "CONTEXT_SECONDS", PATIENCE_SECONDS),
         mock.patch.object(memory, "LOAD_SECONDS", PATIENCE_SECONDS),
     ):
         yield

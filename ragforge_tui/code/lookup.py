@@ -18,19 +18,15 @@ from ragforge_tui.code.brain import Brain
 from ragforge_tui.code.current import current_code
 from ragforge_tui.code.knowledge import CodeKnowledge
 from ragforge_tui.code.relevance import can_matter, relevant
+from ragforge_tui.memory.retrieval import recipes
 from ragforge_tui.memory.retrieval.question import Questions, Vectors
-from ragforge_tui.memory.retrieval.recipes import CODE
+from ragforge_tui.memory.retrieval.recipes import CODE, CONTEXT
 from ragforge_tui.shared.code_records import BrainHit, FoundCode, Reference, Scope, ScopeKind, UnresolvedName
 from ragforge_tui.shared.code_views import ScopeCode, ScopeLink, ScopeView, TouchedScope
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 
 log = logging.getLogger(__name__)
 
-CONTEXT_SECONDS = 0.3
-"""Most seconds a request waits for its code."""
-EMBED_SHARE = 0.5
-"""Share of that time for the message's vector."""
-CONTEXT_HITS = 20
 MOST_LINKS = 100
 """References of one scope that are listed."""
 MOST_TALKS = 20
@@ -48,12 +44,7 @@ class CodeLookup:
         index: Returns the index, which is made after this.
     """
 
-    def __init__(
-        self,
-        questions: Questions,
-        *,
-        index: Callable[[], CodeKnowledge],
-    ) -> None:
+    def __init__(self, questions: Questions, *, index: Callable[[], CodeKnowledge]) -> None:
         self._questions = questions
         self._store = questions.claimed_store
         self._begun: tuple[str, asyncio.Task[FoundCode]] | None = None
@@ -104,10 +95,10 @@ class CodeLookup:
 
     async def _in_time(self, message: str) -> FoundCode:
         try:
-            async with asyncio.timeout(CONTEXT_SECONDS):
+            async with asyncio.timeout(recipes.CONTEXT_SECONDS):
                 return await self._for_context(message)
         except TimeoutError:
-            missing = f"Code was not searched: that took longer than {CONTEXT_SECONDS * 1000:.0f} ms."
+            missing = f"Code was not searched: that took longer than {recipes.CONTEXT_SECONDS * 1000:.0f} ms."
         except RagforgeError as error:
             missing = f"Code was not searched: {str(error).rstrip('.')}."
         except Exception:
@@ -128,7 +119,7 @@ class CodeLookup:
             if not self._questions.model.name:
                 return None
             try:
-                async with asyncio.timeout(CONTEXT_SECONDS * EMBED_SHARE):
+                async with asyncio.timeout(recipes.CONTEXT_SECONDS * recipes.VECTOR_SHARE):
                     made, _ = await asyncio.gather(
                         self._questions.vectors(texts, CODE.seconds), vectors.load(self._workspace)
                     )
@@ -139,7 +130,7 @@ class CodeLookup:
 
         store = await self._store()
         vectors = store.code.search.vectors
-        hits = await search.search(store, self._workspace, message, soon, limit=CONTEXT_HITS)
+        hits = await search.search(store, self._workspace, message, soon, limit=CONTEXT.scopes.asked)
         return FoundCode(scopes=await asyncio.to_thread(relevant, message, hits), missing=missing)
 
     async def brain_search(self, query: str, *, limit: int = 10) -> list[BrainHit]:

@@ -11,14 +11,12 @@ from collections.abc import Sequence
 from ragforge_tui.code.mentions import Name, fits, names_in
 from ragforge_tui.code.query_words import query_words, stem_set
 from ragforge_tui.memory.language import language_of
+from ragforge_tui.memory.retrieval.recipes import CONTEXT
 from ragforge_tui.memory.retrieval.terms import asked_words
 from ragforge_tui.shared.code_records import Scope, ScopeHit
 
 FEWEST_WORDS = 2
 """Words of the message that a scope which is not named must hold."""
-FEWEST_SHARE = 0.5
-"""Share of the message's words that it must hold."""
-MOST_SCOPES = 6
 
 
 def relevant(message: str, hits: Sequence[ScopeHit]) -> list[Scope]:
@@ -29,7 +27,7 @@ def relevant(message: str, hits: Sequence[ScopeHit]) -> list[Scope]:
     named = [hit.scope for hit in hits if any(_is_named(name, hit.scope) for name in names)]
     told = [hit.scope for hit in hits if _is_told(asked, hit.scope)]
     found = {scope.uuid: scope for scope in [*named, *told]}
-    return list(found.values())[:MOST_SCOPES]
+    return list(found.values())[: CONTEXT.scopes.limit]
 
 
 def _is_named(name: Name, scope: Scope) -> bool:
@@ -43,7 +41,7 @@ def _is_told(asked: Sequence[set[str]], scope: Scope) -> bool:
     other = stem_set(f"{scope.doc} {scope.file}")
     in_name = sum(not word.isdisjoint(name) for word in asked)
     held = sum(not word.isdisjoint(name | other) for word in asked)
-    return in_name > 0 and held >= max(FEWEST_WORDS, FEWEST_SHARE * len(asked))
+    return in_name > 0 and held >= max(FEWEST_WORDS, CONTEXT.scopes.share * len(asked))
 
 
 def can_matter(message: str) -> bool:

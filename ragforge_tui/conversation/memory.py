@@ -18,6 +18,7 @@ import msgspec
 
 from ragforge_tui.code.linker import CodeLinker
 from ragforge_tui.conversation.services import Services
+from ragforge_tui.conversation.similar import conversations_like
 from ragforge_tui.graph import Store
 from ragforge_tui.llm import ChatModel
 from ragforge_tui.memory.context import (
@@ -434,11 +435,15 @@ class ConversationMemory:
 
     async def _offer_similar(self, turn: Turn) -> None:
         """Notify the user of an earlier conversation that resembles the first message."""
-        if not self._settings.enabled:
+        questions, record = self._services.memory.questions, self._record
+        if not self._settings.enabled or questions.settings.scope == "none":
             return
-        match = await self.recall.most_similar(turn.messages[0].content, min_score=OFFER_SCORE)
-        if match is not None:
-            earlier = match.conversation
+        workspace = None if questions.scope is None else record.workspace
+        least = max(OFFER_SCORE, questions.settings.min_score)
+        asked = turn.messages[0].content
+        found = await conversations_like(questions, asked, 1, least, workspace, exclude=(record.uuid,))
+        if found:
+            earlier = found[0].conversation
             title = f"“{' '.join(earlier.title.split())[:TITLE_CHARS]}” " if earlier.title else ""
             self._notify(
                 f"An earlier conversation {title}covers this: /resume {earlier.uuid[:8]} opens it, /similar lists more."

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from ragforge_tui.code import linker, lookup
+from ragforge_tui.code import linker
 from ragforge_tui.conversation import Conversation, ConversationAgent
 from ragforge_tui.engine.in_process import InProcessEngine
 from ragforge_tui.export.context import context_text
 from ragforge_tui.graph.schema.migrate import record_embedding
 from ragforge_tui.memory.context import BuiltContext
 from ragforge_tui.memory.context.sections import CLOSING, CODE_SECTION, OPENING
+from ragforge_tui.memory.retrieval import recipes
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.records import ContextSection, now
@@ -57,7 +58,7 @@ DISCUSSED = "Why does `Session.send_message` try twice?"
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is found within 150 ms says something of the machine."""
-    monkeypatch.setattr(lookup, "CONTEXT_SECONDS", 30.0)
+    monkeypatch.setattr(recipes, "CONTEXT_SECONDS", 30.0)
 
 
 @pytest.fixture
@@ -131,13 +132,13 @@ async def test_code_that_comes_too_late_is_told_with_what_was_sent(
     try:
         await engine.request(IndexCode())
         conversation = await engine.agent.create_conversation()
-        monkeypatch.setattr(lookup, "CONTEXT_SECONDS", 0.0)
+        monkeypatch.setattr(recipes, "CONTEXT_SECONDS", 0.0)
         await talk(conversation, server, DISCUSSED)
         sent = await engine.request(FetchSent(conversation_id=conversation.record.uuid, turn_index=1))
         assert sent.record.missing == ["Code was not searched: that took longer than 0 ms."]
         assert (sent.record.verified, block(server)) == (True, "")
         assert sent.record.missing[0] in context_text(sent.record).splitlines()
-        monkeypatch.setattr(lookup, "CONTEXT_SECONDS", 30.0)
+        monkeypatch.setattr(recipes, "CONTEXT_SECONDS", 30.0)
         await talk(conversation, server, DISCUSSED)
         assert (await engine.request(FetchSent(conversation_id=conversation.record.uuid))).record.missing == []
     finally:
@@ -155,7 +156,7 @@ async def test_without_its_vector_in_time_a_message_finds_code_by_words(
         embedder.stuck_after = 0
         agent.services.memory.questions.model.embedder = embedder
         await record_embedding((await agent.store()).graph, "", DIMENSION)
-        monkeypatch.setattr(lookup, "EMBED_SHARE", 0.001)
+        monkeypatch.setattr(recipes, "VECTOR_SHARE", 0.001)
         answer = await found.for_context(DISCUSSED)
         assert answer.missing == "Code was searched by words only: vectors came too late."
         assert "Session.send_message" in [scope.qualified_name for scope in answer.scopes]

@@ -58,7 +58,8 @@ def chosen(question: Question, found: Sequence[C], pick: Pick) -> list[C]:
     relevant = [one for one in found if one.relevance >= pick.floor and one.matched >= shared]
     if pick.one_is_enough and relevant:
         relevant = list(found)
-    return sorted(relevant, key=lambda one: -one.score)[: pick.limit or None]
+    ranked = sorted(relevant, key=lambda one: -one.score)
+    return (first_of_each_text(ranked) if pick.distinct else ranked)[: pick.limit or None]
 
 
 def scores(

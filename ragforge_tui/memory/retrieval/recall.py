@@ -10,13 +10,14 @@ import asyncio
 import logging
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TypedDict, Unpack
 
 import msgspec
 
 from ragforge_tui.graph import Store
 from ragforge_tui.graph.store.other_conversations import Others
 from ragforge_tui.memory.language import language_of
+from ragforge_tui.memory.retrieval import recipes
 from ragforge_tui.memory.retrieval.candidates import (
     Candidate,
     SummaryCandidate,
@@ -35,7 +36,6 @@ from ragforge_tui.memory.retrieval.question import FEWEST_TURNS, Question, Quest
 from ragforge_tui.memory.retrieval.ranking import (
     chosen,
     covering_each_turn_once,
-    first_of_each_text,
     measure,
     merged,
     rank,
@@ -46,14 +46,10 @@ from ragforge_tui.memory.retrieval.terms import asked_words
 from ragforge_tui.settings.schema import MemorySettings
 from ragforge_tui.shared.errors import GraphError, RagforgeError
 from ragforge_tui.shared.pace import Pace
-from ragforge_tui.shared.records import SimilarConversation, Summary, Turn
+from ragforge_tui.shared.records import Summary, Turn
 
 log = logging.getLogger(__name__)
 
-EMBED_SHARE = 0.5
-"""Share of a query's time limit spent waiting for its vector; the rest is for other conversations."""
-CONTEXT_SECONDS = 0.3
-"""Most seconds a request's context waits for its vector and for other conversations: both together go unnoticed."""
 FEWEST_CHARS_PER_TOKEN = 3
 """A safe bound to show, without counting, that this conversation does not need all tokens."""
 
@@ -69,6 +65,26 @@ class _Searched(msgspec.Struct, frozen=True):
     turns: list[Candidate]
     summaries: list[SummaryCandidate]
     missing: list[str]
+
+
+class Wanted(TypedDict, total=False):
+    """What a query may recall.
+
+    Attributes:
+        exclude: Turns of this conversation that are sent anyway: they use no tokens here.
+        max_tokens: Limit for the turns; `recall.max_tokens` unless given. Summaries have a limit of their own.
+        own: Whether to search this conversation; by default yes.
+        summaries: Whether to search summaries and their findings too; by default yes.
+        exclude_summaries: Ids of summaries that are sent anyway.
+        most: Most turns to return; None for as many as fit.
+    """
+
+    exclude: Collection[int]
+    max_tokens: int
+    own: bool
+    summaries: bool
+    exclude_summaries: Collection[str]
+    most: int | None
 
 
 class Recall:
@@ -203,19 +219,7 @@ class Recall:
 
     # --- asking ----------------------------------------------------------------------------------------------------
 
-    async def recall(
-        self,
-        query: str,
-        *,
-        exclude: Collection[int] = (),
-        max_tokens: int | None = None,
-        own: bool = True,
-        others: bool = True,
-        summaries: bool = True,
-        exclude_summaries: Collection[str] = (),
-        seconds: float | None = None,
-        most: int | None = None,
-    ) -> Recalled:
+    async def recall(self, query: str, *, seconds: float | None = None, **wanted: Unpack[Wanted]) -> Recalled:
         """Return turns, findings and summaries relevant to a query, the turns within a number of tokens; labels count.
 
         A query that asks for nothing recalls nothing: one without words of its own ("go on"), or one that has nothing
@@ -223,70 +227,35 @@ class Recall:
         conversations may take time; those that are late are left out.
 
         Args:
-            exclude: Turns of this conversation that are sent anyway: they use no tokens here.
-            max_tokens: Limit for the turns; `recall.max_tokens` unless given. Summaries have a limit of their own.
-            own: Whether to search this conversation.
-            others: Whether to search other conversations, as far as `recall.scope` allows.
-            summaries: Whether to search summaries and their findings too.
-            exclude_summaries: Ids of summaries that are sent anyway.
-            seconds: Most seconds to wait for the model and the graph; None waits as long for the vector as the
-                recipe says, and
-                for the graph without limit.
-            most: Most turns to return; None for as many as fit.
+            seconds: Most seconds to wait for the model and the graph; None waits for the vector as long as the recipe
+                says, and for the graph without limit.
         """
         if not self._asked(query):
             return Recalled(reason=self.reason)
-        searched = await self._searched(query, seconds, others=others, summaries=summaries)
-        return await self._recalled(
-            searched,
-            exclude=exclude,
-            max_tokens=self._settings.recall.max_tokens if max_tokens is None else max_tokens,
-            own=own,
-            summaries=summaries,
-            exclude_summaries=exclude_summaries,
-            most=most,
-        )
+        return await self._recalled(await self._searched(query, seconds), wanted)
 
     def begin(self, query: str) -> None:
         """Start the search for `for_context`, which is called with the same query once its message is stored."""
         if self._asked(query):
-            self._begun = self._with_context(query), asyncio.create_task(self._searched(query, CONTEXT_SECONDS))
+            self._begun = self._with_context(query), asyncio.create_task(self._searched(query, recipes.CONTEXT_SECONDS))
 
     async def _result(self, query: str) -> _Searched:
         """Return the result of the search begun for a query, or of a new one."""
         begun, self._begun = self._begun, None
         if begun is not None and begun[0] == self._with_context(query):
             return await begun[1]
-        return await self._searched(query, CONTEXT_SECONDS)
+        return await self._searched(query, recipes.CONTEXT_SECONDS)
 
     def _with_context(self, query: str) -> tuple[str, str]:
         """Return a query with what it refers to in the turn before it, which may be indexed meanwhile."""
         return query, context_of(query, self.index.turn_text(self.index.last))
 
-    async def for_context(
-        self,
-        query: str,
-        *,
-        exclude: Collection[int],
-        max_tokens: int,
-        own: bool,
-        exclude_summaries: Collection[str],
-        most: int | None = None,
-        summaries: bool = True,
-    ) -> Recalled:
+    async def for_context(self, query: str, **wanted: Unpack[Wanted]) -> Recalled:
         """Return the result of `recall` within `CONTEXT_SECONDS`; after a failure only the reason, in `missing`."""
         if not self._asked(query):
             return Recalled(reason=self.reason)
         try:
-            return await self._recalled(
-                await self._result(query),
-                exclude=exclude,
-                max_tokens=max_tokens,
-                own=own,
-                summaries=summaries,
-                exclude_summaries=exclude_summaries,
-                most=most,
-            )
+            return await self._recalled(await self._result(query), wanted)
         except GraphError as error:
             log.warning("recall skipped: %s", error)
         except Exception:
@@ -305,27 +274,7 @@ class Recall:
         question = await self._question(query, CONTEXT.seconds, follows=False)
         return (await asyncio.to_thread(self._own, question, ()))[:limit]
 
-    async def most_similar(self, text: str, *, min_score: float) -> SimilarConversation | None:
-        """Return the conversation whose summary is most similar to a text; None without one or without vectors."""
-        settings = self._settings.recall
-        if settings.scope == "none":
-            return None
-        store = await self._questions.claimed_store()
-        question = await self._questions.ask(text, CONTEXT.seconds)
-        if question.vector is None:
-            return None
-        found = await store.vectors.conversations_like(
-            question.vector,
-            limit=1,
-            min_score=max(min_score, settings.min_score),
-            workspace=self._workspace if settings.scope == "workspace" else None,
-            exclude=(self._id,),
-        )
-        return found[0] if found else None
-
-    async def _searched(
-        self, query: str, seconds: float | None, *, others: bool = True, summaries: bool = True
-    ) -> _Searched:
+    async def _searched(self, query: str, seconds: float | None) -> _Searched:
         """Return the question with its vector, and what other conversations have on it.
 
         Args:
@@ -334,41 +283,32 @@ class Recall:
         until = None if seconds is None else asyncio.get_running_loop().time() + seconds
         # The scope does not depend on the question, so both are found out at once.
         question, where = await asyncio.gather(
-            self._question(query, CONTEXT.seconds if seconds is None else seconds * EMBED_SHARE),
-            self._others(until) if others else _no_others(),
+            self._question(query, CONTEXT.seconds if seconds is None else seconds * recipes.VECTOR_SHARE),
+            self._others(until),
         )
         missing = []
         if question.vector is None and self._model.name:
             missing.append("The message had no vector in time: found by words.")
-        fetched, foreign, late = await self._from_others(question, until, where, summaries=summaries)
+        fetched, foreign, late = await self._from_others(question, until, where)
         return _Searched(question, fetched, foreign, [*missing, late] if late else missing)
 
-    async def _recalled(
-        self,
-        searched: _Searched,
-        *,
-        exclude: Collection[int],
-        max_tokens: int,
-        own: bool,
-        summaries: bool,
-        exclude_summaries: Collection[str],
-        most: int | None,
-    ) -> Recalled:
+    async def _recalled(self, searched: _Searched, wanted: Wanted) -> Recalled:
         """Rank this conversation for a question, and choose from it and from what others had."""
-        question = searched.question
+        question, exclude = searched.question, wanted.get("exclude", ())
+        own, tokens = wanted.get("own", True), wanted.get("max_tokens", self._settings.recall.max_tokens)
         left = self.left() if own else ""
 
         def work() -> Recalled:
             here = self._here(question)
             mine = self._own(here, exclude) if own else []
-            recalled = self._packed(mine, searched.turns, max_tokens, most)
-            if summaries:
+            recalled = self._packed(mine, searched.turns, tokens, wanted.get("most"))
+            if wanted.get("summaries", True):
                 rated = [*(self._own_summaries(here) if own else []), *searched.summaries]
                 similar = self._settings.recall.min_score
                 findings = (one for one in findings_in(here, rated) if not _sent(one, one.finding.turns, exclude))
-                ranked = rank(here, findings, CONTEXT.findings, similar)
-                recalled.findings = first_of_each_text(ranked)[: CONTEXT.findings.limit]
-                recalled.summaries = self._summaries_of(here, rated, recalled.turns, {*exclude}, exclude_summaries)
+                recalled.findings = rank(here, findings, CONTEXT.findings, similar)
+                excluded = wanted.get("exclude_summaries", ())
+                recalled.summaries = self._summaries_of(here, rated, recalled.turns, {*exclude}, excluded)
             recalled.missing = [*([left] if left else []), *searched.missing]
             return recalled
 
@@ -406,7 +346,7 @@ class Recall:
             return None, _not_searched(error)
 
     async def _from_others(
-        self, question: Question, until: float | None, where: tuple[Others | None, str], *, summaries: bool
+        self, question: Question, until: float | None, where: tuple[Others | None, str]
     ) -> tuple[list[Candidate], list[SummaryCandidate], str]:
         """Return turns and summaries of other conversations; if the graph fails or is late, none and a sentence."""
         others, late = where
@@ -417,7 +357,7 @@ class Recall:
                 store = await self._questions.store()
                 fetched, foreign = await asyncio.gather(
                     turns_elsewhere(store, question, others, CONTEXT.turns.asked),
-                    summaries_elsewhere(store, question, others, CONTEXT.summaries.asked) if summaries else _nothing(),
+                    summaries_elsewhere(store, question, others, CONTEXT.summaries.asked),
                 )
         except (GraphError, TimeoutError) as error:
             return [], [], _not_searched(error)
@@ -506,14 +446,6 @@ class Recall:
 def _sent(one: Candidate, turns: Sequence[int], sent: Collection[int]) -> bool:
     """Return whether all turns that something of this conversation is about are sent anyway."""
     return one.own and bool(turns) and all(turn in sent for turn in turns)
-
-
-async def _nothing() -> list[Any]:
-    return []
-
-
-async def _no_others() -> tuple[None, str]:
-    return None, ""
 
 
 def _not_searched(error: Exception) -> str:

@@ -32,6 +32,7 @@ class Pick(msgspec.Struct, frozen=True, kw_only=True):
         by_words: The vectors alone do not count: a word must be shared.
         one_is_enough: All candidates count as soon as one of them is relevant.
         tail: Share of the best score below which candidates are left out.
+        distinct: Of candidates with the same text the best counts.
         limit: Most candidates to keep; 0 for no limit.
     """
 
@@ -43,6 +44,7 @@ class Pick(msgspec.Struct, frozen=True, kw_only=True):
     by_words: bool = False
     one_is_enough: bool = False
     tail: float = 0.0
+    distinct: bool = False
     limit: int = 0
 
 
@@ -93,16 +95,22 @@ CONTEXT = Recipe(
     # Their number is a setting, their scores also depend on level and age.
     summaries=Pick(asked=20, weights=_RELEVANCE, floor=RELEVANT),
     # A finding has no vector of its own.
-    findings=Pick(weights=_RELEVANCE, floor=RELEVANT, by_words=True, limit=6),
+    findings=Pick(weights=_RELEVANCE, floor=RELEVANT, by_words=True, distinct=True, limit=6),
+    # Those that the message names, and those whose name, documentation and path have this share of its words.
+    scopes=Pick(asked=20, share=0.5, limit=6),
 )
-"""What a message needs of earlier turns, for its request."""
+"""What a message needs of earlier turns and of code, for its request."""
+CONTEXT_SECONDS = 0.3
+"""Most seconds that a request waits for its vector, other conversations and code: together they go unnoticed."""
+VECTOR_SHARE = 0.5
+"""Share of that time, or of another limit, spent waiting for the vector; the rest is for the graph."""
 
 HISTORY = Recipe(
     seconds=0.0,
     own=Pick(asked=40, weights={"words": 1.0}, by_words=True, floor=1.0),
     turns=Pick(asked=40, weights={"words": 1.0}, by_words=True, floor=1.0),
     summaries=Pick(asked=20),
-    findings=Pick(weights={"share": 1.0}, share=0.5, by_words=True, limit=5),
+    findings=Pick(weights={"share": 1.0}, share=0.5, by_words=True, distinct=True, limit=5),
 )
 """The tool search_history, by words alone: findings, then turns of this conversation and others alternately."""
 
@@ -112,7 +120,7 @@ PAST = Recipe(
     # The user asks for the past, so a rare word in common is enough.
     turns=Pick(asked=50, weights=_FOREIGN, scaled=True, floor=1.0, limit=60),
     summaries=Pick(asked=20),
-    findings=Pick(weights=_RELEVANCE, floor=RELEVANT, by_words=True),
+    findings=Pick(weights=_RELEVANCE, floor=RELEVANT, by_words=True, distinct=True),
     # Of turns that are about as relevant, the one with the better sentences comes first.
     merged=Pick(weights={"relevance": 1.0, "sentences": 0.5}),
 )
