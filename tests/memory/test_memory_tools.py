@@ -10,7 +10,7 @@ import pytest
 from ragforge_tui.graph import Graph, Store
 from ragforge_tui.graph.store.topic_names import ProposedTopic
 from ragforge_tui.memory.history_source import HistorySource, turn_view
-from ragforge_tui.memory.retrieval import Questions, catch_up
+from ragforge_tui.memory.retrieval import Questions
 from ragforge_tui.memory.retrieval.reach import called_from
 from ragforge_tui.memory.topics import TopicSearch
 from ragforge_tui.settings.schema import RecallSettings, ToolSettings
@@ -122,14 +122,12 @@ def source_over(store: Store, **settings: object) -> HistorySource:
 async def told(store: Store, text: str, **fields: object) -> Conversation:
     c = await store.conversations.create(conversation(**{"workspace": "/w", **fields}))
     await one_turn(store, c.uuid, text)
-    await catch_up(store, None)
     return c
 
 
 async def test_scope_privacy_and_the_question_itself(store: Store) -> None:
     mine = await told(store, "lanterns hang in the hall", title="Mine", private=True)
     await one_turn(store, mine.uuid, "where do lanterns hang?")
-    await catch_up(store, None)
     near = await told(store, "lanterns in the garden", title="Near")
     far = await told(store, "lanterns on the moon", title="Far", workspace="/elsewhere")
     secret = await told(store, "lanterns under the bed", title="Secret", private=True)
@@ -164,7 +162,6 @@ async def test_scope_privacy_and_the_question_itself(store: Store) -> None:
 async def test_findings_come_first_and_what_the_request_holds_is_left_out(store: Store) -> None:
     mine = await told(store, "lanterns hang in the hall", title="Mine")
     await one_turn(store, mine.uuid, "lanterns in the attic")
-    await catch_up(store, None)
     near = await told(store, "lanterns in the garden", title="Near")
     for c, text, kind in ((mine, "Lanterns burn oil.", "decision"), (near, "Garden lanterns leak.", "")):
         await store.summaries.store(
@@ -201,7 +198,6 @@ async def test_a_branch_finds_the_turns_it_shares_and_no_others(store: Store) ->
         conversation(branch_of=root.uuid, branch_turn=1, workspace="/w", private=True)
     )
     await one_turn(store, child.uuid, "lanterns otherwise")
-    await catch_up(store, None)
     with called_from(child.uuid, 3):
         text = await source_over(store).search("lanterns", topic="", limit=9)
         assert "first" in text and "otherwise" in text and "second" not in text
@@ -210,7 +206,6 @@ async def test_a_branch_finds_the_turns_it_shares_and_no_others(store: Store) ->
 
 async def test_topics(store: Store) -> None:
     uuid = await remembered(store)
-    await catch_up(store, None)
     with called_from(uuid, 6):
         source = source_over(store)
         text = await source.search("question", topic="topic 1", limit=20)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from ragforge_tui.graph.connection import Graph
 from ragforge_tui.graph.labels import own_node
-from ragforge_tui.graph.schema.indexes import MESSAGE_LEX, SUMMARY_TEXT
+from ragforge_tui.graph.schema.indexes import MESSAGE_LEX, MESSAGE_TEXT, SUMMARY_TEXT
 from ragforge_tui.graph.store.search import Match, Scope, Search, matches
 from ragforge_tui.graph.store.summaries import SUMMARY, summary_from
 from ragforge_tui.graph.values import moment, vector_bytes
@@ -139,6 +139,7 @@ class OtherConversations:
         *,
         limit: int = 50,
         turns: Ranges | None = None,
+        keyless: bool = False,
     ) -> list[OtherTurn]:
         """Return turns of other conversations by words or meaning, at most `limit` for each, unordered.
 
@@ -146,6 +147,7 @@ class OtherConversations:
             vector: The question's; None to go by words alone.
             model: What `vector` was made by; vectors of other models are not compared.
             turns: Only these: by conversation, ranges of turns with both ends included.
+            keyless: Search by the turns' own texts too, which are stored before their keys.
         """
         if turns is not None:
             scope = Scope([uuid for uuid in turns if others.scope.allows(uuid)], [])
@@ -154,12 +156,13 @@ class OtherConversations:
             return []
 
         wanted = None if turns is None else _within(turns)
-        legs = [self._worded(words, props, others, limit, wanted) for props in MESSAGE_LEX.values()] if words else []
+        indexes = [*MESSAGE_LEX.values(), *([MESSAGE_TEXT] if keyless else [])] if words else []
+        legs = [self._worded(words, props, others, limit, wanted) for props in indexes]
         if vector is not None:
             legs.append(self._nearest("Message", vector, model, others, limit, wanted))
         found = await asyncio.gather(*legs)
         scores: dict[str, float] = {}
-        for rows in found[: len(MESSAGE_LEX)] if words else []:
+        for rows in found[: len(indexes)]:
             for row in rows:
                 scores[row.uuid] = max(scores.get(row.uuid, 0.0), row.score)
         return await self._read_turns([row.uuid for rows in found for row in rows], scores, model)

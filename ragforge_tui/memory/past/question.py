@@ -73,7 +73,7 @@ class PastQuestions:
         await self._questions.frequencies.learn(store)
         question = await self._questions.ask(text, PAST.seconds, ignored=_ABOUT_PAST)
         turns, summaries, insights = await asyncio.gather(
-            turns_elsewhere(store, question, others, PAST.turns.asked),
+            turns_elsewhere(store, question, others, PAST.turns),
             summaries_elsewhere(store, question, others, PAST.summaries.asked),
             store.insights.of([one.uuid for one in conversations]),
         )

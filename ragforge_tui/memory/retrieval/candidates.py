@@ -14,6 +14,7 @@ from ragforge_tui.graph import Store
 from ragforge_tui.graph.store.other_conversations import Others, OtherSummary, Ranges
 from ragforge_tui.memory.retrieval.keys import RESULTS_MARK, shown
 from ragforge_tui.memory.retrieval.question import Question, Vector
+from ragforge_tui.memory.retrieval.recipes import Pick
 from ragforge_tui.memory.retrieval.terms import TextStems, matched, matched_stems, text_stems
 from ragforge_tui.shared.records import Finding, Summary
 
@@ -114,16 +115,22 @@ def summary_text(summary: Summary) -> str:
 
 
 async def turns_elsewhere(
-    store: Store, question: Question, others: Others, limit: int, turns: Ranges | None = None, *, own: bool = False
+    store: Store, question: Question, others: Others, pick: Pick, turns: Ranges | None = None, *, own: bool = False
 ) -> list[Candidate]:
-    """Return turns of other conversations by words or meaning, at most `limit` from each index, unordered.
+    """Return turns of other conversations by words or meaning, unordered.
 
     Args:
         turns: Only these: by conversation, ranges of turns with both ends included.
         own: The conversations are those of the one that asks.
     """
     found = await store.other_conversations.turns(
-        others, question.rarest, question.vector, question.model, limit=limit, turns=turns
+        others,
+        question.rarest,
+        question.vector,
+        question.model,
+        limit=pick.asked,
+        turns=turns,
+        keyless=pick.keyless,
     )
     return [
         Candidate(

@@ -55,7 +55,11 @@ def measure(question: Question, found: Iterable[C], pick: Pick, similar: float) 
 def chosen(question: Question, found: Sequence[C], pick: Pick) -> list[C]:
     """Return the relevant ones of candidates that have relevance and score, best first."""
     shared = sum(question.rarities.values()) * pick.share
-    relevant = [one for one in found if one.relevance >= pick.floor and one.matched >= shared]
+    relevant = [
+        one
+        for one in found
+        if one.relevance >= pick.floor and one.matched >= shared and (one.matched > 0 or not pick.by_words)
+    ]
     if pick.one_is_enough and relevant:
         relevant = list(found)
     ranked = sorted(relevant, key=lambda one: -one.score)

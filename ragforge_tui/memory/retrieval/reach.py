@@ -84,9 +84,11 @@ class Reach(msgspec.Struct, frozen=True):
         }
         here = Others(Scope(list(self.own), []), None, 1.0)
         others = self.others or Others(Scope([], []), 0, 1.0)
+        # Those that are seen are no answers, but must not take the place of others.
+        own_pick = msgspec.structs.replace(recipe.own, asked=recipe.own.asked + len(self.seen))
         own, foreign = await asyncio.gather(
-            turns_elsewhere(store, question, here, recipe.own.asked + len(self.seen), mine, own=True),
-            turns_elsewhere(store, question, others, recipe.turns.asked, among),
+            turns_elsewhere(store, question, here, own_pick, mine, own=True),
+            turns_elsewhere(store, question, others, recipe.turns, among),
         )
         return [turn for turn in own if turn.turn_index not in self.seen], foreign
 

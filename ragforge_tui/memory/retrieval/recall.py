@@ -356,7 +356,7 @@ class Recall:
             async with asyncio.timeout_at(until):
                 store = await self._questions.store()
                 fetched, foreign = await asyncio.gather(
-                    turns_elsewhere(store, question, others, CONTEXT.turns.asked),
+                    turns_elsewhere(store, question, others, CONTEXT.turns),
                     summaries_elsewhere(store, question, others, CONTEXT.summaries.asked),
                 )
         except (GraphError, TimeoutError) as error:

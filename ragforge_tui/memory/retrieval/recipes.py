@@ -2,7 +2,7 @@
 
 Every search takes the same way: the question is prepared (`question`), sources return candidates (`candidates`), these
 are ranked (`ranking`), and what fits is packed (`packing`). A recipe says which sources are asked, how their candidates
-are weighed, how relevant they must be and how many are wanted. The `Pick` of a source is None if it is not asked.
+are weighed, how relevant they must be and how many are wanted.
 
 Views that a weight may name: `words`, the score of the full-text indexes; `cosine`; `share`, that of the question's
 words, rare ones counting more; `relevance`, which is explained in `ranking`; and those that a source adds.
@@ -25,6 +25,7 @@ class Pick(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         asked: Candidates requested from each index.
+        keyless: Turns whose keys are still being made are asked too, by their own text.
         weights: Weight of each view in the score.
         scaled: Views are weighed in standard deviations from their mean, because their units differ.
         floor: Least relevance.
@@ -37,6 +38,7 @@ class Pick(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     asked: int = 0
+    keyless: bool = False
     weights: Mapping[str, float] = {}
     scaled: bool = False
     floor: float = 0.0
@@ -105,10 +107,11 @@ CONTEXT_SECONDS = 0.3
 VECTOR_SHARE = 0.5
 """Share of that time, or of another limit, spent waiting for the vector; the rest is for the graph."""
 
+_SPOKEN = Pick(asked=40, keyless=True, weights={"words": 1.0}, by_words=True)
 HISTORY = Recipe(
     seconds=0.0,
-    own=Pick(asked=40, weights={"words": 1.0}, by_words=True, floor=1.0),
-    turns=Pick(asked=40, weights={"words": 1.0}, by_words=True, floor=1.0),
+    own=_SPOKEN,
+    turns=_SPOKEN,
     summaries=Pick(asked=20),
     findings=Pick(weights={"share": 1.0}, share=0.5, by_words=True, distinct=True, limit=5),
 )
