@@ -83,7 +83,7 @@ async def test_a_call_that_is_looked_at_is_shown_on_when_its_turn_was_rendered_a
         await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and bool(chat.app.screen.sections))
         screen = chat.app.screen
         assert isinstance(screen, DetailScreen)
-        view.replace_turn(turn)
+        view.show_turn(turn)
         asked.emit(ToolCallFinished(conversation_id=owner.uuid, turn_index=1, call=done))
         await chat.until(lambda: [section.title for section in screen.sections] == ["Arguments", "Result"])
         await chat.until(lambda: str(screen._title.content).startswith("Read · turn 1 · done"))

@@ -246,7 +246,7 @@ async def test_what_is_read_stays_when_its_turn_is_put_again_or_a_notice_at_the_
         view = app.transcript
         view.notice("The last answer was interrupted.", passing=True)
         last = Turn(turn_index=21, messages=[said("go on"), reply("\n\n".join(f"word {n}" for n in range(40)))])
-        view.add_turn(last)
+        view.show_turn(last)
         await pilot.pause()
         bring_to_top(app, "answer 15")
         await pilot.pause()
@@ -254,7 +254,7 @@ async def test_what_is_read_stays_when_its_turn_is_put_again_or_a_notice_at_the_
         view.action_move_cursor(1)
         here = view.cursor.block
         assert here is not None and (here.turn_index, here.kind) == (15, "text")
-        view.replace_turn(turns[14])
+        view.show_turn(turns[14])
         await pilot.pause()
         assert [line[2:] for line in app.screen_text()] == [line[2:] for line in before]
         assert view.cursor.block is not here, "it was put anew"
