@@ -2,12 +2,11 @@
 
     python -m benchmarks.startup [--runs N]
 
-The runs of both apps alternate, so that a busy machine slows both. The chat draws its prompt, and shows keys in it,
-before Textual is loaded; this is `first paint` and `typing`, as from its second start on. `Textual` is the same once
-Textual has drawn the whole screen, in runs without an earlier key. The chat is the very command, with the offline
-assistant and a graph that is not there, so that no server is left behind; its engine starts meanwhile. `--version` is
-measured against bare python. Python's compiled files are made by a first run of each and kept in a folder of this
-benchmark, as an installation has them.
+The runs of both apps alternate, so that a busy machine slows both. `typing` is the time until letters are on the screen
+that were typed as soon as the terminal keeps them for the app (`typed early`), or once the screen was drawn (`typed`).
+The chat is the very command, with the offline assistant and a graph that is not there, so that no server is left
+behind; its engine starts meanwhile. `--version` is measured against bare python. Python's compiled files are made by a
+first run of each and kept in a folder of this benchmark, as an installation has them.
 """
 
 from __future__ import annotations
@@ -26,12 +25,10 @@ import tempfile
 import termios
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 MARK = b"zqx"
 TEXTUAL = b"\x1b[?1004h"
 """Sent by Textual when it takes the terminal over."""
-PLACEHOLDER = b"type / for"
 TIMEOUT = 60.0
 EMPTY = """
 from textual.app import App
@@ -62,28 +59,14 @@ def start(code: str) -> tuple[float, float]:
     return painted, typed
 
 
-def prompt(code: str) -> tuple[float, float]:
-    """Seconds until the prompt is on the screen, and until a key that is typed as soon as it is taken is seen there."""
-    pid, terminal, since = _begin(code)
-    try:
-        painted = _wait(terminal, lambda seen: PLACEHOLDER in seen, since)
-    finally:
-        _end(pid, terminal)
+def early(code: str) -> float:
+    """Seconds until letters are seen that are typed as soon as the terminal does not echo them."""
     pid, terminal, since = _begin(code)
     try:
         while termios.tcgetattr(terminal)[3] & termios.ICANON:
             time.sleep(0.0005)
         os.write(terminal, MARK)
-        return painted, _wait(terminal, lambda seen: MARK in seen, since)
-    finally:
-        _end(pid, terminal)
-
-
-def keep_first_screen(code: str, file: Path) -> None:
-    """Start the chat, and let it keep its first screen for later starts."""
-    pid, terminal, since = _begin(code)
-    try:
-        _wait(terminal, lambda _: file.exists(), since)
+        return _wait(terminal, lambda seen: MARK in seen, since)
     finally:
         _end(pid, terminal)
 
@@ -146,36 +129,27 @@ def main() -> None:
             "RAGFORGE_MODEL": "offline",
             "NEO4J_URI": "bolt://127.0.0.1:9",
         }
-        measure(runs, Path(folder, "home"))
+        measure(runs)
 
 
-def measure(runs: int, home: Path) -> None:
+def measure(runs: int) -> None:
     """All of it, printed."""
     start(EMPTY), start(CHAT)  # Warm the caches of the file system, compile.
-    keep_first_screen(CHAT, home / "state" / "first_screens.json")
-    rounds = [(start(EMPTY), prompt(CHAT), start(CHAT)) for _ in range(runs)]
+    rounds = [(start(EMPTY), start(CHAT), early(CHAT)) for _ in range(runs)]
     command("-m", "ragforge_tui.cli", "--version")
     python = [command("-c", "pass") for _ in range(runs)]
     version = [command("-m", "ragforge_tui.cli", "--version") for _ in range(runs)]
-    figures: dict[str, float] = {}
-    for n, name in enumerate(("empty", "chat", "textual")):
-        figures[f"{name}_paint_ms"] = median_ms([one[n][0] for one in rounds])
-        figures[f"{name}_typed_ms"] = median_ms([one[n][1] for one in rounds])
-    ratios = {
-        f"{what}_ratio{suffix}": statistics.median([one[n][m] / one[0][m] for one in rounds])
-        for n, suffix in ((1, ""), (2, "_textual"))
-        for m, what in enumerate(("paint", "typed"))
-    }
-    print(f"{'':28}{'first paint':>14}{'typing':>10}{'ratios (median)':>20}")
-    print(f"{'empty Textual app':28}{figures['empty_paint_ms']:>11.0f} ms{figures['empty_typed_ms']:>7.0f} ms")
-    for label, name, suffix in (("ragforge-chat", "chat", ""), ("ragforge-chat, Textual", "textual", "_textual")):
-        print(
-            f"{label:28}{figures[f'{name}_paint_ms']:>11.0f} ms{figures[f'{name}_typed_ms']:>7.0f} ms"
-            f"{ratios[f'paint_ratio{suffix}']:>14.2f}{ratios[f'typed_ratio{suffix}']:>6.2f}"
-        )
+    print(f"{'':28}{'first paint':>14}{'typed':>10}{'typed early':>14}")
+    empty, chat = ([one[n] for one in rounds] for n in range(2))
+    for label, times, last in (
+        ("empty Textual app", empty, ""),
+        ("ragforge-chat", chat, f"{median_ms([one[2] for one in rounds]):>11.0f} ms"),
+    ):
+        paint, typed = (median_ms([one[n] for one in times]) for n in range(2))
+        print(f"{label:28}{paint:>11.0f} ms{typed:>7.0f} ms{last}")
+    ratio = statistics.median(own[0] / other[0] for own, other in zip(chat, empty, strict=True))
+    print(f"{'first paint, ratio (median)':28}{ratio:>11.2f}")
     print(f"{'--version':28}{median_ms(version):>11.0f} ms, bare python {median_ms(python):.0f} ms")
-    rest = " ".join(f"{name}={value:.2f}" for name, value in ratios.items())
-    print(f"startup {rest} " + " ".join(f"{name}={value:.0f}" for name, value in figures.items()))
 
 
 if __name__ == "__main__":

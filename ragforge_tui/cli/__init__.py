@@ -23,17 +23,12 @@ def main() -> None:
     from ragforge_tui.shared.search_path import drop_relative_entries
 
     drop_relative_entries()
-    from ragforge_tui.cli.start import chat_flags, early_prompt, failures, open_chat
+    from ragforge_tui.cli.start import chat_flags, failures, open_chat
 
     flags = chat_flags(sys.argv[1:])
     if flags is not None:
-        import gc
-
-        # Collecting garbage while modules load takes a fifth of the start and frees nothing. The chat enables it again.
-        gc.disable()
-
-        with failures(flags.shared), early_prompt(flags) as early:
-            sys.exit(open_chat(flags, early))
+        with failures(flags.shared):
+            sys.exit(open_chat(flags))
     from ragforge_tui.cli.app import app
 
     app(prog_name="ragforge-chat")

@@ -10,18 +10,16 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from ragforge_tui.settings.folders import find_paths, user_file
+from ragforge_tui.settings.folders import user_file
 
-if TYPE_CHECKING:  # the early prompt does not wait for these
+if TYPE_CHECKING:
     from ragforge_tui.settings.schema import Loaded
     from ragforge_tui.shared.wire import Engine
-    from ragforge_tui.tui.early_prompt import EarlyPrompt
 
 FAILED = 1
 USAGE = 2
@@ -95,28 +93,7 @@ def load_settings(given: Shared) -> Loaded:
     return loaded
 
 
-def early_prompt(flags: ChatFlags) -> AbstractContextManager[EarlyPrompt | None]:
-    """Return the prompt that accepts keys while the settings and Textual are loaded; none before a list of sessions."""
-    if flags.resume == "":
-        return contextlib.nullcontext()
-    from ragforge_tui import __version__
-    from ragforge_tui.tui.early_prompt import EarlyPrompt
-
-    given, paths = flags.shared, find_paths(os.environ)
-    own, _ = user_file(given.config or None, paths, os.environ)
-    try:
-        folder = Path(given.workspace or ".").resolve()
-    except OSError:
-        return contextlib.nullcontext()  # Loading the settings reports it.
-    return EarlyPrompt(
-        Path(paths.state, "first_screens.json"),
-        settings_files=[own, folder / ".ragforge" / "config.yaml"],
-        look=[__version__, str(given.plain)],
-        header_key=[str(folder), str(flags.resume is not None or flags.continue_last)],
-    )
-
-
-def open_chat(flags: ChatFlags, early: EarlyPrompt | None = None) -> int:
+def open_chat(flags: ChatFlags) -> int:
     """Open the chat; return its exit status, or 2 without a terminal.
 
     The user interface receives a function that starts the engine, so that it paints first.
@@ -128,6 +105,9 @@ def open_chat(flags: ChatFlags, early: EarlyPrompt | None = None) -> int:
             "In scripts, use `ragforge-chat ask`."
         )
         return USAGE
+    from ragforge_tui.tui.quiet_start import silence
+
+    silence()
     from ragforge_tui.engine import connect_child, request_child
     from ragforge_tui.tui.hang_up import watch_terminal
 
@@ -159,7 +139,7 @@ def open_chat(flags: ChatFlags, early: EarlyPrompt | None = None) -> int:
         origins=loaded.origins,
         config_file=user_file(flags.shared.config, loaded.paths, os.environ)[0],
     )
-    return run_chat(connect, options, early)
+    return run_chat(connect, options)
 
 
 @contextlib.contextmanager

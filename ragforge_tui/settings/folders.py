@@ -1,6 +1,6 @@
 """Locations of the program's folders and of the user's settings file.
 
-Separate from `schema.py` and `load.py`, which take longer to import: the early prompt needs only the folders.
+Separate from `schema.py` and `load.py`, which take longer to import.
 """
 
 from __future__ import annotations

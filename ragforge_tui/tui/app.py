@@ -5,11 +5,9 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import ExitStack
 from typing import ClassVar
 
 from textual import events
@@ -18,9 +16,8 @@ from textual.filter import LineFilter
 
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.wire import Engine
-from ragforge_tui.tui.chat_driver import ChatDriver, driver_after, keep_first_screen
+from ragforge_tui.tui.chat_driver import ChatDriver
 from ragforge_tui.tui.chat_screen import ChatScreen
-from ragforge_tui.tui.early_prompt import EarlyPrompt
 from ragforge_tui.tui.hang_up import before_hang_up
 from ragforge_tui.tui.prompt.prompt import teach_alt_enter
 from ragforge_tui.tui.session.state import ChatOptions
@@ -33,26 +30,21 @@ __all__ = ["ChatApp", "ChatOptions", "run_chat"]
 
 SWITCH_SECONDS = 0.001
 QUIT_HINT = "^c again quits"
-MAX_UNPAINTED_SECONDS = 0.2
-"""Longest wait of the first paint for the keys that were typed before it."""
 
 
-def run_chat(connect: Callable[[], Awaitable[Engine]], options: ChatOptions, early: EarlyPrompt | None = None) -> int:
+def run_chat(connect: Callable[[], Awaitable[Engine]], options: ChatOptions) -> int:
     """Run the chat until the user leaves, then print how to resume.
 
     Args:
         connect: Starts an engine; called after the first paint, and again after a crash of the engine.
         options: How the chat starts.
-        early: The prompt that has accepted keys until now.
 
     Returns:
         The exit status.
     """
     # Streaming text is drawn in a worker thread; a key must not wait for that thread's slices of 5 ms, the default.
     sys.setswitchinterval(SWITCH_SECONDS)
-    # Nothing is garbage before the first paint; a collection would delay it.
-    gc.disable()
-    app = ChatApp(connect, options, early)
+    app = ChatApp(connect, options)
     before_hang_up(app.chat.prompt.save_draft)
     conversation_id = app.run()
     if conversation_id:
@@ -72,11 +64,8 @@ class ChatApp(TypeAheadApp):
         Binding("ctrl+q", "command('quit')", show=False, priority=True, id="quit"),
     ]
 
-    def __init__(
-        self, connect: Callable[[], Awaitable[Engine]], options: ChatOptions, early: EarlyPrompt | None = None
-    ) -> None:
-        super().__init__(driver_after(early))
-        self._unpainted: ExitStack | None = None
+    def __init__(self, connect: Callable[[], Awaitable[Engine]], options: ChatOptions) -> None:
+        super().__init__(None if os.environ.get("TEXTUAL_DRIVER") else ChatDriver)
         teach_alt_enter()
         self.chat = ChatScreen(self, connect, with_plain_mode(options))
         self.chat.settings.apply_all()
@@ -99,38 +88,13 @@ class ChatApp(TypeAheadApp):
         else:
             self.stylesheet.set_variables(self.get_css_variables())
 
-    # -- the first paint
-
-    def on_mount(self) -> None:
-        """Let the first paint wait for keys that were typed before it."""
-        if isinstance(self._driver, ChatDriver) and self._driver.typed_before:
-            self._unpainted = ExitStack()
-            self._unpainted.enter_context(self.batch_update())
-            self.set_timer(MAX_UNPAINTED_SECONDS, self._paint)
+    # -- keys
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """Pass keys on once the prompt has the focus; stop the cursor from blinking if motion is reduced."""
-        if isinstance(self._driver, ChatDriver) and event.widget is self.chat.prompt:
-            self._driver.prompt_focused()
+        if event.widget is self.chat.prompt:
+            self.first_field_focused()
         self.chat.settings.calm(event.widget)
-
-    def on_text_area_changed(self) -> None:
-        self._paint()
-
-    def _paint(self) -> None:
-        """Paint for the first time, now that the prompt holds the keys typed before, so that they do not vanish."""
-        held, self._unpainted = self._unpainted, None
-        if held is not None:
-            held.close()
-            self.screen.refresh()
-
-    def on_chat_screen_painted(self) -> None:
-        """Keep the first screen for the next start."""
-        keep_first_screen(self, self.chat.prompt)
-        gc.freeze()  # Everything loaded so far is permanent, so the collector need not scan it again.
-        gc.enable()
-
-    # -- keys
 
     @property
     def _covered(self) -> bool:

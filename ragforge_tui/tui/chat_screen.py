@@ -18,7 +18,6 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.message import Message
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Static
@@ -69,9 +68,6 @@ class ChatScreen(Screen[None]):
         Binding("pageup", "scroll_chat(-1)", show=False),
         Binding("pagedown", "scroll_chat(1)", show=False),
     ]
-
-    class Painted(Message):
-        """The first paint is over."""
 
     def __init__(self, app: TypeAheadApp, connect: Callable[[], Awaitable[Engine]], options: ChatOptions) -> None:
         super().__init__(id="chat-screen")
@@ -135,7 +131,6 @@ class ChatScreen(Screen[None]):
         self.call_after_refresh(self._begin)
 
     def _begin(self) -> None:
-        self.post_message(self.Painted())
         self.run_worker(self.session.run(), name="engine", group="engine", exclusive=True, exit_on_error=False)
         self.prompt.restore_draft()
         self.features.count_start()

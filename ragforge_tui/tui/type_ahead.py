@@ -52,11 +52,11 @@ class TypeAheadApp(App[str]):
         super().__init__(driver_class=driver_class)
         self.opening_keys: frozenset[str] = frozenset({PALETTE_KEY})
         self._held: deque[events.Key | events.Paste] = deque()
-        self._holding = 0
-        """Number of the active hold, 0 for none; a late end of an earlier hold has no effect."""
+        self._holds = self._holding = 1
+        """Number of the active hold, 0 for none; a late end of an earlier hold has no effect. The first one waits for
+        the first focus."""
         self._opening = False
         """Whether the held key opens something."""
-        self._holds = 0
         self._requested_before = 0
         """Number of commands requested before the held key."""
         self._commands_requested = 0
@@ -116,6 +116,10 @@ class TypeAheadApp(App[str]):
         if key in FOCUS_KEYS or (key in self.opening_keys and len(self.screen_stack) == 1):
             return True
         return (self.letters_move and event.is_printable) or (self.enter_moves and key == "enter")
+
+    def first_field_focused(self) -> None:
+        """Handle what was typed before anything had the focus."""
+        self._end_hold(1)
 
     @property
     def letters_move(self) -> bool:

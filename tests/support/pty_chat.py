@@ -17,10 +17,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ragforge_tui.tui.early_prompt import ALTERNATE_SCREEN
 from tests.support.waiting import PATIENCE
 
-LEAVE = b"\x1b[?1049l"
+ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
 TEXTUAL = b"\x1b[?1004h"
 """Sent by Textual when it takes the terminal over."""
 SIZE = (30, 100)
@@ -121,7 +120,7 @@ class Start:
 
     def assert_restored(self) -> None:
         assert termios.tcgetattr(self.terminal) == self.attributes
-        assert self.written.count(ALTERNATE_SCREEN.encode()) == self.written.count(LEAVE)
+        assert self.written.count(ENTER) == self.written.count(LEAVE)
         if LEAVE in self.written:
             assert self.written.rfind(b"\x1b[?25h") >= self.written.rfind(b"\x1b[?25l")
             assert self.written.rfind(b"\x1b[?2004l") >= self.written.rfind(b"\x1b[?2004h")
