@@ -14,6 +14,7 @@ import asyncio
 import math
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -23,7 +24,7 @@ from ragforge_tui.code.query_words import query_words, stem_set, word_stems
 from ragforge_tui.graph import Store
 from ragforge_tui.graph.store.search import Matcher, excerpt
 from ragforge_tui.memory.retrieval.candidates import Candidate, SummaryCandidate
-from ragforge_tui.memory.retrieval.question import Question, Questions, Vectors
+from ragforge_tui.memory.retrieval.question import Question, Questions, Vector, Vectors
 from ragforge_tui.memory.retrieval.ranking import rank
 from ragforge_tui.memory.retrieval.reach import Reach, reach_of
 from ragforge_tui.memory.retrieval.recipes import BRAIN
@@ -157,25 +158,36 @@ def merged(
     return sorted(hits, key=lambda hit: -hit.score)[:limit]
 
 
+def _candidate(
+    words: Matcher, shown: str, searched: str, *, matched: float = -1.0, vector: Vector | None = None, **fields: Any
+) -> HitCandidate:
+    """Return a candidate with the part of a text that is shown of it.
+
+    Args:
+        searched: Text whose words count.
+        fields: Of the hit.
+    """
+    snippet, highlights = excerpt(shown, words)
+    hit = BrainHit(snippet=snippet, highlights=highlights, **fields)
+    return HitCandidate(text=snippet, searched=searched, matched=matched, vector=vector, hit=hit)
+
+
 def _of_scope(found: ScopeHit, words: Matcher, names: Sequence[str]) -> HitCandidate:
     scope = found.scope
-    snippet, highlights = excerpt(_told(scope, words), words)
-    return HitCandidate(
-        text=snippet,
-        searched=f"{scope.qualified_name} {scope.file}\n{scope.signature}\n{scope.doc}\n{scope.text[:TEXT_CHARS]}",
-        cosine=found.meaning or 0.0,
+    candidate = _candidate(
+        words,
+        _told(scope, words),
+        f"{scope.qualified_name} {scope.file}\n{scope.signature}\n{scope.doc}\n{scope.text[:TEXT_CHARS]}",
         matched=1.0 if scope.name in names or scope.qualified_name in names else -1.0,
-        hit=BrainHit(
-            kind="section" if scope.kind == "section" else "code",
-            title=scope.qualified_name or scope.name,
-            file=scope.file,
-            scope=scope.uuid,
-            start_line=scope.start_line,
-            end_line=scope.end_line,
-            snippet=snippet,
-            highlights=highlights,
-        ),
+        kind="section" if scope.kind == "section" else "code",
+        title=scope.qualified_name or scope.name,
+        file=scope.file,
+        scope=scope.uuid,
+        start_line=scope.start_line,
+        end_line=scope.end_line,
     )
+    candidate.cosine = found.meaning
+    return candidate
 
 
 def _told(scope: Scope, words: Matcher) -> str:
@@ -185,48 +197,36 @@ def _told(scope: Scope, words: Matcher) -> str:
 
 
 def _of_turn(turn: Candidate, words: Matcher) -> HitCandidate:
-    snippet, highlights = excerpt(turn.text, words)
-    return HitCandidate(
-        text=snippet,
-        searched=turn.searched,
+    return _candidate(
+        words,
+        turn.text,
+        turn.searched,
         vector=turn.vector,
-        hit=BrainHit(
-            kind="turn",
-            title=plain_text(turn.title) or "untitled",
-            conversation_id=turn.conversation_id,
-            turn_index=turn.turn_index,
-            date=turn.date,
-            snippet=snippet,
-            highlights=highlights,
-        ),
+        kind="turn",
+        title=plain_text(turn.title) or "untitled",
+        conversation_id=turn.conversation_id,
+        turn_index=turn.turn_index,
+        date=turn.date,
     )
 
 
 def _of_summary(one: SummaryCandidate, words: Matcher) -> HitCandidate:
     summary = one.summary
     text = f"{summary.title}\n{one.text}"
-    snippet, highlights = excerpt(text, words)
-    return HitCandidate(
-        text=snippet,
-        searched=text,
+    return _candidate(
+        words,
+        text,
+        text,
         vector=one.vector,
-        hit=BrainHit(
-            kind="summary",
-            title=plain_text(summary.title or one.title) or "untitled",
-            conversation_id=summary.conversation_id,
-            turn_index=summary.start_turn_index,
-            end_turn_index=summary.end_turn_index,
-            date=summary.created_at,
-            snippet=snippet,
-            highlights=highlights,
-        ),
+        kind="summary",
+        title=plain_text(summary.title or one.title) or "untitled",
+        conversation_id=summary.conversation_id,
+        turn_index=summary.start_turn_index,
+        end_turn_index=summary.end_turn_index,
+        date=summary.created_at,
     )
 
 
 def _of_topic(topic: Topic, words: Matcher) -> HitCandidate:
-    snippet, highlights = excerpt(topic.description or topic.name, words)
-    return HitCandidate(
-        text=snippet,
-        searched="\n".join([topic.name, *topic.aliases, topic.description]),
-        hit=BrainHit(kind="topic", title=plain_text(topic.name), snippet=snippet, highlights=highlights),
-    )
+    searched = "\n".join([topic.name, *topic.aliases, topic.description])
+    return _candidate(words, topic.description or topic.name, searched, kind="topic", title=plain_text(topic.name))

@@ -271,7 +271,7 @@ class Recall:
         """
         if not self._asked(query):
             return []
-        question = await self._question(query, CONTEXT.seconds, follows=False)
+        question = await self._questions.ask(query, CONTEXT.seconds, language=self.index.language)
         return (await asyncio.to_thread(self._own, question, ()))[:limit]
 
     async def _searched(self, query: str, seconds: float | None) -> _Searched:
@@ -283,7 +283,12 @@ class Recall:
         until = None if seconds is None else asyncio.get_running_loop().time() + seconds
         # The scope does not depend on the question, so both are found out at once.
         question, where = await asyncio.gather(
-            self._question(query, CONTEXT.seconds if seconds is None else seconds * recipes.VECTOR_SHARE),
+            self._questions.ask(
+                query,
+                CONTEXT.seconds if seconds is None else seconds * recipes.VECTOR_SHARE,
+                context=self._with_context(query)[1],
+                language=self.index.language,
+            ),
             self._others(until),
         )
         missing = []
@@ -313,15 +318,6 @@ class Recall:
             return recalled
 
         return await asyncio.to_thread(work)
-
-    async def _question(self, query: str, seconds: float, *, follows: bool = True) -> Question:
-        """Return the question with its context, its content words and its vector.
-
-        Args:
-            follows: Whether it may refer to the previous message.
-        """
-        context = context_of(query, self.index.turn_text(self.index.last)) if follows else ""
-        return await self._questions.ask(query, seconds, context=context, language=self.index.language)
 
     def _asked(self, query: str) -> list[str]:
         return asked_words(query, language_of(query) or self.index.language)
