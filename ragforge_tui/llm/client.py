@@ -47,6 +47,8 @@ _LONGEST_BACKOFF = 30.0
 FIRST_TOKEN_TIMEOUT = 600.0
 """Seconds a remote server may take to start its answer; models that hide their reasoning take minutes."""
 _CONNECT_TIMEOUT = 30.0
+_NO_REASON = "Stream ended before a finish_reason was received"
+"""Error of LiteLLM from 1.110 on for an answer without a reason, for which 1.106 invents one."""
 _NO_TIMEOUT = 1e7
 """Seconds; at most providers LiteLLM reads None as its own limit of 600 s."""
 
@@ -267,6 +269,9 @@ class LiteLLMModel:
         except (ModelError, GeneratorExit, asyncio.CancelledError):
             raise
         except Exception as error:
+            if _NO_REASON in str(error):
+                assembler.finish_reason = ""
+                return
             failure = to_model_error(error, model=self.name, destination=self.destination, secrets=self._secrets())
             # If the answer had started, there was a connection.
             cut = response is not None and failure.info.kind == "no_network"
