@@ -149,14 +149,13 @@ def _send_as_it_is() -> None:
     It renames fields and formats dates, neither of which a chat request has, and leaves out values that are not given,
     which is done here. The comparison walks through every message and every tool on the event loop, for each request.
     """
+    openai: Any = importlib.import_module("openai")
     completions: Any = importlib.import_module("openai.resources.chat.completions.completions")
-    is_given = getattr(importlib.import_module("openai._utils"), "is_given", None)
 
     async def given(data: dict[str, Any], _: object) -> dict[str, Any]:
-        assert is_given is not None
-        return {name: value for name, value in data.items() if is_given(value)}
+        return {name: value for name, value in data.items() if not isinstance(value, openai.NotGiven | openai.Omit)}
 
-    if is_given is not None and hasattr(completions, "async_maybe_transform"):
+    if hasattr(completions, "async_maybe_transform"):
         completions.async_maybe_transform = given
 
 
@@ -197,16 +196,20 @@ def _warm_up(module: Any) -> None:
             )
             for _ in answer:
                 pass
-        # The answer above needed no client; the first one loads certificates, httpcore and the rest of these.
-        importlib.import_module("litellm.llms.openai.common_utils").BaseOpenAILLM._get_async_http_client()
         for name in ("anyio._backends._asyncio", "litellm._service_logger"):
             importlib.import_module(name)
+        _build_client()
         _build_types()
-        # It runs a command to name the processor.
-        importlib.import_module("openai._base_client").get_platform()
     except Exception as error:
         # Then the first request takes longer, and reports the error if it persists.
         logger.info("LiteLLM could not be warmed up: %s", type(error).__name__)
+
+
+def _build_client() -> None:
+    """Do what the first client does: load certificates and httpcore, and run a command to name the processor."""
+    importlib.import_module("litellm.llms.custom_httpx.http_handler").get_ssl_configuration()
+    unverified = importlib.import_module("httpx").AsyncClient(verify=False)  # it never sends anything
+    _ = importlib.import_module("openai").AsyncOpenAI(api_key="none", http_client=unverified).default_headers
 
 
 def _build_types() -> None:
@@ -221,8 +224,7 @@ def _build_types() -> None:
         "choices": [{"index": 0, "delta": delta, "finish_reason": None}],
         "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
     }
-    types: Any = importlib.import_module("openai.types.chat")
-    importlib.import_module("openai._models").construct_type(value=chunk, type_=types.ChatCompletionChunk)
+    importlib.import_module("openai.types.chat").ChatCompletionChunk.construct(**chunk)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
+from textual.events import Key
 from textual.timer import Timer
 from textual.widgets import Static
 
@@ -235,8 +236,6 @@ class DetailScreen(Dialog[str | None]):
     def on_mount(self) -> None:
         """Fetch the text while the screen is already visible."""
         self._viewer.focus()
-        for key, (action, words) in list(self._actions.items()):
-            self.offer(key, action, words)
         self._fill_soon()
         if self._title_now is not None and self._title_now():
             self._ticker = self.set_interval(1.0, self._tick)
@@ -264,9 +263,14 @@ class DetailScreen(Dialog[str | None]):
         self._title.update(Content(one_line(title)))
 
     def offer(self, key: str, action: str, words: str) -> None:
-        """Bind a key to an action; it may be known only once the text is loaded."""
+        """Let a key close the screen with an action; it may be known only once the text is loaded."""
         self._actions[key] = (action, words)
-        self._bindings.bind(key, f"dismiss('{action}')", show=False)
+
+    def on_key(self, event: Key) -> None:
+        """Close the screen with the action of an offered key."""
+        if event.key in self._actions:
+            event.stop()
+            self.dismiss(self._actions[event.key][0])
 
     async def _fill(self) -> None:
         title, self.sections = await self._load()

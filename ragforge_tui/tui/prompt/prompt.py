@@ -256,7 +256,7 @@ class Prompt(TextArea):
         self._pastes.clear()
         self._history.leave()
 
-    async def _on_key(self, event: events.Key) -> None:
+    async def on_key(self, event: events.Key) -> None:
         if event.key in NEWLINE_KEYS:
             # Here and not by a binding: bindings run when the key has bubbled up, after letters typed meanwhile.
             event.stop()
@@ -276,7 +276,7 @@ class Prompt(TextArea):
                 self.insert(text)
                 self.screen.set_focus(self)
 
-    async def _on_paste(self, event: events.Paste) -> None:
+    async def on_paste(self, event: events.Paste) -> None:
         event.stop()
         event.prevent_default()
         text = plain_text(storable(event.text)).rstrip("\n") if event.text.strip() else event.text

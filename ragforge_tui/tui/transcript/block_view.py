@@ -25,8 +25,7 @@ from ragforge_tui.tui.transcript.document import DisplayOptions, Document
 from ragforge_tui.tui.transcript.viewport import Frame, Row, Viewport, text_between
 
 if TYPE_CHECKING:
-    from textual._animator import EasingFunction
-    from textual._types import AnimationLevel, CallbackType
+    from textual.types import AnimationLevel, CallbackType, EasingFunction
 
 MARGIN = 2
 _USUAL_WIDTH = 80
