@@ -2,8 +2,7 @@
 
 It is separate because this is CPU work in Python: in the engine's process it would delay a running turn. It has the
 lowest priority, no access to the graph, and ends when its input does, so also when the engine is killed. The system
-ends it where files make it take too much memory or time. Both pipes carry messages of MessagePack, each after its
-length in four bytes.
+ends it where files make it take too much memory or time. Both pipes carry lines of JSON.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import hashlib
 import os
 import resource
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -111,13 +110,12 @@ def main() -> None:
     # What a library prints must not get between the answers.
     os.dup2(2, 1)
     files = _Files()
-    decoder = msgspec.msgpack.Decoder(Request)
+    decoder = msgspec.json.Decoder(Request)
     with contextlib.suppress(BrokenPipeError):
-        while (data := _message(source)) is not None:
+        for line in source:
             used = resource.getrusage(resource.RUSAGE_SELF)
             _limit(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime) + ANSWER_CPU_SECONDS)
-            answer = msgspec.msgpack.encode(files.answer(decoder.decode(data)))
-            target.write(len(answer).to_bytes(4, "big") + answer)
+            target.write(msgspec.json.encode(files.answer(decoder.decode(line))) + b"\n")
             target.flush()
 
 
@@ -126,15 +124,6 @@ def _limit(kind: int, most: int) -> None:
     _, highest = resource.getrlimit(kind)
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(kind, (most if highest == resource.RLIM_INFINITY else min(most, highest), highest))
-
-
-def _message(source: IO[bytes]) -> bytes | None:
-    head = source.read(4)
-    if len(head) < 4:
-        return None
-    length = int.from_bytes(head, "big")
-    data = source.read(length)
-    return data if len(data) == length else None
 
 
 class _Files:

@@ -6,12 +6,12 @@ import asyncio
 import contextlib
 import logging
 import os
-import sys
 from typing import TypeVar
 
 import msgspec
 
 from ragforge_tui.code.worker import Request
+from ragforge_tui.shared.daemon import daemon_command, daemon_environment
 
 log = logging.getLogger(__name__)
 
@@ -19,10 +19,10 @@ T = TypeVar("T")
 
 ANSWER_SECONDS = 300.0
 """Longest answer: the references of a large workspace. A grammar that hangs on a file is ended with its process."""
+LINE_BYTES = 2**30
 END_SECONDS = 2.0
 IDLE_SECONDS = 30.0
 """Time after which a process without requests is ended, because it remembers all parsed files."""
-_KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
 
 
 class WorkerGoneError(Exception):
@@ -59,8 +59,8 @@ class WorkerClient:
                 self._idle.cancel()
             try:
                 async with asyncio.timeout(ANSWER_SECONDS):
-                    data = await self._exchange(msgspec.msgpack.encode(request))
-            except (TimeoutError, OSError, asyncio.IncompleteReadError) as error:
+                    data = await self._exchange(msgspec.json.encode(request))
+            except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
                 await self._end()
                 raise WorkerDiedError(f"the process that parses ended: {error!r}") from error
             except BaseException:
@@ -68,7 +68,7 @@ class WorkerClient:
                 await self._end()
                 raise
             self._idle = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._end_idle)
-        return await asyncio.to_thread(msgspec.msgpack.decode, data, type=answer)
+        return await asyncio.to_thread(msgspec.json.decode, data, type=answer)
 
     async def close(self) -> None:
         """End the process."""
@@ -102,24 +102,18 @@ class WorkerClient:
     async def _exchange(self, data: bytes) -> bytes:
         process = await self._running()
         assert process.stdin is not None and process.stdout is not None
-        process.stdin.write(len(data).to_bytes(4, "big") + data)
+        process.stdin.write(data + b"\n")
         await process.stdin.drain()
-        length = int.from_bytes(await process.stdout.readexactly(4), "big")
-        return await process.stdout.readexactly(length)
+        return await process.stdout.readuntil()
 
     async def _start(self) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-P",  # Modules of the workspace are parsed, never imported.
-            "-m",
-            "ragforge_tui.code.worker",
+            *daemon_command("-m", "ragforge_tui.code.worker"),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             cwd=os.sep,
-            # Without the providers' keys: the process reads foreign files. One thread for products of matrices, because
-            # those of OpenBLAS wait for each other busily: ten times the processor time for each vector.
-            env={name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
-            | {"OPENBLAS_NUM_THREADS": "1"},
+            env=daemon_environment(),
+            limit=LINE_BYTES,
             start_new_session=True,
         )
 

@@ -1,6 +1,6 @@
-"""Command line and environment of the background processes: the embedded graph and the engine host.
+"""Command line and environment of processes that need none of the user's keys: graph, engine host, parser of code.
 
-They outlive the chat that started them, so they inherit none of its keys.
+The first two outlive the chat that started them, and the last one reads foreign files.
 """
 
 from __future__ import annotations
@@ -12,7 +12,11 @@ from pathlib import Path
 
 from ragforge_tui.shared.search_path import absolute_entries
 
-_KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "VIRTUAL_ENV")
+_KEPT = re.compile(
+    r"PATH|HOME|LANG|LC_\w+|TMPDIR|TMP|TEMP|TZ|VIRTUAL_ENV|LD_LIBRARY_PATH|NO_COLOR|SSL_\w+|PYTHON\w+"
+    r"|REQUEST_TIMEOUT|LITELLM_(LOG|SSL_CIPHERS)|OPENAI_(LOG|API_TYPE|API_VERSION)|AZURE_OPENAI_ENDPOINT"
+)
+"""Variables of the system, and those that users set and the imports of an engine read. None of them holds a key."""
 
 
 def daemon_command(*arguments: str) -> list[str]:
@@ -21,16 +25,15 @@ def daemon_command(*arguments: str) -> list[str]:
     return [sys.executable, "-P", *arguments]
 
 
-def daemon_environment(further: re.Pattern[str] | None = None) -> dict[str, str]:
+def daemon_environment() -> dict[str, str]:
     """Return the environment of a background process, with a PYTHONPATH on which it finds this package.
 
-    Args:
-        further: Names of variables to keep in addition to the usual ones.
+    OpenBLAS gets one thread: others would not survive a fork of the host, and wait for each other busily, which takes
+    ten times the processor time for each vector.
     """
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if name in _KEPT or (further is not None and further.fullmatch(name))
-    }
+    kept = {name: value for name, value in os.environ.items() if _KEPT.fullmatch(name)}
     package_root = str(Path(__file__).resolve().parents[2])
-    return kept | {"PYTHONPATH": os.pathsep.join([package_root, *absolute_entries()])}
+    return kept | {
+        "PYTHONPATH": os.pathsep.join([package_root, *absolute_entries()]),
+        "OPENBLAS_NUM_THREADS": "1",
+    }

@@ -20,7 +20,6 @@ from ragforge_tui.engine.warm import client, identity, launch
 from ragforge_tui.engine.warm.client import WarmEngine
 from ragforge_tui.engine.warm.host import EngineHost
 from ragforge_tui.engine.warm.imports import ImportedEnvironment
-from ragforge_tui.engine.warm.launch import _READ_BY_IMPORTS
 from ragforge_tui.engine.warm.messages import HostFiles
 from ragforge_tui.graph import GraphTarget
 from ragforge_tui.settings.schema import Loaded
@@ -213,7 +212,7 @@ async def test_an_engine_answers_with_a_model_and_does_not_leave_its_key_in_the_
                 if isinstance(event, TurnEnd):
                     break
         assert event.text == "from a fork"
-        assert "a-key-of-this-shell" not in daemon_environment(_READ_BY_IMPORTS).values()
+        assert "a-key-of-this-shell" not in daemon_environment().values()
     finally:
         end_host(hosted)
 
@@ -325,7 +324,7 @@ async def test_a_host_that_cannot_fork_becomes_the_engine(
 
 async def test_what_is_no_request_is_refused(hosted: Loaded, engines: list[ChildEngine]) -> None:
     await started(hosted, engines)
-    for sent in (b"", b"GET /", b"\xff\xff\xff\xff", b"\x00\x00\x00\x02{}"):
+    for sent in (b"", b"GET /", b"\xff\n", b"{}\n"):
         with socket.socket(socket.AF_UNIX) as stranger:
             stranger.connect(str(HostFiles.of(hosted.paths).socket))
             stranger.sendall(sent)
@@ -343,7 +342,7 @@ async def test_silent_connections_delay_no_chat(hosted: Loaded, engines: list[Ch
         for number, connection in enumerate(silent):
             connection.connect(str(HostFiles.of(hosted.paths).socket))
             if number % 2:
-                connection.sendall(b"\x00\x00\x01")
+                connection.sendall(b"{")
         assert is_warm(await started(hosted, engines)), "the host would not wait for a chat as long as for these"
         for connection in silent:
             connection.settimeout(PATIENCE)

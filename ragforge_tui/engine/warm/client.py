@@ -17,13 +17,10 @@ from ragforge_tui.engine.warm.identity import confinement, program_identity
 from ragforge_tui.engine.warm.inheritance import current_limits, current_umask
 from ragforge_tui.engine.warm.launch import start_host
 from ragforge_tui.engine.warm.messages import (
-    HEAD_BYTES,
     ForkReply,
     ForkRequest,
     GraphServer,
     HostFiles,
-    framed,
-    length_of,
     same_user,
 )
 from ragforge_tui.settings.schema import Loaded
@@ -77,11 +74,9 @@ def request_fork(loaded: Loaded, descriptors: tuple[int, int, int]) -> socket.so
     try:
         connection.setblocking(False)
         connection.connect(str(files.socket))
-        head, encoded = framed(_request(loaded))
-        if same_user(connection, os.getuid()):
-            socket.send_fds(connection, [head], list(descriptors))
-            if connection.send(encoded) == len(encoded):
-                return connection
+        line = msgspec.json.encode(_request(loaded)) + b"\n"
+        if same_user(connection, os.getuid()) and socket.send_fds(connection, [line], list(descriptors)) == len(line):
+            return connection
     except (OSError, ValueError) as error:
         log.info("the engine host was not asked ahead: %s", error)
     connection.close()
@@ -224,30 +219,23 @@ def _ensure_host(files: HostFiles, keep_seconds: float) -> None:
 
 async def _send(connection: socket.socket, request: ForkRequest, descriptors: tuple[int, int, int]) -> None:
     """Send a request; a host that has ended shows when its reply is read."""
-    head, encoded = framed(request)
+    line = msgspec.json.encode(request) + b"\n"
     with suppress(BrokenPipeError, ConnectionResetError):
-        socket.send_fds(connection, [head], list(descriptors))
-        await asyncio.get_running_loop().sock_sendall(connection, encoded)
+        socket.send_fds(connection, [line[:1]], list(descriptors))
+        await asyncio.get_running_loop().sock_sendall(connection, line[1:])
 
 
 async def _reply(connection: socket.socket) -> ForkReply | None:
     """Return the reply; None if the host ended."""
-    loop = asyncio.get_running_loop()
+    line = b""
     try:
-        received = b""
-        while len(received) < HEAD_BYTES:
-            received += (more := await loop.sock_recv(connection, HEAD_BYTES - len(received)))
-            if not more:
-                return None
-        left = length_of(received)
-        answer = b""
-        while len(answer) < left:
-            answer += (more := await loop.sock_recv(connection, left - len(answer)))
+        while not line.endswith(b"\n"):
+            line += (more := await asyncio.get_running_loop().sock_recv(connection, STATE_BYTES))
             if not more:
                 return None
     except (BrokenPipeError, ConnectionResetError):
         return None
-    return msgspec.msgpack.decode(answer, type=ForkReply)
+    return msgspec.json.decode(line, type=ForkReply)
 
 
 def _request(loaded: Loaded) -> ForkRequest:

@@ -30,14 +30,12 @@ from ragforge_tui.engine.warm.imports import ImportedEnvironment, import_engine,
 from ragforge_tui.engine.warm.inheritance import adopt
 from ragforge_tui.engine.warm.launch import start_host
 from ragforge_tui.engine.warm.messages import (
-    HEAD_BYTES,
+    MAX_REQUEST_BYTES,
     ForkReply,
     ForkRequest,
     GraphServer,
     HostFiles,
     Refusal,
-    framed,
-    length_of,
     same_user,
 )
 
@@ -45,6 +43,7 @@ log = logging.getLogger(__name__)
 
 REQUEST_SECONDS = 1.0
 """Longest wait for a whole request."""
+READ_BYTES = 65_536
 MAX_ARRIVING = 8
 """Requests that are awaited at the same time; then the oldest is dropped."""
 QUIET_SECONDS = 3.0
@@ -58,8 +57,7 @@ class ArrivingRequest:
         self.connection = connection
         self.deadline = time.monotonic() + REQUEST_SECONDS
         self._descriptors: list[int] = []
-        self._length = -1
-        self._body = bytearray()
+        self._line = bytearray()
         connection.setblocking(False)
 
     def read(self) -> WaitingChat | None:
@@ -69,16 +67,13 @@ class ArrivingRequest:
             OSError, ValueError, msgspec.MsgspecError: The request is invalid, or its sender is gone.
         """
         with contextlib.suppress(BlockingIOError):
-            if self._length < 0:
-                head, self._descriptors, _, _ = socket.recv_fds(self.connection, HEAD_BYTES, 3)
-                self._length = length_of(head)
-                if len(self._descriptors) != 3:
-                    raise ValueError("without its streams")
-            while (left := self._length - len(self._body)) > 0:
-                self._body += (more := self.connection.recv(left))
-                if not more:
-                    raise ValueError("the connection ended")
-            request = msgspec.msgpack.decode(self._body, type=ForkRequest)
+            while not self._line.endswith(b"\n"):
+                more, descriptors, _, _ = socket.recv_fds(self.connection, READ_BYTES, 3)
+                self._line += more
+                self._descriptors += descriptors
+                if not more or len(self._descriptors) != 3 or len(self._line) > MAX_REQUEST_BYTES:
+                    raise ValueError(f"{len(self._line)} bytes and {len(self._descriptors)} streams")
+            request = msgspec.json.decode(self._line, type=ForkRequest)
             self.connection.settimeout(REQUEST_SECONDS)
             return WaitingChat(self.connection, request, self._descriptors)
         return None
@@ -99,7 +94,7 @@ class WaitingChat(msgspec.Struct):
     def reply(self, reply: ForkReply) -> None:
         """Send the reply, unless the chat is gone."""
         with contextlib.suppress(OSError):
-            self.connection.sendall(b"".join(framed(reply)))
+            self.connection.sendall(msgspec.json.encode(reply) + b"\n")
 
     def refuse(self, refusal: Refusal, why: str = "") -> None:
         """Send a refusal and close everything."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import socket
 import subprocess
 
@@ -12,11 +11,6 @@ from ragforge_tui.shared.daemon import daemon_command, daemon_environment
 from ragforge_tui.shared.files import make_private
 
 HOST = ["-m", "ragforge_tui.engine.warm.host"]
-_READ_BY_IMPORTS = re.compile(
-    r"TMP|TEMP|NO_COLOR|SSL_\w+|PYTHON\w+|LC_\w+|REQUEST_TIMEOUT|LITELLM_(LOG|SSL_CIPHERS)"
-    r"|OPENAI_(LOG|API_TYPE|API_VERSION)|AZURE_OPENAI_ENDPOINT"
-)
-"""Variables that users set and the imports read; the host keeps them. None of them holds a key."""
 
 
 def start_host(files: HostFiles, listener: socket.socket, lock: int, *, keep_seconds: float, forks: bool) -> None:
@@ -47,8 +41,7 @@ def start_host(files: HostFiles, listener: socket.socket, lock: int, *, keep_sec
             stdout=log,
             stderr=log,
             cwd=files.folder,
-            # OpenBLAS would start threads, which do not survive a fork.
-            env=daemon_environment(_READ_BY_IMPORTS) | {"OPENBLAS_NUM_THREADS": "1"},
+            env=daemon_environment(),
             pass_fds=(listener.fileno(), lock),
             start_new_session=True,
         )

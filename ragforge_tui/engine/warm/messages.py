@@ -2,7 +2,8 @@
 
 A chat connects to the host's socket and sends one `ForkRequest` with three descriptors: the engine's standard input,
 output and error. The engine replies with one `ForkReply` as soon as it runs with the environment of the request, and
-keeps the connection open, so that the chat notices its end.
+keeps the connection open, so that the chat notices its end. Both are lines of JSON, like everything that processes of
+the program send each other.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from ragforge_tui.shared.files import make_private
 MAX_SOCKET_PATH = 100
 """Longest path of a socket in bytes: 108 on Linux, 104 on macOS."""
 MAX_REQUEST_BYTES = 16 * 1024 * 1024
-_LENGTH = struct.Struct("!I")
 
 Refusal = Literal["other program", "other confinement", "other environment", "failed"]
 
@@ -102,26 +102,3 @@ def same_user(connection: socket.socket, uid: int) -> bool:
         return True
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     return bool(struct.unpack("3i", credentials)[1] == uid)
-
-
-def framed(message: msgspec.Struct) -> tuple[bytes, bytes]:
-    """Return the head, which holds the length of the message and is sent with the descriptors, and the message."""
-    encoded = msgspec.msgpack.encode(message)
-    return _LENGTH.pack(len(encoded)), encoded
-
-
-def length_of(head: bytes) -> int:
-    """Return the length of the message that follows a head.
-
-    Raises:
-        ValueError: The head is incomplete, or the message would be too long.
-    """
-    if len(head) != _LENGTH.size:
-        raise ValueError("the connection ended")
-    length: int = _LENGTH.unpack(head)[0]
-    if length > MAX_REQUEST_BYTES:
-        raise ValueError(f"a message of {length} bytes")
-    return length
-
-
-HEAD_BYTES = _LENGTH.size
