@@ -50,6 +50,7 @@ async def set_mode(host: Host, wanted: str) -> None:
         raise RagforgeError(f"There is no mode {wanted!r}.", todo=f"The modes are {', '.join(MODES)}.")
     state.mode = mode
     state.mode_unsent = True
+    session.changed()
     host.hint(MODE_HINTS[mode])
     if not name and mode == "edits" and host.questions.waiting:
         await asyncio.sleep(STAY_SECONDS)
