@@ -11,14 +11,12 @@ from typing import Literal
 import msgspec
 import pytest
 
-from ragforge_tui.conversation import ConversationAgent, memory
-from ragforge_tui.conversation.turn import inputs
+from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.graph import Graph, GraphTarget, stop_server
 from ragforge_tui.graph.embedded.attach import ServerHold
-from ragforge_tui.graph.store import code_vectors
-from ragforge_tui.memory.retrieval import recipes
 from ragforge_tui.settings.schema import Loaded, Paths
 from ragforge_tui.shared import tool_calls
+from ragforge_tui.shared.limits import LIMITS
 from tests.support.agents import loaded_for, settings_for
 from tests.support.neo4j_server import Neo4jMissingError, Neo4jServer
 from tests.support.openai_server import OpenAIServer
@@ -158,10 +156,8 @@ def loaded(
 ) -> Loaded:
     """Settings of an agent on an empty graph of each backend, talking to the scripted server."""
     # What recall finds within 300 ms says something of the machine; tests of that limit set it themselves.
-    monkeypatch.setattr(memory, "LOAD_SECONDS", 30.0)
-    monkeypatch.setattr(inputs, "PAST_SECONDS", 30.0)
-    monkeypatch.setattr(recipes, "CONTEXT_SECONDS", 30.0)
-    monkeypatch.setattr(code_vectors, "PATIENCE", 30.0)
+    for limit in ("load", "past", "recall", "code_vectors"):
+        monkeypatch.setattr(LIMITS, limit, 30.0)
     # Neither may closing an agent leave on a busy machine what it would have stored.
     assert ConversationAgent.close.__kwdefaults__ is not None
     monkeypatch.setitem(ConversationAgent.close.__kwdefaults__, "settle_seconds", 60.0)

@@ -19,12 +19,12 @@ import msgspec
 from benchmarks.agent.answers import EvaluationServer
 from benchmarks.agent.scoring import Score, kept_prefix, score
 from benchmarks.agent.tasks import History, PlayedTurn, Task, written_summary
-from ragforge_tui.conversation import Conversation, ConversationAgent, memory
-from ragforge_tui.memory.retrieval import recipes
+from ragforge_tui.conversation import Conversation, ConversationAgent
 from ragforge_tui.settings.load import load
 from ragforge_tui.settings.schema import Loaded, Paths
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.export_records import ConversationExport
+from ragforge_tui.shared.limits import LIMITS
 from ragforge_tui.shared.records import now
 from tests.support.model_script import Call, Step
 
@@ -40,8 +40,8 @@ _GIT = ("git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", 
 def patient() -> Iterator[None]:
     """Let memory take its time, so that a busy machine changes no score."""
     with (
-        mock.patch.object(recipes, "CONTEXT_SECONDS", PATIENCE_SECONDS),
-        mock.patch.object(memory, "LOAD_SECONDS", PATIENCE_SECONDS),
+        mock.patch.object(LIMITS, "recall", PATIENCE_SECONDS),
+        mock.patch.object(LIMITS, "load", PATIENCE_SECONDS),
     ):
         yield
 

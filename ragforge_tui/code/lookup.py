@@ -18,12 +18,12 @@ from ragforge_tui.code.brain import Brain
 from ragforge_tui.code.current import current_code
 from ragforge_tui.code.knowledge import CodeKnowledge
 from ragforge_tui.code.relevance import can_matter, relevant
-from ragforge_tui.memory.retrieval import recipes
 from ragforge_tui.memory.retrieval.question import Questions, Vectors
 from ragforge_tui.memory.retrieval.recipes import CODE, CONTEXT
 from ragforge_tui.shared.code_records import BrainHit, FoundCode, Reference, Scope, ScopeKind, UnresolvedName
 from ragforge_tui.shared.code_views import ScopeCode, ScopeLink, ScopeView, TouchedScope
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
+from ragforge_tui.shared.limits import LIMITS
 
 log = logging.getLogger(__name__)
 
@@ -95,10 +95,10 @@ class CodeLookup:
 
     async def _in_time(self, message: str) -> FoundCode:
         try:
-            async with asyncio.timeout(recipes.CONTEXT_SECONDS):
+            async with asyncio.timeout(LIMITS.recall):
                 return await self._for_context(message)
         except TimeoutError:
-            missing = f"Code was not searched: that took longer than {recipes.CONTEXT_SECONDS * 1000:.0f} ms."
+            missing = f"Code was not searched: that took longer than {LIMITS.recall * 1000:.0f} ms."
         except RagforgeError as error:
             missing = f"Code was not searched: {str(error).rstrip('.')}."
         except Exception:
@@ -119,7 +119,7 @@ class CodeLookup:
             if not self._questions.model.name:
                 return None
             try:
-                async with asyncio.timeout(recipes.CONTEXT_SECONDS * recipes.VECTOR_SHARE):
+                async with asyncio.timeout(LIMITS.recall * LIMITS.vector_share):
                     made, _ = await asyncio.gather(
                         self._questions.vectors(texts, CODE.seconds), vectors.load(self._workspace)
                     )

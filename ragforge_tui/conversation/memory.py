@@ -35,6 +35,7 @@ from ragforge_tui.memory.summaries import Summarizer
 from ragforge_tui.memory.titles import make_title
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import ConversationChanged, Event, MemoryProgress, Notice, SummaryCreated
+from ragforge_tui.shared.limits import LIMITS
 from ragforge_tui.shared.records import TITLE_CHARS, Conversation, Message, Summary, Turn
 
 log = logging.getLogger(__name__)
@@ -42,8 +43,6 @@ log = logging.getLogger(__name__)
 OFFER_SCORE = 0.45
 """Smallest cosine at which an earlier conversation is offered. Measured with the local model: first messages on the
 subject of a summary scored 0.31 to 0.64, others at most 0.21."""
-LOAD_SECONDS = 0.1
-"""Longest wait of a request for the conversation's memory to load; it then uses the part loaded so far."""
 STILL_STARTING = "Earlier conversations were not searched: the graph was still starting."
 UPGRADES = 3
 """Extracted summaries that a model rewrites between two turns: enough to catch up, too few to be noticed."""
@@ -131,7 +130,7 @@ class ConversationMemory:
         """Build the context of the request for a new message."""
         if self._settings.enabled and not self._services.recorder.journaling:
             with suppress(TimeoutError), self._services.memory.pace.awaited():
-                async with asyncio.timeout(LOAD_SECONDS):
+                async with asyncio.timeout(LIMITS.load):
                     await self._loaded.wait()
         inputs = ContextInputs(
             conversation_id=self._record.uuid,

@@ -13,9 +13,9 @@ from ragforge_tui.export.context import context_text
 from ragforge_tui.graph.schema.migrate import record_embedding
 from ragforge_tui.memory.context import BuiltContext
 from ragforge_tui.memory.context.sections import CLOSING, CODE_SECTION, OPENING
-from ragforge_tui.memory.retrieval import recipes
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.limits import LIMITS
 from ragforge_tui.shared.records import ContextSection, now
 from ragforge_tui.shared.requests.code import FetchScope, FindScopes, IndexCode, ListTouchedCode, SearchCode
 from ragforge_tui.shared.requests.memory import FetchSent
@@ -58,7 +58,7 @@ DISCUSSED = "Why does `Session.send_message` try twice?"
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is found within 150 ms says something of the machine."""
-    monkeypatch.setattr(recipes, "CONTEXT_SECONDS", 30.0)
+    monkeypatch.setattr(LIMITS, "recall", 30.0)
 
 
 @pytest.fixture
@@ -132,14 +132,14 @@ async def test_code_that_comes_too_late_is_told_with_what_was_sent(
     try:
         await engine.request(IndexCode())
         conversation = await engine.agent.create_conversation()
-        monkeypatch.setattr(recipes, "CONTEXT_SECONDS", 0.0)
+        monkeypatch.setattr(LIMITS, "recall", 0.0)
         await talk(conversation, server, DISCUSSED)
         sent = await engine.request(FetchSent(conversation_id=conversation.record.uuid, turn_index=1))
         late = "Code was not searched: that took longer than 0 ms."
         assert late in sent.record.missing
         assert (sent.record.verified, block(server)) == (True, "")
         assert late in context_text(sent.record).splitlines()
-        monkeypatch.setattr(recipes, "CONTEXT_SECONDS", 30.0)
+        monkeypatch.setattr(LIMITS, "recall", 30.0)
         await talk(conversation, server, DISCUSSED)
         assert (await engine.request(FetchSent(conversation_id=conversation.record.uuid))).record.missing == []
     finally:
@@ -157,7 +157,7 @@ async def test_without_its_vector_in_time_a_message_finds_code_by_words(
         embedder.stuck_after = 0
         agent.services.memory.questions.model.embedder = embedder
         await record_embedding((await agent.store()).graph, "", DIMENSION)
-        monkeypatch.setattr(recipes, "VECTOR_SHARE", 0.001)
+        monkeypatch.setattr(LIMITS, "vector_share", 0.001)
         answer = await found.for_context(DISCUSSED)
         assert answer.missing == "Code was searched by words only: vectors came too late."
         assert "Session.send_message" in [scope.qualified_name for scope in answer.scopes]

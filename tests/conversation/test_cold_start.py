@@ -22,6 +22,7 @@ from ragforge_tui.llm import ModelChoice
 from ragforge_tui.settings.schema import ExportSettings, Loaded
 from ragforge_tui.shared.errors import GraphError, RagforgeError
 from ragforge_tui.shared.events import Event, GraphChanged, Notice, TurnCompleted
+from ragforge_tui.shared.limits import LIMITS
 from ragforge_tui.shared.requests.memory import FetchSent
 from tests.support.agents import with_memory
 from tests.support.openai_server import OpenAIServer
@@ -224,7 +225,7 @@ async def test_tokens_counted_while_the_graph_starts_are_stored(
     loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.script([{"text": "answer"}])
-    monkeypatch.setattr(token_counts, "COUNT_SECONDS", 0.0)
+    monkeypatch.setattr(LIMITS, "token_count", 0.0)
     async with starting_chat(loaded) as (graph, agent, conversation):
         await conversation.send_message("hello, hello, hello")
         await agent.services.recorder.settle()

@@ -18,7 +18,7 @@ import msgspec
 import pytest
 
 from ragforge_tui.conversation import ConversationAgent
-from ragforge_tui.conversation.turn import environment, inputs
+from ragforge_tui.conversation.turn import environment
 from ragforge_tui.conversation.turn.environment import (
     MODE_NOTES,
     PLANNING_ENDED,
@@ -33,6 +33,7 @@ from ragforge_tui.llm.tokens import count_tokens
 from ragforge_tui.memory.context.sections import CLOSING, OPENING
 from ragforge_tui.settings.schema import Loaded, ToolSettings
 from ragforge_tui.shared.git import RepositoryState
+from ragforge_tui.shared.limits import LIMITS
 from ragforge_tui.shared.records import ContextRecord, Message, Turn, now
 from ragforge_tui.shared.requests.memory import FetchSent
 from ragforge_tui.tools.registry import TOOLS, Toolbox
@@ -223,7 +224,7 @@ async def test_only_the_first_turn_waits_for_the_code_index(
         waited += 1
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(inputs, "CODE_SECONDS", 0.01)
+    monkeypatch.setattr(LIMITS, "code_known", 0.01)
     server.script([{"text": "One."}, {"text": "Two."}])
     async with ConversationAgent(loaded) as agent:
         monkeypatch.setattr(agent.services.code, "wait_read", never)

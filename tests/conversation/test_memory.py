@@ -16,7 +16,6 @@ from ragforge_tui.graph.schema.migrate import record_embedding
 from ragforge_tui.graph.store.other_conversations import OtherConversations, OtherTurn
 from ragforge_tui.memory.context import builder, look_up, to_stored
 from ragforge_tui.memory.context.sections import CLOSING, OPENING
-from ragforge_tui.memory.retrieval import recipes
 from ragforge_tui.settings.schema import (
     EmbeddingSettings,
     Loaded,
@@ -25,6 +24,7 @@ from ragforge_tui.settings.schema import (
     SummarizationSettings,
 )
 from ragforge_tui.shared.events import MemoryProgress, Notice, SummaryCreated, SummaryStarted
+from ragforge_tui.shared.limits import LIMITS
 from ragforge_tui.shared.records import EXTRACTIVE, ContextRecord, Message, now
 from ragforge_tui.shared.requests.memory import FetchDue, FetchSent
 from ragforge_tui.shared.requests.turns import OpenConversation
@@ -239,7 +239,7 @@ async def test_an_import_is_recalled_by_its_words_while_its_vectors_are_made(
     loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch, stuck_after: int, turns: int
 ) -> None:
     """Bounded by construction: the model of vectors never answers again, not for the question either."""
-    monkeypatch.setattr(recipes, "CONTEXT_SECONDS", 0.1)
+    monkeypatch.setattr(LIMITS, "recall", 0.1)
     small = with_memory(loaded, max_context_chars=SMALL, summarization=SummarizationSettings(enabled=False))
     embedder = FakeEmbedder()
     embedder.stuck_after = stuck_after

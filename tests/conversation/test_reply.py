@@ -10,10 +10,10 @@ import pytest
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.conversation.conversation import Conversation
 from ragforge_tui.conversation.storage.recorder import Recorder
-from ragforge_tui.conversation.turn import reply
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import GraphError
 from ragforge_tui.shared.events import Event, MessageStarted, TextDelta, TurnFailed
+from ragforge_tui.shared.limits import LIMITS
 from ragforge_tui.shared.records import Message
 from tests.conftest import ONE_BACKEND
 from tests.support.openai_server import OpenAIServer
@@ -61,7 +61,7 @@ async def watched(conversation: Conversation) -> list[Event]:
 async def test_an_answer_that_is_quick_is_not_held_back_by_the_head_start(
     conversation: Conversation, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reply, "HEAD_START_SECONDS", PATIENCE)
+    monkeypatch.setattr(LIMITS, "head_start", PATIENCE)
     server.script([{"text": "Hello."}, {"status": 400, "message": "no"}])
     async with asyncio.timeout(PATIENCE / 2):
         events = await watched(conversation)

@@ -11,8 +11,8 @@ import pytest
 
 from ragforge_tui.graph import Graph, Store
 from ragforge_tui.graph.schema.migrate import record_embedding
-from ragforge_tui.graph.store import code_vectors
 from ragforge_tui.shared.code_records import CodeTotals, IndexedFile, Reference, Scope, UnresolvedName
+from ragforge_tui.shared.limits import LIMITS
 from ragforge_tui.shared.records import now
 from tests.support.records import conversation, message, rows_of
 from tests.support.sizes import DIMENSION
@@ -299,7 +299,7 @@ async def test_vectors_are_read_in_the_background_while_those_read_before_serve(
     may_read.set()
     assert (await nearest(store, axis(1)), reads) == (["one"], 1)
     may_read.clear()
-    monkeypatch.setattr(code_vectors, "PATIENCE", 0.0)
+    monkeypatch.setattr(LIMITS, "code_vectors", 0.0)
     await fill(store, scope("one", line=1), scope("two", line=2), digest="2")
     await embed(store, HERE, model)
     assert await nearest(store, axis(2)) == ["one"]

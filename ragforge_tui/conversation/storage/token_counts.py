@@ -10,10 +10,8 @@ import asyncio
 
 from ragforge_tui.llm.tokens import CHARS_PER_TOKEN, count_tokens
 from ragforge_tui.shared.export_records import ConversationExport
+from ragforge_tui.shared.limits import LIMITS
 from ragforge_tui.shared.records import Message
-
-COUNT_SECONDS = 0.004
-"""Longest delay of storing a message by the count of its tokens."""
 
 Count = asyncio.Task[int]
 
@@ -24,7 +22,7 @@ async def set_token_count(message: Message) -> Count | None:
     if not message.content:
         return None
     count = asyncio.create_task(asyncio.to_thread(count_tokens, message.content))
-    await asyncio.wait({count}, timeout=COUNT_SECONDS)
+    await asyncio.wait({count}, timeout=LIMITS.token_count)
     if count.done():
         message.token_count = count.result()
         return None

@@ -34,6 +34,7 @@ from ragforge_tui.shared.events import (
     TextDelta,
 )
 from ragforge_tui.shared.json_text import json_object
+from ragforge_tui.shared.limits import LIMITS
 from ragforge_tui.shared.records import Message, MessageState, Turn, now
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.sanitize import storable
@@ -41,8 +42,6 @@ from ragforge_tui.shared.sanitize import storable
 CHECKPOINT_SECONDS = 0.8
 """Interval between checkpoints; together with the write it stays below the one second of text a crash may lose."""
 LEASE = timedelta(seconds=10)
-HEAD_START_SECONDS = 0.03
-"""Time the request has to itself before its answer is stored as begun: both at once slow each other down."""
 SILENCE_SECONDS = 15.0
 """A silent model is reported after this time, then after twice that, and after the first minute every minute."""
 _SILENCE_STEP = 60.0
@@ -141,7 +140,7 @@ class Reply:
     async def _begin(self, request: TurnRequest) -> None:
         """Store the message, and announce it."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(HEAD_START_SECONDS):
+            async with asyncio.timeout(LIMITS.head_start):
                 await self._heard.wait()
         self.message = self._turn.messages[-1] = await self._recorder.add_message(self.message, self._turn_id)
         # Stored while the model thinks, since nothing depends on them.

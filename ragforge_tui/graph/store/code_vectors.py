@@ -24,6 +24,7 @@ from ragforge_tui.graph.connection import Graph, Transaction
 from ragforge_tui.graph.schema.migrate import recorded_embedding
 from ragforge_tui.graph.store.records import given, record_from
 from ragforge_tui.shared.code_records import Scope
+from ragforge_tui.shared.limits import LIMITS
 
 log = logging.getLogger(__name__)
 
@@ -33,8 +34,6 @@ Floats = npt.NDArray[np.float32]
 BATCH = 500
 CHECK_SECONDS = 1.0
 """Time for which vectors are taken to be the newest: a question asks for them several times."""
-PATIENCE = 0.1
-"""Seconds to wait for vectors that changed, before those read before are used."""
 MOST_SIMILAR = 500
 """Vectors of words whose similar words are kept: some 4 MB."""
 _ROWS_AT_ONCE = 8_192
@@ -210,7 +209,7 @@ class CodeVectors:
         if reading is None or reading.done():
             reading = self._reading[workspace] = asyncio.create_task(self._load(workspace), name="code-vectors-read")
             reading.add_done_callback(_noted)
-        done, _ = await asyncio.wait([reading], timeout=None if known is None else PATIENCE)
+        done, _ = await asyncio.wait([reading], timeout=None if known is None else LIMITS.code_vectors)
         return reading.result() if done else known
 
     async def _load(self, workspace: str) -> _Matrix | None:

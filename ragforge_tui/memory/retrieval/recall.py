@@ -17,7 +17,6 @@ import msgspec
 from ragforge_tui.graph import Store
 from ragforge_tui.graph.store.other_conversations import Others
 from ragforge_tui.memory.language import language_of
-from ragforge_tui.memory.retrieval import recipes
 from ragforge_tui.memory.retrieval.candidates import (
     Candidate,
     SummaryCandidate,
@@ -45,6 +44,7 @@ from ragforge_tui.memory.retrieval.scoring import level_factor, recency
 from ragforge_tui.memory.retrieval.terms import asked_words
 from ragforge_tui.settings.schema import MemorySettings
 from ragforge_tui.shared.errors import GraphError, RagforgeError
+from ragforge_tui.shared.limits import LIMITS
 from ragforge_tui.shared.pace import Pace
 from ragforge_tui.shared.records import Summary, Turn
 
@@ -237,21 +237,21 @@ class Recall:
     def begin(self, query: str) -> None:
         """Start the search for `for_context`, which is called with the same query once its message is stored."""
         if self._asked(query):
-            self._begun = self._with_context(query), asyncio.create_task(self._searched(query, recipes.CONTEXT_SECONDS))
+            self._begun = self._with_context(query), asyncio.create_task(self._searched(query, LIMITS.recall))
 
     async def _result(self, query: str) -> _Searched:
         """Return the result of the search begun for a query, or of a new one."""
         begun, self._begun = self._begun, None
         if begun is not None and begun[0] == self._with_context(query):
             return await begun[1]
-        return await self._searched(query, recipes.CONTEXT_SECONDS)
+        return await self._searched(query, LIMITS.recall)
 
     def _with_context(self, query: str) -> tuple[str, str]:
         """Return a query with what it refers to in the turn before it, which may be indexed meanwhile."""
         return query, context_of(query, self.index.turn_text(self.index.last))
 
     async def for_context(self, query: str, **wanted: Unpack[Wanted]) -> Recalled:
-        """Return the result of `recall` within `CONTEXT_SECONDS`; after a failure only the reason, in `missing`."""
+        """Return the result of `recall` within `LIMITS.recall`; after a failure only the reason, in `missing`."""
         if not self._asked(query):
             return Recalled(reason=self.reason)
         try:
@@ -285,7 +285,7 @@ class Recall:
         question, where = await asyncio.gather(
             self._questions.ask(
                 query,
-                CONTEXT.seconds if seconds is None else seconds * recipes.VECTOR_SHARE,
+                CONTEXT.seconds if seconds is None else seconds * LIMITS.vector_share,
                 context=self._with_context(query)[1],
                 language=self.index.language,
             ),

@@ -102,10 +102,6 @@ CONTEXT = Recipe(
     scopes=Pick(asked=20, share=0.5, limit=6),
 )
 """What a message needs of earlier turns and of code, for its request."""
-CONTEXT_SECONDS = 0.3
-"""Most seconds that a request waits for its vector, other conversations and code: together they go unnoticed."""
-VECTOR_SHARE = 0.5
-"""Share of that time, or of another limit, spent waiting for the vector; the rest is for the graph."""
 
 _SPOKEN = Pick(asked=40, keyless=True, weights={"words": 1.0}, by_words=True)
 HISTORY = Recipe(
