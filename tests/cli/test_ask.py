@@ -73,7 +73,7 @@ def test_standard_input(cli: Cli, model: OpenAIServer) -> None:
     assert "from the pipe" in model.chats()[0]["messages"][-1]["content"]
 
 
-def test_what_needs_approval_is_refused_and_the_turn_continues(cli: Cli, model: OpenAIServer) -> None:
+def test_calls_that_need_approval_are_refused_and_the_turn_continues(cli: Cli, model: OpenAIServer) -> None:
     model.script([Step(when="tools", tool_calls=[WRITE]), Step(when="tools", text="I could not.")])
     ran = cli.ok("ask", "Write a note")
     assert ran.out == "I could not.\n"

@@ -119,7 +119,7 @@ def said_elsewhere(cli: Cli, graph_paths: Paths, monkeypatch: pytest.MonkeyPatch
     shutil.rmtree(Path(graph_paths.state, "journal"), ignore_errors=True)
 
 
-def test_what_waits_for_another_graph_is_listed(said_elsewhere: Cli) -> None:
+def test_journals_of_another_graph_are_listed(said_elsewhere: Cli) -> None:
     cli = said_elsewhere
     cli.ok("ask", "What is near?")
     (info,) = cli.ok("graph", "journal", "--json").json
@@ -138,7 +138,7 @@ def test_what_waits_for_another_graph_is_listed(said_elsewhere: Cli) -> None:
     assert "secret-of-ada" not in ran.out
 
 
-def test_what_waits_is_moved_when_it_is_meant(said_elsewhere: Cli) -> None:
+def test_a_journal_is_moved_to_another_graph_on_request(said_elsewhere: Cli) -> None:
     cli = said_elsewhere
     (info,) = cli.ok("graph", "journal", "--json").json
     ran = cli.run("graph", "journal", "write", "at-")

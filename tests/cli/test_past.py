@@ -97,7 +97,7 @@ def test_a_run_that_fails_says_what_is_kept(
 
 @ONE_BACKEND
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_what_a_run_made_before_it_ended_is_kept(
+def test_changes_of_an_interrupted_run_are_kept(
     cli: Cli, graph_target: GraphTarget, graph_paths: Paths, model: OpenAIServer, number: signal.Signals
 ) -> None:
     fill(cli, graph_target, graph_paths, 5)

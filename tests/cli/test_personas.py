@@ -116,9 +116,7 @@ def test_no_name_leads_out_of_the_folders(bare: Cli, name: str) -> None:
     assert bare.run("personas", "add", name).code == 1
 
 
-def test_what_is_reported_of_one_holds_the_user_s_name_and_its_text_does_not(
-    bare: Cli, home: Path, tmp_path: Path
-) -> None:
+def test_the_check_of_a_persona_shows_the_users_name_and_not_its_text(bare: Cli, home: Path, tmp_path: Path) -> None:
     text = "<x name='Vega' description='Helps {USER_NAME}' greeting='Hi {USER_NAME}'>{USER_NAME} calls</x>\n"
     (tmp_path / "vega.luciform").write_text(text, encoding="utf-8")
     (home / "config.yaml").write_text("user: {name: Ada}\n", encoding="utf-8")

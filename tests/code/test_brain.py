@@ -109,7 +109,7 @@ async def test_summaries_and_topics_are_hits_with_their_place(store: Store) -> N
     assert hits["topic"].title == "Lantern light"
 
 
-async def test_what_other_workspaces_and_private_conversations_hold_stays_hidden(store: Store) -> None:
+async def test_other_workspaces_and_private_conversations_stay_hidden(store: Store) -> None:
     await fill(store, scope("lantern", workspace=THERE))
     await talk(store, "lanterns in the garden", title="Near")
     await talk(store, "lanterns on the moon", title="Far", workspace=THERE)

@@ -195,7 +195,7 @@ async def test_renamed_and_deleted_files(make: Make, folder: Path) -> None:
 
 
 @ONE_BACKEND
-async def test_what_is_left_out_and_why(make: Make, folder: Path, tmp_path: Path) -> None:
+async def test_files_left_out_of_the_index_and_why(make: Make, folder: Path, tmp_path: Path) -> None:
     (folder / ".gitignore").write_text("ignored.py\n")
     for name in ("ignored.py", "patterned.py"):
         (folder / name).write_text(HELPER)

@@ -163,7 +163,7 @@ async def test_without_its_vector_in_time_a_message_finds_code_by_words(
         assert "Session.send_message" in [scope.qualified_name for scope in answer.scopes]
 
 
-async def test_what_was_sent_is_shown_as_it_was_after_the_file_changed(indexed: Loaded, server: OpenAIServer) -> None:
+async def test_sent_code_is_shown_unchanged_after_the_file_changed(indexed: Loaded, server: OpenAIServer) -> None:
     engine = InProcessEngine(indexed)
     try:
         await engine.request(IndexCode())

@@ -106,7 +106,7 @@ def test_not_covered(command: str) -> None:
 @pytest.mark.parametrize(
     "pattern", ["*", "* status", "", "a; b", "a && b", "a | b", "$x", "a > b", "'", "~ x", "A=1 b"]
 )
-def test_what_is_no_pattern_covers_nothing(pattern: str) -> None:
+def test_an_invalid_pattern_covers_nothing(pattern: str) -> None:
     assert problem_of(pattern)
     assert not covers([pattern], "a")
     assert not covers([pattern], "b")
@@ -156,7 +156,7 @@ def test_what_is_no_pattern_covers_nothing(pattern: str) -> None:
         ("", ""),
     ],
 )
-def test_what_is_offered(command: str, pattern: str) -> None:
+def test_offered_patterns(command: str, pattern: str) -> None:
     assert offer(command) == [pattern] * bool(pattern)
     assert not pattern or covers([pattern], command)
 

@@ -169,7 +169,7 @@ async def test_a_trailer_names_the_turn_where_the_graph_has_no_commit(
 
 
 @ONE_BACKEND
-async def test_what_cannot_be_answered_is_said(
+async def test_questions_without_an_answer_say_so(
     loaded: Loaded, graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, store = repository(Path(loaded.workspace)), Store(graph)

@@ -185,7 +185,7 @@ async def test_a_slow_repository_delays_no_turn(
 
 
 @ONE_BACKEND
-async def test_what_was_found_before_a_command_of_the_user_is_not_used(
+async def test_the_repository_is_read_again_after_a_user_command(
     loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found, slow = "before", threading.Event()
@@ -258,7 +258,7 @@ def test_foreign_names_are_shown_on_one_line_between_marks() -> None:
     assert "\x1b" not in lines[3] and len(lines[5]) < 100
 
 
-def test_what_changed_in_the_repository() -> None:
+def test_changes_of_the_repository() -> None:
     before = RepositoryState("main", ["a one"], ["M x", "M y"])
 
     def unknown(changes: list[str]) -> list[str]:

@@ -66,7 +66,7 @@ async def say(loaded: Loaded, text: str, *, ref: str = "") -> tuple[str, list[st
 
 
 @pytest.mark.neo4j
-async def test_what_was_written_to_a_stopped_graph_is_in_it_once_and_in_no_other(
+async def test_records_for_a_stopped_graph_reach_it_once_and_no_other(
     away: Away, other: tuple[Loaded, Graph], graph: Graph, server: OpenAIServer
 ) -> None:
     server.script([{"text": f"answer {n}"} for n in range(4)])

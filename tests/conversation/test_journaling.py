@@ -77,7 +77,7 @@ async def test_turns_go_to_the_journal_and_from_there_into_the_graph(away: Away,
         assert len(await (await again.load_conversation(conversation.record.uuid)).get_history()) == 2
 
 
-async def test_what_was_drained_is_found_although_its_conversation_is_only_read(
+async def test_drained_turns_are_found_from_a_conversation_opened_read_only(
     away: Away, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.script([{"text": "Yes, again."}])
@@ -122,7 +122,7 @@ class SlowJournal(Journal):
         return await super().drain(store)
 
 
-async def test_what_comes_while_the_journal_is_drained_is_drained_too(graph: Graph, tmp_path: Path) -> None:
+async def test_records_that_arrive_during_a_drain_are_drained_too(graph: Graph, tmp_path: Path) -> None:
     async def another() -> None:
         await recorder.begin_turn(question("two", "second"))
 

@@ -71,7 +71,7 @@ def block(server: OpenAIServer) -> str:
     return before[before.index(OPENING) :] + closing if closing else ""
 
 
-async def test_what_was_written_long_ago_returns_by_itself(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_old_turns_are_recalled_without_being_asked_for(loaded: Loaded, server: OpenAIServer) -> None:
     async with ConversationAgent(with_memory(loaded, max_context_chars=SMALL, summarization=FEW)) as agent:
         conversation = await agent.create_conversation()
         await talk(conversation, server, 3)
@@ -162,7 +162,7 @@ async def test_scope_none_stays_within_the_conversation(loaded: Loaded, server: 
     assert block(server) == ""
 
 
-async def test_what_was_sent_can_be_shown_to_the_letter(
+async def test_the_exact_request_can_be_shown(
     loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = InProcessEngine(with_memory(loaded, max_context_chars=SMALL, summarization=FEW))

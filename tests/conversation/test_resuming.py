@@ -50,7 +50,7 @@ async def test_opening_gives_the_newest_turns_and_paging_the_others(graph: Graph
         await engine.close()
 
 
-async def test_what_another_process_wrote_is_seen_when_opened_again(graph: Graph, loaded: Loaded) -> None:
+async def test_reopening_shows_turns_of_another_process(graph: Graph, loaded: Loaded) -> None:
     uuid = await stored(graph)
     engine = await connect_in_process(loaded)
     try:

@@ -99,7 +99,7 @@ async def test_a_file_that_cannot_be_written_is_reported(tmp_path: Path) -> None
     assert file.read_text(encoding="utf-8") == "tools: ["
 
 
-async def test_what_was_saved_earlier_runs_unasked_and_bad_patterns_are_named() -> None:
+async def test_saved_commands_run_unasked_and_bad_patterns_are_named() -> None:
     allowed = AllowedCommands(GUARD, ["git status", "*"])
     asked = Asked(allowed, "no")
     assert await asked("git status")

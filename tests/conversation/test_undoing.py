@@ -110,7 +110,7 @@ async def test_a_branch_undoes_the_turns_it_shares(loaded: Loaded, server: OpenA
 
 
 @ONE_BACKEND
-async def test_what_somebody_else_changed_is_named_and_left(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_undo_names_and_leaves_files_changed_by_others(loaded: Loaded, server: OpenAIServer) -> None:
     server.script([{"tool_calls": [READ, EDIT, CREATE]}, {"text": "done"}])
     greeting = Path(loaded.workspace) / "greeting.py"
     async with ConversationAgent(loaded, approve_all=True) as agent:

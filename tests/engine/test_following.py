@@ -205,7 +205,9 @@ async def test_a_retry_and_the_turn_after_it_are_both_reported(loaded: Loaded, s
         await until(lambda: {event.turn_index for event in one.elsewhere()} == {1, 2})
 
 
-async def test_what_becomes_of_the_conversation_elsewhere_is_reported(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_changes_to_the_conversation_in_other_processes_are_reported(
+    loaded: Loaded, server: OpenAIServer
+) -> None:
     server.script([{"text": "an answer"}] * 9)
     async with terminal(loaded) as one, terminal(loaded) as two:
         uuid_ = (await one.engine.request(CreateConversation())).conversation.uuid
@@ -283,9 +285,7 @@ async def test_a_turn_whose_reading_failed_is_reported_at_the_next_look(
         assert [(event.turn_index, event.active) for event in two.elsewhere()] == [(2, False)]
 
 
-async def test_what_was_changed_here_before_the_first_look_stays(
-    loaded: Loaded, server: OpenAIServer, graph: Graph
-) -> None:
+async def test_changes_before_the_first_poll_are_kept(loaded: Loaded, server: OpenAIServer, graph: Graph) -> None:
     """It may be on its way to the graph still."""
     server.script([{"text": "an answer"}] * 9)
     async with ConversationAgent(loaded) as agent:

@@ -88,7 +88,7 @@ async def test_one_host_forks_the_engines_of_all_chats(hosted: Loaded, engines: 
     assert (await second.request(Hello())).pid == second.pid
 
 
-async def test_an_engine_starts_as_soon_as_it_is_ordered(hosted: Loaded, engines: list[ChildEngine]) -> None:
+async def test_an_engine_starts_as_soon_as_it_is_requested(hosted: Loaded, engines: list[ChildEngine]) -> None:
     assert request_engine(hosted) is None, "no host runs, and none is started"
     assert host_of(hosted) is None
     first = await started(hosted, engines)
@@ -322,7 +322,7 @@ async def test_a_host_that_cannot_fork_becomes_the_engine(
             await asyncio.sleep(0.1)
 
 
-async def test_what_is_no_request_is_refused(hosted: Loaded, engines: list[ChildEngine]) -> None:
+async def test_malformed_requests_are_refused(hosted: Loaded, engines: list[ChildEngine]) -> None:
     await started(hosted, engines)
     for sent in (b"", b"GET /", b"\xff\n", b"{}\n"):
         with socket.socket(socket.AF_UNIX) as stranger:

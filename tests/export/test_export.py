@@ -80,7 +80,7 @@ def test_json_round_trip(exported: ConversationExport) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"format": "other"}', b"\xff", b"[" * 100_000])
-def test_what_is_no_export(data: bytes) -> None:
+def test_files_that_are_not_exports(data: bytes) -> None:
     with pytest.raises(RagforgeError, match="not an exported conversation"):
         from_json(data)
 
@@ -136,7 +136,7 @@ def test_width_counts_columns() -> None:
     assert (width("abc"), width("日本"), width("e\u0301")) == (3, 4, 1)
 
 
-def test_what_an_earlier_version_stored_unmasked_is_masked_out_and_in() -> None:
+def test_unmasked_stored_secrets_are_masked_on_export_and_import() -> None:
     pem = filled("-----BEGIN RSA PRIVATE KEY-----\n<64b>\n")  # its end is in another message
     turn = Turn(
         turn_index=1,

@@ -51,7 +51,7 @@ async def test_names_mean_definitions_of_the_workspace_that_are_spelled_the_same
     assert await store.code_links.existing([gone.uuid, "unknown"]) == {gone.uuid}
 
 
-async def test_what_a_conversation_touched_comes_newest_first(store: Store) -> None:
+async def test_touched_scopes_come_newest_first(store: Store) -> None:
     send, other = scope("send", line=1), scope("other", line=10)
     await fill(store, send, other)
     uuid = await imported(store, exchanges(3))

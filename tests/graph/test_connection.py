@@ -34,7 +34,7 @@ class TestTarget:
         target = resolve_target(GraphSettings(), {})
         assert (target.embedded, target.name, target.chosen_by) == (True, "embedded", "default")
 
-    def test_what_chose_the_graph_is_known(self) -> None:
+    def test_the_origin_of_the_graph_setting_is_known(self) -> None:
         target = resolve_target(GraphSettings(uri="neo4j://db:7687", database="x"), {"graph.uri": "NEO4J_URI"})
         assert (target.embedded, target.name, target.chosen_by) == (False, "neo4j://db:7687", "NEO4J_URI")
 
@@ -45,7 +45,7 @@ class TestTarget:
 
 
 class TestTransactions:
-    async def test_what_was_written_is_read_back(self, graph: Graph) -> None:
+    async def test_a_write_is_read_back(self, graph: Graph) -> None:
         await run(graph, "CREATE (:Conversation {uuid: 'a', title: 'é'})")
         assert await graph.query_readonly("MATCH (c:Conversation) RETURN c.title AS title") == [{"title": "é"}]
 

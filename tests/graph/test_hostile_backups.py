@@ -218,7 +218,7 @@ def test_a_bomb_takes_little_memory(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device"])
-def test_what_is_no_file_is_refused(tmp_path: Path, kind: str) -> None:
+def test_paths_that_are_not_files_are_refused(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "x"
     match kind:
         case "pipe":

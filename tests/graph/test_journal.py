@@ -178,7 +178,7 @@ async def test_the_file_of_a_living_process_is_its_own_and_of_a_dead_one_is_take
     assert (await store.turns.between(c.uuid, start=1, end=2))[0].messages[0].content == "from another process"
 
 
-def test_what_cannot_be_kept_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_that_cannot_be_journaled_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     blocker = tmp_path / "file"
     blocker.write_text("")
     with pytest.raises(GraphError, match="journal"):
@@ -201,7 +201,7 @@ def test_what_cannot_be_kept_is_reported(tmp_path: Path, monkeypatch: pytest.Mon
     assert journal.pending() == 2
 
 
-def test_what_waits_of_a_purged_conversation_is_forgotten(tmp_path: Path) -> None:
+def test_journaled_records_of_a_purged_conversation_are_dropped(tmp_path: Path) -> None:
     one, two = conversation(), conversation()
     journal = Journal(tmp_path, ADDRESS)
     for each in (one, two):

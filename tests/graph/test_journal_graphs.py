@@ -52,7 +52,7 @@ async def test_the_identity_stays_and_is_given_to_a_graph_without(
         await each.close()
 
 
-async def test_what_was_written_to_a_graph_never_reached_waits_for_its_address(store: Store, tmp_path: Path) -> None:
+async def test_records_for_a_graph_never_reached_wait_under_its_address(store: Store, tmp_path: Path) -> None:
     said = said_to(tmp_path, A)
     assert await Journal(tmp_path, B).drain(store) == 0
     (info,) = JournalFolders(tmp_path).waiting()
@@ -146,7 +146,7 @@ async def test_moving_makes_the_conversations_that_only_the_other_graph_has(stor
     assert (await move_journal(tmp_path, info.key, store, workspace="/w")).written == 1
 
 
-async def test_what_was_refused_is_listed_and_can_be_tried_again(store: Store, tmp_path: Path) -> None:
+async def test_refused_records_are_listed_and_can_be_retried(store: Store, tmp_path: Path) -> None:
     journal = Journal(tmp_path, A)
     asked = message(conversation().uuid)
     journal.append("finish_message", asked, turn_id=asked.uuid)

@@ -76,7 +76,7 @@ async def test_requests_of_a_turn_in_their_order_those_alike_once(store: Store) 
     assert await store.contexts.of_turn(made.uuid, 2) == []
 
 
-async def test_what_cannot_be_read_is_left_out(store: Store) -> None:
+async def test_unreadable_nodes_are_left_out(store: Store) -> None:
     made = await store.conversations.create(conversation())
     await store.messages.begin_turn(message(made.uuid))
     reply = await add_reply(store, message(made.uuid, role="assistant", turn_index=1))

@@ -42,7 +42,7 @@ async def test_how_a_conversation_begins_and_ends(store: Store) -> None:
         await store.conversations.peek("nope")
 
 
-async def test_what_changed_since(store: Store) -> None:
+async def test_changes_since_a_time(store: Store) -> None:
     old = now() - timedelta(days=1)
     folder = f"/w/{conversation().uuid}"
     made = [

@@ -79,7 +79,7 @@ async def test_the_same_again_changes_nothing(graph: Graph) -> None:
 
 
 @pytest.mark.parametrize("range_", [(1, 2), (1, 5), (3, 5), (5, 6), (2, 3)])
-async def test_what_does_not_continue_where_the_level_ends_is_refused(graph: Graph, range_: tuple[int, int]) -> None:
+async def test_a_summary_that_leaves_a_gap_is_refused(graph: Graph, range_: tuple[int, int]) -> None:
     store = Store(graph)
     uuid = await imported(store, exchanges(8))
     await store.summaries.store(summary(uuid, 1, 3))
@@ -248,7 +248,7 @@ async def test_a_conversation_summary_is_no_use_of_the_conversation(graph: Graph
         await store.summaries.store(summary("nobody", 1, 2))
 
 
-async def test_what_a_model_wrote_replaces_an_extract_and_nothing_else(graph: Graph) -> None:
+async def test_a_models_summary_replaces_only_an_extract(graph: Graph) -> None:
     store = Store(graph)
     uuid = await imported(store, exchanges(9), workspace="/w")
     extracts = [

@@ -241,7 +241,7 @@ async def test_purge_of_a_parent_with_branches_archives_it(store: Store) -> None
     assert len(await store.turns.between(child.uuid, start=1, end=2)) == 1
 
 
-async def test_what_was_deleted_long_ago_is_purged(store: Store) -> None:
+async def test_conversations_deleted_long_ago_are_purged(store: Store) -> None:
     old, fresh, active = [await store.conversations.create(conversation()) for _ in range(3)]
     await one_turn(store, old.uuid, "x")
     await store.conversations.update(old.uuid, status="deleted", deleted_at=now() - timedelta(days=8))

@@ -80,7 +80,7 @@ async def test_answers_return_to_their_questions(store: Store, talk: Talk) -> No
     assert await store.turn_checks.find() == []
 
 
-async def test_what_is_uncertain_stays(store: Store, talk: Talk) -> None:
+async def test_uncertain_turns_are_left_alone(store: Store, talk: Talk) -> None:
     turn = await talk.ask("one", "q")
     await talk.reply("one", "a", turn)
     await talk.reply("stranger", "whose?", turn)

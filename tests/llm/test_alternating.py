@@ -67,7 +67,7 @@ def test_any_parts_become_a_request_that_is_taken(parts: list[Messages], begins_
     assert alternating(sent) == sent
 
 
-def test_what_is_joined_and_what_is_between() -> None:
+def test_joined_messages_and_their_separators() -> None:
     first, second = "0123456789abcdef", "fedcba9876543210"
     parts = [
         SYSTEM,
@@ -121,7 +121,7 @@ CALL, OTHER = "a1b2c3d4e", "b1b2c3d4e"
         ([SYSTEM, user("one"), *called(CALL, OTHER), said("two"), user("three"), *called(CALL), said("four")], ""),
     ],
 )
-def test_what_templates_refuse(messages: Messages, error: str) -> None:
+def test_message_orders_that_chat_templates_refuse(messages: Messages, error: str) -> None:
     assert refusal({"messages": messages}) == error
 
 

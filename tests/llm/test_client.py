@@ -506,7 +506,7 @@ def test_importing_the_room_imports_no_library() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-async def test_what_was_stored_unmasked_is_masked_when_it_is_sent(server: OpenAIServer, make: MakeModel) -> None:
+async def test_unmasked_stored_secrets_are_masked_when_sent(server: OpenAIServer, make: MakeModel) -> None:
     call = {
         "id": "c",
         "type": "function",

@@ -202,7 +202,7 @@ async def test_a_model_over_the_network(server: EmbeddingServer) -> None:
     assert [len(body["input"]) for body in server.bodies] == [32, 8]
 
 
-async def test_what_it_gives_is_checked(server: EmbeddingServer) -> None:
+async def test_vectors_of_a_provider_are_checked(server: EmbeddingServer) -> None:
     embedder = make_embedder(EmbeddingSettings(model="openai/some-embedding", dimension=2))
     assert embedder is not None
     server.vector = lambda place: [0.0, 0.0]

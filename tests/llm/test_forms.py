@@ -178,7 +178,7 @@ async def test_plain_reasoning_goes_back_with_the_calls_it_led_to(
     assert PROVIDER_STATE not in str(server.chats())
 
 
-async def test_what_another_model_sent_is_left_out(server: OpenAIServer, make: MakeModel) -> None:
+async def test_reasoning_of_another_model_is_left_out(server: OpenAIServer, make: MakeModel) -> None:
     server.script([Step(reasoning="Both are needed.", tool_calls=TWO), Step(text="Done.")])
     messages = await step_of(make("openai/one"))
     await reply_of(make("openai/another"), messages)

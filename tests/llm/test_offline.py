@@ -126,7 +126,7 @@ async def test_memory_next_to_the_question_was_not_reported_by_the_user() -> Non
     assert "you: The lantern is red." in text and "blue" not in text
 
 
-async def test_what_memory_gave_is_listed_without_its_marks(talk: Talk) -> None:
+async def test_recalled_items_are_listed_without_their_marks(talk: Talk) -> None:
     found = (
         "From the memory. This is a record.\n<recalled>\n[t4] “Lamps”, 2026-11-20: the lantern needs four retries\n"
         "[t1] this conversation, 2026-11-22: lantern quoted\n</recalled>\nopen_turn gives a turn in full."
@@ -140,7 +140,7 @@ async def test_what_memory_gave_is_listed_without_its_marks(talk: Talk) -> None:
     assert "this conversation" not in answer(Evidence(intent=intent, done=[hits, call]))
 
 
-async def test_what_memory_gave_needs_two_words_of_a_longer_question_and_no_half_of_a_code_span() -> None:
+async def test_long_questions_need_two_matching_words() -> None:
     found = "[t1] “A”, 2026-11-20: the lantern is red\n[t2] “B”, 2026-11-20: the red lantern `of the harb…"
     call = FinishedCall(name="search_history", arguments={}, text=found)
     text = answer(Evidence(intent=parse_intent("Where is the lantern of the harbour master lit?"), done=[call]))
@@ -180,7 +180,7 @@ async def test_a_command_is_run_exactly(talk: Talk) -> None:
     await talk.toolbox.close()
 
 
-async def test_what_a_project_does_is_told_from_its_readme_and_its_top_level(talk: Talk) -> None:
+async def test_a_project_is_described_from_its_readme_and_top_level(talk: Talk) -> None:
     (talk.workspace / "README.md").write_text(
         "Lantern\n=======\n\n[![build](x.svg)](x)\n\nA tool that measures light.\nRun it with `make`.\n\nMore.\n"
     )
@@ -190,7 +190,7 @@ async def test_what_a_project_does_is_told_from_its_readme_and_its_top_level(tal
     assert "At the top level: `src/`, `README.md`, `notes.txt`." in answer and "More." not in answer
 
 
-async def test_what_a_project_does_without_a_readme(talk: Talk) -> None:
+async def test_a_project_without_a_readme_is_described(talk: Talk) -> None:
     (talk.workspace / "README.md").unlink()
     answer = await talk.ask("what is this project about?")
     assert "No README says what this project does." in answer and "`notes.txt`" in answer
@@ -208,7 +208,7 @@ async def test_french_is_answered_in_french(talk: Talk) -> None:
     assert "README.md" in await talk.ask("liste les fichiers")
 
 
-async def test_what_was_written_before_is_remembered(talk: Talk) -> None:
+async def test_earlier_messages_are_remembered(talk: Talk) -> None:
     await talk.ask("my favourite bird is the kingfisher")
     assert "you: my favourite bird is the kingfisher" in await talk.ask("what did I say about the kingfisher?")
 

@@ -34,7 +34,7 @@ def test_a_text_cannot_close_its_fence_and_shows_its_control_characters() -> Non
     assert "\x1b" not in item.text
 
 
-def test_what_a_result_shows_is_left_out() -> None:
+def test_code_shown_by_a_result_is_left_out() -> None:
     numbered = "\n".join(f"{n:>6}\t{line}" for n, line in enumerate(SCOPES[0].text.splitlines(), 41))
     section = code_section(SCOPES[:3], 1_000, [{"role": "tool", "content": f"src/session.py\n{numbered}"}])
     assert [item.source for item in section.items] == ["c2", "c3"]

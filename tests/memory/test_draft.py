@@ -39,7 +39,7 @@ def test_json_is_found_in_whatever_is_around_it(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "no", "{", "[]", '"x"', "{" * 5_000, "[" * 100_000, "{}"])
-def test_what_holds_no_summary_is_refused(text: str) -> None:
+def test_a_reply_without_a_summary_is_refused(text: str) -> None:
     with pytest.raises(UnusableAnswerError):
         read(text)
 

@@ -106,7 +106,7 @@ def test_each_language_is_reported_in_its_own_words(language: str) -> None:
     assert language == "en" or not english.intersection(re.findall(r"[a-z]{3,}", words.lower()))
 
 
-def test_what_the_user_shows_of_themselves_is_kept_as_theirs() -> None:
+def test_statements_of_the_user_about_themselves_are_attributed_to_them() -> None:
     draft = of(
         ("I adopted a dog called Rex yesterday. He is a beagle.", "Congratulations! You must be so happy!"),
         ("My sister moved to Lyon in 2021.", "How nice for you!"),
@@ -343,7 +343,7 @@ def test_pasted_code_is_not_what_the_user_says() -> None:
     assert user_prose("x = 1;\ny = 2;") == "x = 1;\ny = 2;"  # nothing else was said
 
 
-def test_what_was_done_is_told_rather_than_announced() -> None:
+def test_completed_actions_are_preferred_to_announced_ones() -> None:
     draft = of(
         (
             "Add a retry to the client.",
@@ -386,7 +386,7 @@ def over(*exchanges: tuple[str, str], start: int = 1) -> Summary:
     return made
 
 
-def test_what_the_user_decided_is_found_before_what_no_one_asked_for() -> None:
+def test_the_users_decisions_come_before_unrequested_ones() -> None:
     draft = of(*DECIDED)
     texts = [finding.text for finding in draft.key_findings]
     assert "The user: “I decided on 15 seconds.”" in texts
@@ -485,7 +485,7 @@ def test_the_title_is_made_of_the_terms() -> None:
     assert of(("Hm.", "Ok.")).title
 
 
-def test_what_the_user_did_or_refused_is_told_as_theirs() -> None:
+def test_actions_and_refusals_of_the_user_are_attributed_to_them() -> None:
     turn = acted(
         1, "!make clean", "", ("run_command", '{"command": "make clean"}', "", '{"text": "ok", "exit_status": 0}')
     )

@@ -49,7 +49,7 @@ def insight_of(owner: Conversation, **changes: Any) -> Insight:
     return Insight(uuid="i", conversation_id=owner.uuid, created_at=now(), **values | changes)
 
 
-def test_what_is_due() -> None:
+def test_due_insights() -> None:
     owner = talked()
     grown = talked(message_count=8)
     assert not is_due(conversation(), None, "openai/x")  # nothing was said yet
@@ -85,7 +85,7 @@ def test_an_answer_is_read_however_it_is_wrapped() -> None:
     assert draft.action_items == [Finding(text="Measure part 2.", turns=[2], kind="open")]
 
 
-def test_what_an_answer_invents_is_left_out() -> None:
+def test_invented_findings_are_left_out() -> None:
     draft = read_insight(
         answer(
             key_findings=["Cites nothing.", {"text": "Cites turn 9.", "turns": [9]}, {"turns": [1]}, 5],

@@ -60,7 +60,7 @@ def turns(count: int, chars: int = 100) -> list[TurnSize]:
     return [TurnSize(index, chars) for index in range(1, count + 1)]
 
 
-def test_what_the_user_did_alone_makes_no_summary_due_but_is_covered() -> None:
+def test_user_commands_alone_make_no_summary_due_but_are_covered() -> None:
     settings = SummarizationSettings(every_turns=3, every_chars=100_000, keep_recent_turns=1)
     own = [TurnSize(index, 10, own=True) for index in range(1, 9)]
     assert next_due([], own, settings) is None

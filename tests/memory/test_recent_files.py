@@ -111,7 +111,7 @@ def test_a_turn_noted_again_replaces_what_it_was() -> None:
     assert [path for path, *_ in told(files)] == ["a.py"]
 
 
-def test_what_the_graph_knew_comes_before() -> None:
+def test_files_from_the_graph_come_first() -> None:
     files = noted(turn(9, ("a.py", "read")))
     files.load(
         [

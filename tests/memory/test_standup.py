@@ -48,7 +48,7 @@ def test_summaries_tell_what_they_cover_and_the_turns_the_rest() -> None:
     assert work.findings[0].text == "Leases last 30 s."
 
 
-def test_what_is_open_comes_from_the_plan_and_the_newest_source() -> None:
+def test_open_points_come_from_the_plan_and_the_newest_source() -> None:
     still = summary("c", 1, 1, 1, key_findings=[Finding(text="The backup is missing.", turns=[1], kind="open")])
     turns = [turn_of("c", 1, "Go on.", "Done."), planned(2, ("Write it", "pending"), ("Read it", "completed"))]
     where = active(1, 2)

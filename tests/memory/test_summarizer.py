@@ -180,7 +180,7 @@ class Late(WritingModel):
         return await super().complete(messages, max_tokens=max_tokens)
 
 
-async def test_what_times_out_stays_due(graph: Graph) -> None:
+async def test_a_summary_that_times_out_stays_due(graph: Graph) -> None:
     store = Store(graph)
     uuid = await imported(store, exchanges(8))
     model = Late(lambda messages: answer([1]))

@@ -24,7 +24,7 @@ def quiet(event: Event) -> None:
 
 
 @ONE_BACKEND
-async def test_what_tools_did_is_reported_and_its_files_are_mentioned(graph: Graph) -> None:
+async def test_tool_actions_and_their_files_are_reported(graph: Graph) -> None:
     store = Store(graph)
     uuid = (await store.conversations.create(conversation(workspace="/w"))).uuid
     for n in range(1, 6):

@@ -41,7 +41,7 @@ def test_replaced_answers_are_left_out() -> None:
     assert "old" not in prompt.format_turn(turn)
 
 
-def test_what_the_user_did_is_not_given_as_the_assistants_doing() -> None:
+def test_user_actions_are_not_attributed_to_the_assistant() -> None:
     turn = turn_of("c", 1, "!make clean", "ok")
     reply = turn.messages[1]
     reply.tool_calls = [

@@ -22,7 +22,7 @@ from tests.support.fake_memory import summary
         ("", ""),
     ],
 )
-def test_what_all_texts_begin_with_is_left_out(text: str, title: str) -> None:
+def test_a_common_beginning_is_left_out(text: str, title: str) -> None:
     assert title_from(text) == title
 
 

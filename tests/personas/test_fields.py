@@ -59,7 +59,7 @@ def test_the_real_files_have_a_name_a_glyph_and_a_line() -> None:
     assert found["ShadeOS_dynamic"].description == "Invocation RAG / Mémoire LT"
 
 
-def test_what_cannot_be_used_is_reported_with_its_place() -> None:
+def test_unusable_fields_are_reported_with_their_place() -> None:
     text = "<x color='plaid' temperature='hot' tools='read_file, rm -rf' name='\u202e'>a</x>"
     assert faults(text) == [
         "unknown colour: use a common colour name or #rrggbb",

@@ -98,7 +98,7 @@ def test_any_text_returns(text: str) -> None:
         ('<a x="1"⛧y="2"/>', [("a", 0)], ""),
     ],
 )
-def test_what_a_strict_parser_refuses(text: str, tree: list[tuple[str, int]], word: str) -> None:
+def test_texts_that_a_strict_parser_refuses(text: str, tree: list[tuple[str, int]], word: str) -> None:
     assert names(read(text)) == tree
     if word:
         assert word in said(text)
@@ -111,7 +111,7 @@ def test_one_fault_is_reported_once() -> None:
     assert said("<a><? x></a>") == ["1:4 a declaration that ends with '>', not with '?>'"]
 
 
-def test_what_is_found_within_a_token_is_none() -> None:
+def test_a_match_inside_a_token_does_not_count() -> None:
     document = read("<a><!-- <b> </a> --><c t='<d>'>x</c>" + "<e f='" + "<g>" * 100 + "'/></a>")
     assert [name for name, _ in names(document)] == ["a", "c", "e"]
     assert document.diagnostics == []

@@ -173,7 +173,7 @@ def test_a_wrong_value_changes_nothing(tmp_path: Path, key: str, value: object) 
         "- a\n",
     ],
 )
-def test_what_cannot_be_edited_safely_is_refused(tmp_path: Path, before: str) -> None:
+def test_unsafe_edits_are_refused(tmp_path: Path, before: str) -> None:
     path = tmp_path / "config.yaml"
     path.write_text(before)
     with pytest.raises(ConfigError):

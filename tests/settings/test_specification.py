@@ -102,7 +102,7 @@ def test_the_options_of_its_summarizer(tmp_path: Path) -> None:
         ({"ragMaxSumaries": 4}, "ragMaxSumaries is not a setting"),
     ],
 )
-def test_what_cannot_be_understood_is_told(tmp_path: Path, values: dict[str, Any], said: str) -> None:
+def test_unknown_settings_are_reported(tmp_path: Path, values: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError) as caught:
         options(tmp_path, values)
     assert said in str(caught.value)

@@ -17,7 +17,7 @@ def test_there_and_back(codec: str) -> None:
     assert encoding.encode_detectable(TEXT) == encoding.encode(TEXT) == raw
 
 
-def test_what_is_not_utf_8_is_read_as_latin_1_byte_by_byte() -> None:
+def test_invalid_utf_8_is_read_as_latin_1() -> None:
     assert decode_saved("é à".encode("latin-1")) == "é à"
     assert decode_saved("é ∆".encode() + b"\xe9") == "é ∆é"
     assert decode_saved(b"") == ""

@@ -237,7 +237,7 @@ def test_the_mark_of_a_request_is_no_secret(name: str, form: str) -> None:
     assert mask_secrets(text) == text
 
 
-def test_what_follows_a_key_without_its_end_is_kept() -> None:
+def test_text_after_an_unterminated_key_is_kept() -> None:
     text = filled("-----BEGIN RSA PRIVATE KEY-----\n<64b>\n<64b>\n\nThe next paragraph, with words.")
     assert mask_secrets(text).endswith("\n\nThe next paragraph, with words.")
 

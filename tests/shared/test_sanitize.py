@@ -91,7 +91,7 @@ def test_plain_values_are_plain_all_through() -> None:
         ("pyth\u03bfn", "pyth\u03bf<U+03BF>n"),
     ],
 )
-def test_what_a_user_would_not_see_is_revealed(text: str, shown: str) -> None:
+def test_invisible_characters_are_revealed(text: str, shown: str) -> None:
     assert revealed(text) == shown
 
 

@@ -49,7 +49,7 @@ def test_files_go_back_to_before_the_turn(turn: int, wanted: list[object]) -> No
     assert not any(one.refused for one in found)
 
 
-def test_what_somebody_else_changed_is_left_alone() -> None:
+def test_changes_of_others_are_left_alone() -> None:
     since = restores([A1], 1, {"a": "other"})
     assert "since" in since[0].refused
     assert "since" in restores([A1], 1, {"a": None})[0].refused

@@ -113,7 +113,7 @@ async def test_sync_functions_run_in_a_thread_and_results_are_texts(tmp_path: Pa
     assert (await called(box, "name")).text == "Bolts & Nuts"
 
 
-async def test_what_a_function_raises_is_reported_to_the_model(tmp_path: Path) -> None:
+async def test_exceptions_of_a_function_are_reported_to_the_model(tmp_path: Path) -> None:
     def stock(item: str) -> int:
         return {"bolt": 12}[item]
 

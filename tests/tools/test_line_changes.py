@@ -38,7 +38,7 @@ def test_lines_keep_their_writer() -> None:
     assert writers(steps, "d") == [1], "most of the file was removed by hand"
 
 
-def test_what_somebody_else_writes_in_between_is_nobodys() -> None:
+def test_lines_written_by_others_in_between_belong_to_no_turn() -> None:
     steps = [write(None, "a b c"), write("mine a c", "mine a c d")]
     assert writers(steps, "mine a c d") == [None, 0, 0, 1]
     assert writers(steps, "mine a own c d") == [None, 0, None, 0, 1]
@@ -73,7 +73,7 @@ def test_a_renamed_file_takes_its_lines_along() -> None:
     assert writers(steps[:1], "a b c own", "new.py") == [0, 0, 0, None]
 
 
-def test_what_is_not_recorded() -> None:
+def test_changes_that_are_not_recorded() -> None:
     workspace = Workspace(Path("/w"))
     place = workspace.locate("a.py")
     assert line_changes(place, b"a\n", b"a\n") == []

@@ -40,7 +40,7 @@ PATHS = [
         ("[", []),
     ],
 )
-def test_what_comes_first(query: str, first: list[str]) -> None:
+def test_order_of_matches(query: str, first: list[str]) -> None:
     assert PathIndex(PATHS).best(query, 20)[: len(first) or 20] == first
 
 

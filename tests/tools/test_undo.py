@@ -23,7 +23,7 @@ def kept(store: UndoStore, content: bytes, *, days_ago: float) -> str:
     return digest
 
 
-def test_what_is_old_is_dropped(tmp_path: Path) -> None:
+def test_old_copies_are_dropped(tmp_path: Path) -> None:
     earlier = UndoStore(tmp_path)
     old, young = kept(earlier, b"old", days_ago=31), kept(earlier, b"young", days_ago=29)
     store = UndoStore(tmp_path)
@@ -43,14 +43,14 @@ def test_beyond_the_limit_the_oldest_go_but_none_of_the_last_day(tmp_path: Path)
     assert store.load(digests[3])
 
 
-def test_what_this_process_kept_stays_however_old_it_is(tmp_path: Path) -> None:
+def test_copies_of_this_process_stay_at_any_age(tmp_path: Path) -> None:
     store = UndoStore(tmp_path)
     digest = kept(store, b"mine", days_ago=90)
     assert store.prune(size=0) == 0
     assert store.load(digest) == b"mine"
 
 
-def test_what_is_kept_again_is_young_again(tmp_path: Path) -> None:
+def test_saving_again_renews_the_age(tmp_path: Path) -> None:
     earlier = UndoStore(tmp_path)
     digest = kept(earlier, b"again", days_ago=90)
     earlier.keep(b"again")

@@ -31,7 +31,7 @@ SAID = "Edit a;b?\x1b[31m\nnow"
         ("auto", {"TERM_PROGRAM": "WezTerm", "TMUX": "/tmp/x"}, "\x07"),
     ],
 )
-def test_what_is_written(notify: Notify, env: dict[str, str], sequence: str) -> None:
+def test_sequences_written_to_the_terminal(notify: Notify, env: dict[str, str], sequence: str) -> None:
     assert call_sequence(SAID, notify, env) == sequence
 
 

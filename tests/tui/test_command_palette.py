@@ -66,7 +66,7 @@ def test_a_query_finds_a_command_by_its_name_then_by_what_it_does(query: str, fi
     assert found(query, palette_rows(REGISTRY, {}, []))[0].key == first
 
 
-def test_what_removes_something_is_found_by_its_name_alone_and_never_first() -> None:
+def test_destructive_commands_match_only_by_name_and_never_first() -> None:
     rows = palette_rows(REGISTRY, {}, [])
     assert [row.key for row in found("dele", rows)][:2] == ["delete", "delete-persona"]
     assert {row.key for row in found("del", rows)[-2:]} == {"delete", "delete-persona"}

@@ -45,7 +45,7 @@ REGISTRY = Registry(all_commands())
         ("", None, ""),
     ],
 )
-def test_what_is_wanted(line: str, kind: str | None, query: str) -> None:
+def test_detected_completions(line: str, kind: str | None, query: str) -> None:
     found = completion_target(line, len(line), REGISTRY, alone=True)
     assert (found.kind, found.query) == (kind, query) if found else kind is None
     if found:

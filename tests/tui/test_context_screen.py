@@ -70,7 +70,7 @@ def test_headlines() -> None:
     assert "request 2 of 3" in headline(SentRequest(record=record(whole=True), number=2, count=3, replies=2))
 
 
-def test_what_an_item_was_taken_from() -> None:
+def test_sources_of_an_item() -> None:
     assert source_of(ContextItem(kind="turn", turn_index=4), "own") == ("own", 4, 4)
     assert source_of(ContextItem(kind="summary", turn_index=4, last_turn=9, conversation_id="x"), "own") == ("x", 4, 9)
     assert source_of(ContextItem(kind="file"), "own") is None

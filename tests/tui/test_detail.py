@@ -73,7 +73,7 @@ def test_an_edit_shows_why_and_what_changed() -> None:
         ("refused connection", "failed", "refused connection"),
     ],
 )
-def test_what_no_one_let_run_did_not_fail(error: str, state: str, why: str) -> None:
+def test_refused_calls_are_not_shown_as_failed(error: str, state: str, why: str) -> None:
     one = call("run_command", '{"command": "make"}', {"text": "told"}, error=error, success=False)
     assert f" · {state}" in call_title(one, 1)
     assert failure_of(one) == why
@@ -111,7 +111,7 @@ def test_a_call_whose_outcome_is_lost_and_one_with_broken_arguments() -> None:
 
 
 @pytest.mark.parametrize("depth", [400, 900, 5_000])
-def test_what_is_nested_deeper_than_python_can_walk_is_shown_as_it_was_written(depth: int) -> None:
+def test_deeply_nested_json_is_shown_as_written(depth: int) -> None:
     one = call("odd", f'{{"way": {"[" * depth}{"]" * depth}}}', None)
     assert call_sections(one) == [Section(title="Arguments", text=one.arguments)]
     block = ToolBlock(1, one, gap=0)
@@ -120,7 +120,7 @@ def test_what_is_nested_deeper_than_python_can_walk_is_shown_as_it_was_written(d
     assert "[[[[" in row_of(1, 1, one).argument
 
 
-def test_what_read_file_gave_keeps_its_numbers_apart_from_the_code() -> None:
+def test_line_numbers_of_read_file_are_separate_from_the_code() -> None:
     text = "     1\tdef f():\n     2\t    return 1"
     section = call_sections(call("read_file", '{"path": "a.py"}', {"text": text}, success=True))[-1]
     assert (section.language, section.numbered) == ("python", True)
@@ -166,7 +166,7 @@ def test_a_file_and_what_was_changed_in_it(tmp_path: Path) -> None:
     ("path", "expected"),
     [("gone.py", "no longer"), ("folder", "not a file"), ("binary", "binary"), ("empty", "empty"), ("../x", "outside")],
 )
-def test_what_cannot_be_shown_is_reported(tmp_path: Path, path: str, expected: str) -> None:
+def test_undisplayable_content_is_reported(tmp_path: Path, path: str, expected: str) -> None:
     workspace = tmp_path / "w"
     (workspace / "folder").mkdir(parents=True)
     (workspace / "binary").write_bytes(b"\x7fELF\x00\x01")

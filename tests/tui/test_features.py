@@ -12,7 +12,7 @@ from ragforge_tui.tui.features import FILE_NAME, Features
 from ragforge_tui.tui.welcome.tips import SHOWN, TIPS, chosen_tips, sign_of
 
 
-def test_what_was_used_is_remembered_and_terminals_share_it(tmp_path: Path) -> None:
+def test_used_features_are_remembered_across_terminals(tmp_path: Path) -> None:
     one, other = Features(tmp_path), Features(tmp_path)
     one.add("memory")
     other.add("@")

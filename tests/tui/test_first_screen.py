@@ -248,7 +248,7 @@ async def test_sessions_that_do_not_come_are_no_notice(run_chat: ChatRunner) -> 
         assert chat.app.chat.welcome.contents.sessions is None
 
 
-async def test_what_is_used_is_noted(run_chat: ChatRunner, tmp_path: Path) -> None:
+async def test_used_features_are_noted(run_chat: ChatRunner, tmp_path: Path) -> None:
     async with run_chat(sessions_engine(), size=(120, 40)) as chat:
         await chat.ready()
         await chat.press("f3")

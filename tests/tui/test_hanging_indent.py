@@ -23,7 +23,7 @@ def test_words_continue_next_to_the_number_and_the_indentation() -> None:
     ]
 
 
-def test_what_is_wrong_hangs_too_and_nothing_is_wider_than_the_place() -> None:
+def test_problems_are_indented_and_fit_the_width() -> None:
     remark = PersonaRemark(line=1, column=1, message="a rather long message about what is wrong", severity="warning")
     shown = rows(source_lines("x" * 100 + "字" * 30, [remark]), 30)
     assert all(Content(row).cell_length <= 30 for row in shown)

@@ -12,7 +12,7 @@ from tests.tui.conftest import ChatRunner
 
 
 @pytest.mark.parametrize("screen", [76, 80, 120])
-def test_what_a_command_does_stays_in_its_column(screen: int) -> None:
+def test_descriptions_stay_in_their_column(screen: int) -> None:
     registry = Registry(all_commands())
     lines = help_text(registry, {}, screen=screen).plain.splitlines()
     assert max(map(len, lines)) <= screen - FRAME

@@ -12,7 +12,7 @@ from ragforge_tui.tui.sidebar.sidebar import Layout
 PANES = ["trace", "memory", "files"]
 
 
-def test_what_is_kept_returns(tmp_path: Path) -> None:
+def test_the_saved_layout_returns(tmp_path: Path) -> None:
     kept = Layout(open=False, width=60, active="files", zoomed=True, shares={"trace": 7, "memory": 0})
     sidebar.save_layout(tmp_path / "new", kept)
     assert sidebar.load_layout(tmp_path / "new") == kept

@@ -272,7 +272,7 @@ async def test_findings_follow_new_summaries(run_chat: ChatRunner, engine: FakeE
         await chat.until(lambda: listed(pane, "t7   Two retries."))
 
 
-async def test_what_was_just_made_or_recalled_lights_up_for_a_moment(
+async def test_new_and_recalled_summaries_light_up_briefly(
     run_chat: ChatRunner, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(memory_pane, "LIT_SECONDS", 0.3)

@@ -176,7 +176,7 @@ def test_thousands_of_summaries_are_listed_at_once() -> None:
         (None, ""),
     ],
 )
-def test_what_the_summariser_waits_for(due: MemoryDue | None, expected: str) -> None:
+def test_the_tree_says_what_the_summariser_waits_for(due: MemoryDue | None, expected: str) -> None:
     assert next_text(due) == expected
     assert state_text(due, [(1, 6, 10)]) == "summarising turns 6–10 …"
     behind = due is not None and due.behind
@@ -249,7 +249,7 @@ def test_a_topic_opens_to_names_and_turns() -> None:
     assert not found.toggle(lines[0].key)
 
 
-def test_what_there_is_to_read_on_a_topic() -> None:
+def test_turns_of_a_topic() -> None:
     found = topics().topics
     place = TopicPlace(conversation_id="own", title="Mine", first=1, last=5)
     assert {section.title: section.text for section in topic_sections(found[0], [place])} == {

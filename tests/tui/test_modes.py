@@ -164,7 +164,7 @@ async def test_another_conversation_ends_the_question(planned: Chat) -> None:
     await planned.until(lambda: not planned.app.chat.questions.waiting)
 
 
-async def test_what_can_be_done_after_a_stopped_answer_is_told(run_chat: ChatRunner) -> None:
+async def test_a_stopped_answer_offers_next_steps(run_chat: ChatRunner) -> None:
     async with run_chat(FakeEngine(script=endless)) as chat:
         await chat.ready()
         await chat.type("hello")

@@ -150,7 +150,7 @@ async def test_a_command_narrows_the_choice(run_chat: ChatRunner, engine: FakeEn
         await chat.until(lambda: chat.noticed("'never' is not a time"))
 
 
-def test_what_a_command_names() -> None:
+def test_topics_named_by_a_command() -> None:
     choice, words = parse_choice("lock topic:db until:2026-11-02 # why?", PastChoice(workspace="/w"), NOON)
     assert (choice.topic, choice.workspace, words) == ("db", "/w", "lock # why?")
     assert choice.until is not None and f"{choice.until:%Y-%m-%d}" == "2026-11-03"

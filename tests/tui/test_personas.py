@@ -267,7 +267,7 @@ class TestChanging:
             assert written.endswith(b"</luciform>\n<mine>\r\n")
 
     @pytest.mark.parametrize("codec", ["utf-16", "latin-1"])
-    async def test_what_an_editor_writes_in_another_encoding_is_kept(
+    async def test_other_encodings_of_an_editor_are_kept(
         self, run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, codec: str
     ) -> None:
         script = tmp_path / "edit.py"

@@ -200,7 +200,7 @@ async def test_someone_who_types_is_not_interrupted(run_chat: ChatRunner) -> Non
         assert await answers(chat) == [("a1", "once", "")]
 
 
-async def test_what_tab_does_is_reported_as_it_is(run_chat: ChatRunner) -> None:
+async def test_the_hint_for_tab_is_accurate(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await asked(chat, "a")
         await chat.until(lambda: "tab prompt · esc no" in chat.app.chat.status_line.render().plain)

@@ -39,7 +39,7 @@ def shown(blocks: list[tuple[str, int, bool | None, list[str]]], word: str) -> b
     return any(word in line for *_, lines in blocks for line in lines)
 
 
-async def test_what_came_live_is_what_is_read_back(run_chat: ChatRunner, recording: Recording) -> None:
+async def test_a_replay_equals_the_live_view(run_chat: ChatRunner, recording: Recording) -> None:
     async with run_chat(recording.engine(), resume=recording.conversation.uuid) as chat:
         await chat.until(lambda: chat.app.chat.session.state.conversation)
         await recording.play(chat.engine)

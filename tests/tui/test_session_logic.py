@@ -102,7 +102,7 @@ class TestShelf:
                 query = SessionFilter(query=text[:end])
                 assert typed.rows(query, LOOKS) == session_list(*records).rows(query, LOOKS), query
 
-    def test_what_is_found_follows_what_changes(self) -> None:
+    def test_matches_follow_changes(self) -> None:
         kept = session_list(aged(1, "Alpha", 0))
         assert not kept.rows(SessionFilter(query="beta"), LOOKS)
         assert not kept.put([aged(1, "Alpha", 0)])
@@ -229,7 +229,7 @@ class TestPreview:
 
 
 class TestBars:
-    def test_what_can_be_done(self) -> None:
+    def test_actions_of_a_session(self) -> None:
         def offered(chosen: Conversation | None, **more: Any) -> str:
             return key_bar(chosen, nothing="none", **{"undo": False, "width": 200, **more}).plain
 

@@ -224,7 +224,7 @@ async def test_room(run_chat: ChatRunner, engine: FakeEngine, size: tuple[int, i
             assert beside is (size[0] >= 110)
 
 
-async def test_what_other_terminals_do_appears(
+async def test_changes_in_other_terminals_appear(
     run_chat: ChatRunner, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session_picker, "FOLLOW_SECONDS", 0.02)

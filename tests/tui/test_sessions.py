@@ -229,7 +229,7 @@ async def test_turns_of_another_process_appear_in_an_idle_chat(run_chat: ChatRun
         assert state.spent.tokens == 0
 
 
-async def test_what_was_sent_while_a_turn_ran_here_is_not_shown_twice(run_chat: ChatRunner, engine: FakeEngine) -> None:
+async def test_a_message_sent_during_a_local_turn_is_shown_once(run_chat: ChatRunner, engine: FakeEngine) -> None:
     owner = engine.conversations[conversation(1).uuid]
     async with run_chat(engine, continue_last=True) as chat:
         await chat.until(lambda: chat.loaded)

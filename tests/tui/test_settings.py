@@ -95,7 +95,7 @@ def test_kinds_and_what_follows(tmp_path: Path) -> None:
         ("graph.uri", "embedded", ""),
     ],
 )
-def test_what_is_typed_becomes_a_value(tmp_path: Path, key: str, text: str, value: object) -> None:
+def test_typed_text_becomes_a_value(tmp_path: Path, key: str, text: str, value: object) -> None:
     assert parse(read(tmp_path)[key], text) == value
 
 
@@ -110,12 +110,12 @@ def test_what_is_typed_becomes_a_value(tmp_path: Path, key: str, text: str, valu
         ("model.api_base", "x", "http"),
     ],
 )
-def test_what_is_no_value_is_reported(tmp_path: Path, key: str, text: str, expected: str) -> None:
+def test_invalid_values_are_reported(tmp_path: Path, key: str, text: str, expected: str) -> None:
     with pytest.raises(ConfigError, match=expected):
         parse(read(tmp_path)[key], text)
 
 
-def test_what_is_in_the_line_reads_back(tmp_path: Path) -> None:
+def test_a_shown_value_parses_back(tmp_path: Path) -> None:
     text = "tools: {ignore: [a, 'b c']}\nmodel: {retries: 2, temperature: 0.5}\nuser: {name: 'null'}\n"
     for row in read(tmp_path, text).values():
         if not row.choices and not row.secret:
@@ -268,7 +268,7 @@ async def test_keys_that_cannot_work_are_reported_when_they_are_set(run_chat: Ch
         assert chat.app.chat.options.tui.keymap == {"retry": "f9"}
 
 
-async def test_what_wins_over_the_file_is_reported(run_chat: ChatRunner, tmp_path: Path) -> None:
+async def test_settings_that_override_the_file_are_reported(run_chat: ChatRunner, tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     async with run_chat(config_file=file, origins={"model.name": "RAGFORGE_MODEL"}) as chat:
         screen = await open_settings(chat, "model.name")

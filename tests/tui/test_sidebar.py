@@ -300,7 +300,7 @@ async def test_files_are_listed_and_put_into_the_prompt(run_chat: ChatRunner) ->
         await chat.until(lambda: chat.app.chat.prompt.text.endswith('@"a folder/with blanks.py" '))
 
 
-async def test_what_a_file_opens_with_the_mouse(run_chat: ChatRunner) -> None:
+async def test_a_click_opens_a_file(run_chat: ChatRunner) -> None:
     async with run_chat(calls_engine(), size=WIDE, tui=SHOWN, continue_last=True) as chat:
         pane = await filed(chat)
         await chat.pilot.click(pane.rows, offset=(6, 3))

@@ -63,12 +63,12 @@ def test_escape_promises_to_go_back_only_from_an_empty_prompt() -> None:
         (3, "○ i"),
     ],
 )
-def test_what_gives_way(width: int, expected: str) -> None:
+def test_parts_that_give_way_in_a_narrow_bar(width: int, expected: str) -> None:
     filled = expected.format(" " * (width - len(expected) + 2)) if "{}" in expected else expected
     assert line(state(), width) == filled
 
 
-def test_what_matters_now_stays() -> None:
+def test_urgent_parts_stay() -> None:
     busy = state(running={conversation(1).uuid: 1}, mode="edits", summarising={(1, 1), (2, 1)})
     assert line(busy, 50, 7) == "◐ thinking 7 s · accept edits · ctx 6 %   esc stop"
     journal = state(graph=GraphChanged(phase="unreachable", name="g", journaled=3))
@@ -129,7 +129,7 @@ def test_the_index_of_code_shows_while_it_works() -> None:
         ),
     ],
 )
-def test_what_was_spent_is_told_on_request(spent: Spent, expected: str) -> None:
+def test_spending_is_shown_on_request(spent: Spent, expected: str) -> None:
     assert usage_text(spent) == expected
 
 

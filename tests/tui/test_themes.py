@@ -157,9 +157,7 @@ async def test_a_theme_that_does_not_exist_and_keys_that_clash_are_reported(run_
 
 
 @pytest.mark.parametrize("wanted", [{"continue_last": True}, {"resume": "00000001"}, {"resume": ""}])
-async def test_what_is_wrong_with_the_keys_is_below_the_conversation_that_is_resumed(
-    run_chat: ChatRunner, wanted: dict[str, Any]
-) -> None:
+async def test_key_problems_appear_below_a_resumed_conversation(run_chat: ChatRunner, wanted: dict[str, Any]) -> None:
     engine = FakeEngine()
     for number in (1, 2):
         owner = conversation(number)

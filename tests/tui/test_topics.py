@@ -122,7 +122,7 @@ async def test_where_there_is_nothing_to_take_out_it_is_reported(run_chat: ChatR
         assert "Nothing was merged into retries" in note(screen)
 
 
-async def test_what_did_not_work_is_reported(run_chat: ChatRunner, engine: FakeEngine) -> None:
+async def test_failures_are_reported(run_chat: ChatRunner, engine: FakeEngine) -> None:
     engine.failures[MergeTopics] = NotFoundError("There is no topic 'locks'.")
     async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
         screen = await opened(chat)

@@ -107,7 +107,7 @@ def test_earlier_pages_go_before(trace: Trace) -> None:
     assert trace.first_turn == 1
 
 
-def test_what_is_live_is_not_undone_by_a_page_that_was_read_before() -> None:
+def test_an_older_page_does_not_overwrite_live_calls() -> None:
     trace = Trace()
     trace.apply(ToolCallStarted(call=call("a", done=None), **where(2)))
     trace.apply(ToolCallFinished(call=call("a"), **where(2)))

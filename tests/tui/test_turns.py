@@ -93,7 +93,7 @@ async def test_each_place_in_a_long_answer_comes_into_view(run_chat: ChatRunner)
             await chat.pilot.pause()
 
 
-async def test_what_is_found_goes_with_its_conversation(run_chat: ChatRunner) -> None:
+async def test_matches_leave_with_their_conversation(run_chat: ChatRunner) -> None:
     async with run_chat(zoo(), continue_last=True) as chat:
         await chat.until(lambda: chat.loaded)
         await chat.press("ctrl+f", *"okapi")

@@ -110,7 +110,7 @@ async def test_a_key_that_opens_nothing_holds_nothing_for_long(run_chat: ChatRun
         await chat.until(lambda: chat.app.chat.prompt.text == "ab")
 
 
-async def test_what_is_typed_behind_enter_is_the_next_message(run_chat: ChatRunner) -> None:
+async def test_keys_after_enter_are_the_next_message(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await opened(chat)
         type_at_once(chat, "o", "n", "e", "enter", "t", "w", "o", "enter", "x")
@@ -119,7 +119,7 @@ async def test_what_is_typed_behind_enter_is_the_next_message(run_chat: ChatRunn
         await chat.until(lambda: chat.app.chat.prompt.text == "x")
 
 
-async def test_what_is_typed_behind_a_command_goes_where_the_command_leads(run_chat: ChatRunner) -> None:
+async def test_keys_after_a_command_go_to_the_screen_it_opens(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await opened(chat)
         type_at_once(chat, *"/find", "enter", "a", "b")

@@ -95,7 +95,7 @@ async def test_others_have_a_share_while_this_conversation_needs_the_room(store:
     assert only.tokens > 250
 
 
-async def test_what_has_nothing_to_do_with_it_stays_out(store: Store) -> None:
+async def test_unrelated_turns_are_not_recalled(store: Store) -> None:
     await elsewhere(store)
     here = await store.conversations.create(conversation(workspace="/w"))
     recall = recall_of(store, here)

@@ -181,7 +181,7 @@ def summary(start: int, end: int, made_by: str) -> Summary:
     )
 
 
-def test_what_a_model_noted_of_turns_is_a_view_of_its_own() -> None:
+def test_findings_are_searched_as_a_separate_view() -> None:
     index = built([f"talk {n}" for n in range(10)])
     index.set_facts({4: ["They compared lighthouses"], 8: ["They compared lighthouses"]})
     index.set_summaries([summary(3, 5, "openai/some-model"), summary(6, 9, EXTRACTIVE)], {})

@@ -82,7 +82,7 @@ def test_a_heading_for_each_conversation_and_day() -> None:
     )
 
 
-def test_what_is_too_long_is_cut_to_head_and_tail() -> None:
+def test_long_items_are_cut_to_head_and_tail() -> None:
     text = " ".join(f"word{n}" for n in range(2_000))
     [turn] = pack([candidate(1, text)], 400)
     head, tail = turn.text.split(CUT_MARK)
@@ -99,7 +99,7 @@ def test_a_long_turn_leaves_room_for_others() -> None:
     assert [turn.turn_index for turn in turns] == [1, 2]
 
 
-def test_what_is_the_same_is_left_out() -> None:
+def test_duplicates_are_left_out() -> None:
     ranked = [candidate(1, "same  words"), candidate(2, "same words"), candidate(3, "alike"), candidate(4, "")]
     ranked[0].vector = ranked[2].vector = np.array([0.6, 0.8], np.float32)
     assert [turn.turn_index for turn in pack(ranked, 500)] == [1]

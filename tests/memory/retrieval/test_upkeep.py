@@ -212,7 +212,7 @@ async def test_vectors_made_before_a_kill_are_kept_and_the_others_are_made_again
     assert {row["model"] for row in await first_messages(store, c)} == {"fake"}
 
 
-async def test_what_the_graph_does_not_give_in_time_is_left_out(store: Store) -> None:
+async def test_late_answers_of_the_graph_are_left_out(store: Store) -> None:
     c = await talked(store)
     recall = recall_of(store, c, FakeEmbedder())
     await ready(recall)
@@ -269,7 +269,7 @@ async def test_a_turn_answered_again_loses_its_old_vector(store: Store) -> None:
     assert "Good night!" not in recall.index.turn_text(6)
 
 
-async def test_what_a_crash_left_is_caught_up_with(store: Store) -> None:
+async def test_work_left_by_a_crash_is_caught_up(store: Store) -> None:
     c, embedder = await talked(store), FakeEmbedder()
     embedder.broken = True
     recall = recall_of(store, c, embedder)

@@ -179,7 +179,7 @@ def test_calls_of_a_reply_are_as_they_were_asked_for() -> None:
     assert drawn(document) == drawn(stored)
 
 
-def test_what_a_turn_looks_like() -> None:
+def test_lines_of_a_turn() -> None:
     lines = text_of(drawn(resumed(working_turn())))
     assert lines[:6] == [
         "",
@@ -260,7 +260,7 @@ def test_asking_again_replaces_the_earlier_attempt() -> None:
     assert drawn(resumed(stored)) == drawn(resumed(second))
 
 
-def test_what_was_opened_stays_open_when_its_turn_is_put_again() -> None:
+def test_opened_blocks_stay_open_when_their_turn_is_replaced() -> None:
     document = Document(shown())
     document.load([working_turn()])
     opened = [block for block in document.blocks if block.kind in ("tool", "head") and block.folded][1:3]
@@ -346,7 +346,7 @@ def test_a_notice_that_arrives_during_a_turn_stays_at_its_place_in_time() -> Non
         ]
 
 
-def test_what_was_recalled_from_other_conversations_is_told_above_the_answer() -> None:
+def test_recalled_conversations_are_named_above_the_answer() -> None:
     places = [
         RecalledPlace(turn_index=3, turns=2),
         RecalledPlace(conversation_id="abc", title="Index [allocation]", turn_index=4, turns=1, notes=1),

@@ -85,7 +85,7 @@ def test_only_safe_addresses_reach_the_terminal() -> None:
     assert links <= {"https://a.org/"}
 
 
-def test_what_opens_an_address() -> None:
+def test_keys_and_clicks_that_open_an_address() -> None:
     def here(name: str) -> str:
         return f"/usr/bin/{name}"
 

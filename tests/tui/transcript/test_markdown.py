@@ -158,7 +158,7 @@ def test_an_escape_sequence_cut_in_two_does_not_show() -> None:
 
 
 @pytest.mark.parametrize("text", ["list[0] = [/x]", "[bold]no markup[/bold]", "[@click=app.quit]x[/]"])
-def test_what_looks_like_markup_is_text(text: str) -> None:
+def test_markup_is_text(text: str) -> None:
     assert text_of(render(text, 60, DARK)) == [text]
 
 

@@ -106,7 +106,7 @@ async def test_any_turn_can_be_opened_and_what_is_between_is_asked_for() -> None
         assert not view.document.gaps
 
 
-async def test_what_the_keyboard_opens_comes_into_view() -> None:
+async def test_blocks_opened_by_key_scroll_into_view() -> None:
     turns = plain_turns(8)
     thought = reply("answer 8", 8, reasoning="\n".join(f"thought {n}" for n in range(30)))
     app = TranscriptApp([*turns[:7], Turn(turn_index=8, messages=[said("question 8", 8), thought])])
@@ -144,7 +144,7 @@ async def test_streaming_follows_the_end_and_ends_like_the_record() -> None:
         assert app.screen_text() == live
 
 
-async def test_what_is_read_stays_while_text_streams_below() -> None:
+async def test_the_reading_position_stays_while_text_streams() -> None:
     app = TranscriptApp(plain_turns(20))
     async with app.run_test(size=(80, 24)) as pilot:
         view = app.transcript
@@ -238,7 +238,7 @@ async def test_a_place_in_a_long_text_is_found_without_making_its_lines(monkeypa
         assert len(made) < 1_000
 
 
-async def test_what_is_read_stays_when_its_turn_is_put_again_or_a_notice_at_the_top_goes() -> None:
+async def test_the_reading_position_stays_when_a_turn_is_replaced() -> None:
     turns = plain_turns(20)
     app = TranscriptApp(turns)
     async with app.run_test(size=(80, 10)) as pilot:
