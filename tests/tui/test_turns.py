@@ -243,6 +243,20 @@ async def test_escape_in_the_chat_ends_the_search_and_n_takes_it_up_again(run_ch
         assert chat.app.chat.transcript.has_focus
 
 
+async def test_escape_closes_the_search_at_the_keyboard_before_it_drops_an_edit(run_chat: ChatRunner) -> None:
+    async with run_chat(zoo(), continue_last=True) as chat:
+        await chat.until(lambda: chat.loaded)
+        await chat.type("/edit 60")
+        await chat.until(lambda: chat.app.chat.prompt.text == "question 60")
+        await chat.press("ctrl+f")
+        await chat.until(lambda: chat.app.query("FindBar") and chat.app.query_one("FindBar").has_focus_within)
+        await chat.press("escape")
+        await chat.until(lambda: not chat.app.query("FindBar") and chat.app.chat.prompt.has_focus)
+        assert chat.app.chat.prompt.editing == 60
+        await chat.press("escape")
+        await chat.until(lambda: not chat.app.chat.prompt.editing and chat.app.chat.prompt.blank)
+
+
 async def test_a_notice_below_what_is_seen_is_reported_in_the_status_line(run_chat: ChatRunner) -> None:
     async with run_chat(zoo(), continue_last=True) as chat:
         await chat.until(lambda: chat.loaded)
