@@ -41,14 +41,18 @@ class Held(NamedTuple):
 
 
 HELD = (
-    Held("textual", "textual._xterm_parser:XTermParser", "tui/chat_driver.py", "keys typed before the chat are parsed"),
-    Held("textual", "textual.driver:Driver()._app", "tui/chat_driver.py", "the first frame is known by its height"),
+    Held(
+        "textual",
+        "textual._xterm_parser:XTermParser",
+        "tui/chat_driver.py",
+        "keys are parsed in a loop that notices a closed terminal",
+    ),
     Held("textual", "textual.driver:Driver()._debug", "tui/chat_driver.py", "the parser gets the driver's flag"),
     Held(
         "textual",
         "textual.drivers.linux_driver:LinuxDriver().attrs_before",
         "tui/chat_driver.py",
-        "the terminal gets back the state from before the early prompt",
+        "the terminal gets back the state from before the quiet start",
     ),
     Held(
         "textual",
@@ -178,7 +182,11 @@ def test_a_private_name_is_where_it_was(held: Held, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_listed_name_is_held_by_its_file() -> None:
-    unused = [held.name for held in HELD if last_name(held) not in (PACKAGE / held.file).read_text("utf-8")]
+    unused = [
+        held.name
+        for held in HELD
+        if not re.search(rf"\b{re.escape(last_name(held))}\b", (PACKAGE / held.file).read_text("utf-8"))
+    ]
     assert not unused, f"These names are no longer held, so their rows can go: {', '.join(unused)}."
 
 

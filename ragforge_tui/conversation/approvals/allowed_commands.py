@@ -171,8 +171,8 @@ NOT_OFFERED: dict[str, tuple[str, ...]] = {
     "tcpdump": ("-z", "-w"),
     "zip": ("-T", "--test", "--unzip-command"),
 }
-"""Options that a pattern of these programs does not cover. Only their exact commands are offered now, but earlier
-versions offered patterns with `*`."""
+"""Options that a pattern of these programs does not cover. Only their exact commands are offered, but a user may write
+a pattern with `*`."""
 
 _WITH_SUBCOMMANDS = frozenset(name.split()[0] for name in WRITING_OPTIONS if " " in name)
 

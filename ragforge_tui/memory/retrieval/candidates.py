@@ -12,7 +12,7 @@ import msgspec
 
 from ragforge_tui.graph import Store
 from ragforge_tui.graph.store.other_conversations import Others, OtherSummary, Ranges
-from ragforge_tui.memory.retrieval.keys import RESULTS_MARK, shown
+from ragforge_tui.memory.retrieval.keys import shown
 from ragforge_tui.memory.retrieval.question import Question, Vector
 from ragforge_tui.memory.retrieval.recipes import Pick
 from ragforge_tui.memory.retrieval.terms import TextStems, matched, matched_stems, text_stems
@@ -28,7 +28,6 @@ class Candidate(msgspec.Struct, kw_only=True):
         source: The whole text of a cut one.
         cut: Characters of it that are missing in `text`.
         searched: Text whose words count; empty if it is `text`.
-        said: Whether the text of a turn is free of results; keys of earlier versions contain some.
         own: Whether it belongs to the conversation that asks.
         tokens: Tokens of `text`, None if they were not counted yet.
         words: Score of the full-text indexes.
@@ -48,7 +47,6 @@ class Candidate(msgspec.Struct, kw_only=True):
     source: str = ""
     cut: int = 0
     searched: str = ""
-    said: bool = False
     own: bool = True
     tokens: int | None = None
     vector: Vector | None = None
@@ -140,7 +138,6 @@ async def turns_elsewhere(
             date=turn.date,
             text=shown(turn.text),
             searched=turn.text,
-            said=RESULTS_MARK in turn.text,
             own=own,
             vector=turn.vector,
             words=turn.words,

@@ -194,7 +194,7 @@ class IndexSync:
                 self.conversations.append(conversation_id)
 
     async def _read_whole(self, store: Store, turns: Sequence[int], *, last: int) -> None:
-        """Read turns that a crash, an import or an older version left without keys; unfinished ones come later."""
+        """Read turns that a crash or an import left without keys; unfinished ones come later."""
         missing = set(turns)
         for after in range(max(missing) + 1, min(missing), -TURNS_PAGE):
             page = range(max(after - TURNS_PAGE, 1), after)

@@ -29,7 +29,7 @@ from ragforge_tui.memory.retrieval.candidates import (
 )
 from ragforge_tui.memory.retrieval.index import ConversationIndex
 from ragforge_tui.memory.retrieval.index_sync import IndexSync
-from ragforge_tui.memory.retrieval.keys import RESULTS_MARK, shown
+from ragforge_tui.memory.retrieval.keys import shown
 from ragforge_tui.memory.retrieval.packing import Recalled, drop_to_fit, pack
 from ragforge_tui.memory.retrieval.question import FEWEST_TURNS, Question, Questions, context_of
 from ragforge_tui.memory.retrieval.ranking import (
@@ -380,7 +380,6 @@ class Recall:
                     date=date,
                     text=shown(key),
                     tokens=self.index.tokens(turn.turn_index),
-                    said=RESULTS_MARK in key,
                     vector=self.index.vector(turn.turn_index),
                     matched=matched.get(turn.turn_index, 0.0),
                     score=turn.score,
