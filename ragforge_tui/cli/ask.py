@@ -39,14 +39,10 @@ from ragforge_tui.shared.requests.turns import (
     SendMessage,
 )
 from ragforge_tui.shared.tool_calls import CALL_MARKS, main_argument, tool_label
-from ragforge_tui.shared.wire import Engine
+from ragforge_tui.shared.wire import CLOSE_SECONDS, Engine
 
 SETTLE_SECONDS = 30.0
 """Longest wait at the end for due vectors and summaries; the next start finishes the rest."""
-BEHIND_SECONDS = 10.0
-"""Longest wait after the answer to know whether the embedding model makes vectors."""
-CANCEL_SECONDS = 10.0
-"""Longest wait for a cancelled turn to store its partial answer."""
 
 Show = Callable[[events.Event], None]
 
@@ -104,7 +100,7 @@ async def _turn(engine: Engine, text: str, resume: str, persona: str, *, json: b
         print_text(end.text)
     sys.stdout.flush()
     with contextlib.suppress(RagforgeError, TimeoutError):
-        async with asyncio.timeout(BEHIND_SECONDS):
+        async with asyncio.timeout(CLOSE_SECONDS):
             due = await engine.request(FetchDue(conversation_id=end.conversation_id))
         notices.show(events.Notice(text=due.behind))
     return end
@@ -120,7 +116,7 @@ async def _answer(engine: Engine, text: str, resume: str, persona: str, show: Sh
             return await asyncio.shield(watcher)
         except asyncio.CancelledError:
             await engine.request(CancelTurn(conversation_id=conversation_id))
-            return await asyncio.wait_for(watcher, CANCEL_SECONDS)
+            return await asyncio.wait_for(watcher, CLOSE_SECONDS)
     except TimeoutError:
         raise RagforgeError("The turn did not stop.", kept="The partial answer is stored.", kind="cancel") from None
     finally:

@@ -33,11 +33,9 @@ from ragforge_tui.shared.pace import Pace
 log = logging.getLogger(__name__)
 
 REPORT_SECONDS = 0.5
-"""Shortest time between two reports of progress."""
+"""Shortest time between two reports of progress, and between two looks at what another process has indexed."""
 LOCK_SECONDS = 10.0
 """Time between two attempts to take over a workspace that another process indexes."""
-FOLLOW_SECONDS = 0.5
-"""Time between two looks at what another process has indexed, where a command waits for it."""
 WAIT_SECONDS = 10.0
 """Longest wait of a tool for an index that is being made."""
 RETRY_SECONDS = 30.0
@@ -187,7 +185,7 @@ class CodeKnowledge:
             await self._follow()
             if self.state.files:
                 return self.state.problem
-            await asyncio.sleep(FOLLOW_SECONDS)
+            await asyncio.sleep(REPORT_SECONDS)
         try:
             await self._run_once(None)
             await self._embed()

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import msgspec
 
-from ragforge_tui.conversation.turn.commits import GIT_SECONDS
 from ragforge_tui.graph import Store
 from ragforge_tui.shared import git
 from ragforge_tui.shared.encoding import decode
@@ -60,7 +59,7 @@ async def blame(store: Store, workspace: Path, path: str, line: int) -> BlameRes
     asked = range(line - 1, line) if line else range(len(file.lines))
     turns = await _writing_turns(store, workspace, file, asked)
     hashes = sorted({file.commit_of(n) for n in asked} - {""})
-    commits = await asyncio.to_thread(git.commits_by_hash, workspace, hashes, timeout=GIT_SECONDS)
+    commits = await asyncio.to_thread(git.commits_by_hash, workspace, hashes, timeout=git.GIT_SECONDS)
     if len(commits) < len(hashes):
         raise _git_failed(file.path)
     made_by = await store.commits.turns_of_commits(hashes)

@@ -32,11 +32,9 @@ from ragforge_tui.shared.records import (
     ToolCall,
     Turn,
 )
+from ragforge_tui.shared.wire import CLOSE_SECONDS
 
 T = TypeVar("T")
-
-STOP_SECONDS = 10.0
-"""Longest wait after ctrl-c for a stopped turn to be stored."""
 
 
 class LoopThread:
@@ -87,7 +85,7 @@ class LoopThread:
         except BaseException:
             if not ended.is_set():
                 future.cancel()
-                ended.wait(STOP_SECONDS)
+                ended.wait(CLOSE_SECONDS)
             raise
 
     def close(self) -> None:

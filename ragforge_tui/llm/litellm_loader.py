@@ -199,32 +199,15 @@ def _warm_up(module: Any) -> None:
         for name in ("anyio._backends._asyncio", "litellm._service_logger"):
             importlib.import_module(name)
         _build_client()
-        _build_types()
     except Exception as error:
         # Then the first request takes longer, and reports the error if it persists.
         logger.info("LiteLLM could not be warmed up: %s", type(error).__name__)
 
 
 def _build_client() -> None:
-    """Do what the first client does: load certificates and httpcore, and run a command to name the processor."""
+    """Do what the first client does: load certificates and httpcore."""
     importlib.import_module("litellm.llms.custom_httpx.http_handler").get_ssl_configuration()
-    unverified = importlib.import_module("httpx").AsyncClient(verify=False)  # it never sends anything
-    _ = importlib.import_module("openai").AsyncOpenAI(api_key="none", http_client=unverified).default_headers
-
-
-def _build_types() -> None:
-    """Read a chunk as OpenAI's client does: pydantic builds the validators of its types when they are used first."""
-    call = {"index": 0, "id": "none", "type": "function", "function": {"name": "none", "arguments": "{}"}}
-    delta = {"role": "assistant", "content": "none", "tool_calls": [call]}
-    chunk = {
-        "id": "none",
-        "object": "chat.completion.chunk",
-        "created": 0,
-        "model": "none",
-        "choices": [{"index": 0, "delta": delta, "finish_reason": None}],
-        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
-    }
-    importlib.import_module("openai.types.chat").ChatCompletionChunk.construct(**chunk)
+    importlib.import_module("httpx").AsyncClient(verify=False)  # it never sends anything
 
 
 @contextmanager

@@ -44,6 +44,8 @@ _ENVIRONMENT = {
     "GIT_OPTIONAL_LOCKS": "0",
     "LC_ALL": "C",
 }
+GIT_SECONDS = 5.0
+"""Longest wait for a command that reads little of a repository."""
 _OPTIONS = (
     "--no-pager",
     "-c",

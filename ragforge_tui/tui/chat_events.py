@@ -12,7 +12,6 @@ from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.records import Turn
 from ragforge_tui.shared.requests.memory import FetchDue
 from ragforge_tui.shared.requests.turns import ConversationView, FetchTurns, OpenConversation
-from ragforge_tui.tui.commands.suggestions import warm_up_files
 from ragforge_tui.tui.engine_questions import EngineQuestions
 from ragforge_tui.tui.host import EventScreen, Host
 from ragforge_tui.tui.session.remote_turns import RemoteTurns
@@ -21,8 +20,6 @@ from ragforge_tui.tui.sidebar.sidebar import Sidebar
 from ragforge_tui.tui.terminal import Attention
 from ragforge_tui.tui.welcome.welcome import Welcome
 
-LIST_FILES_SECONDS = 2.0
-"""Delay after the start before the engine lists the workspace's files, so that it slows nothing down."""
 RETRY = "/retry asks for it again."
 
 
@@ -242,10 +239,8 @@ class ChatEvents:
     # -- the engine
 
     def engine_ready(self) -> None:
-        """Let the engine list the workspace's files a little later, for the first completion."""
-        session = self._session
+        """List the newest conversations on an empty screen."""
         self._welcome.refresh_recent()
-        self._host.app.set_timer(LIST_FILES_SECONDS, lambda: session.spawn(warm_up_files(session), group="files"))
 
     def engine_lost(self, ended: events.TurnEvent | None) -> None:
         """Show the end of the turn on the screen and withdraw all questions: the engine that asked is gone."""

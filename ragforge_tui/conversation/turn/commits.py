@@ -14,10 +14,9 @@ from typing import Any
 
 import msgspec
 
-from ragforge_tui.shared.git import branch_tips, commits_since, in_repository
+from ragforge_tui.shared.git import GIT_SECONDS, branch_tips, commits_since, in_repository
 from ragforge_tui.shared.tool_calls import ToolAccess
 
-GIT_SECONDS = 5.0
 MOST_COMMITS = 50
 """Commits of one command; a rebase of more is history, not work of the turn."""
 

@@ -20,7 +20,7 @@ import msgspec
 
 from ragforge_tui.memory.context import SystemPart
 from ragforge_tui.shared.errors import ToolError
-from ragforge_tui.shared.git import RepositoryState, repository_state
+from ragforge_tui.shared.git import GIT_SECONDS, RepositoryState, repository_state
 from ragforge_tui.shared.json_text import decode_json
 from ragforge_tui.shared.records import Turn
 from ragforge_tui.shared.redaction import mask_secrets
@@ -35,7 +35,6 @@ log = logging.getLogger(__name__)
 
 WAIT_SECONDS = 0.3
 """Longest time a turn waits for the state of the workspace; a late one is sent in the next turn."""
-GIT_SECONDS = 5.0
 MOST_ENTRIES = 40
 MOST_CHANGES = 12
 MOST_COMPARED = 50

@@ -299,7 +299,6 @@ class EngineHost:
     def _import_missing(self, *, model: bool) -> None:
         if self._engine_imported and (self._model_imported or not model):
             return
-        gc.disable()  # Collections would take a fifth of the time and free nothing.
         with self._environment.recorded():
             if not self._engine_imported:
                 import_engine()
@@ -307,7 +306,6 @@ class EngineHost:
             if model:
                 import_model()
                 self._model_imported = True
-        gc.enable()
         gc.freeze()  # A collection in an engine would touch, and so copy, the pages that it shares.
 
     def _leave(self) -> None:

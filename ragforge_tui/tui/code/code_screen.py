@@ -25,13 +25,9 @@ from ragforge_tui.tui.code.scope_rows import code_section
 from ragforge_tui.tui.code.scope_screen import ScopeScreen
 from ragforge_tui.tui.dialogs.text_viewer import Viewer, prepared_blocks
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
-from ragforge_tui.tui.widgets.list_screen import ListScreen
+from ragforge_tui.tui.widgets.list_screen import REST_SECONDS, SETTLE_SECONDS, ListScreen
 from ragforge_tui.tui.workers import start_worker
 
-SETTLE_SECONDS = 0.15
-"""A search starts this long after the last letter."""
-PREVIEW_SECONDS = 0.1
-"""Only a scope on which the cursor rests is fetched."""
 MOST_HITS = 50
 WIDE = 110
 """Cells of a screen from which the preview is next to the list."""
@@ -176,7 +172,7 @@ class CodeScreen(ListScreen[ScopeTalk | None]):
 
     async def _show_preview(self, uuid: str) -> None:
         if uuid not in self._views:
-            await asyncio.sleep(PREVIEW_SECONDS)
+            await asyncio.sleep(REST_SECONDS)
             try:
                 self._views[uuid] = await self._ask(FetchScope(uuid=uuid))
             except RagforgeError as error:

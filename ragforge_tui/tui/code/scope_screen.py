@@ -21,13 +21,12 @@ from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.code.scope_rows import ScopeRows, code_section, lines_of
 from ragforge_tui.tui.dialogs.text_viewer import Viewer, prepared_blocks
 from ragforge_tui.tui.drawing.lines import one_line
-from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
+from ragforge_tui.tui.widgets.key_bar import NOTE_SECONDS, KeyBar, KeyHint
 from ragforge_tui.tui.widgets.list_screen import Dialog
 from ragforge_tui.tui.widgets.virtual_list import VirtualList
 
 LoadScope = Callable[[str], Awaitable[ScopeView]]
 """Returns all about a scope by its uuid."""
-NOTE_SECONDS = 3.0
 READ_LINES = 3
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable
 
-from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.records import ConversationFilter
 from ragforge_tui.shared.requests.memory import ListTopics
 from ragforge_tui.shared.requests.personas import ListPersonas
@@ -15,9 +13,6 @@ from ragforge_tui.tui.commands.screen_commands import framework_themes
 from ragforge_tui.tui.drawing.theme import NAMES
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.prompt.completion import Suggestion, mention_row
-from ragforge_tui.tui.session.engine_session import EngineSession
-
-log = logging.getLogger(__name__)
 
 MOST_FILES = 40
 MOST_SESSIONS = 300
@@ -44,14 +39,6 @@ async def suggest(host: Host, source: str, query: str) -> list[Suggestion]:
         "themes": _themes,
     }
     return await sources[source](host, query)
-
-
-async def warm_up_files(session: EngineSession) -> None:
-    """Have the engine list the workspace's files, so that the first @ is answered at once."""
-    try:
-        await session.ask(ListFiles(query="", limit=0))
-    except RagforgeError as error:
-        log.info("files not listed ahead: %s", error)
 
 
 async def _files(host: Host, query: str) -> list[Suggestion]:

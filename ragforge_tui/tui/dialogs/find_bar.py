@@ -20,9 +20,8 @@ from ragforge_tui.shared.requests.turns import FindText
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.host import FIND_BAR, Host
 from ragforge_tui.tui.transcript.cursor import Spot
+from ragforge_tui.tui.widgets.list_screen import SETTLE_SECONDS
 
-PAUSE_SECONDS = 0.15
-"""A search starts after this pause in typing."""
 WATCH_SECONDS = 0.5
 """Interval for checking whether another conversation was opened, which ends the search."""
 
@@ -94,7 +93,7 @@ class FindBar(Horizontal):
             return
         if self._pause is not None:
             self._pause.stop()
-        self._pause = self.set_timer(PAUSE_SECONDS, self._search)
+        self._pause = self.set_timer(SETTLE_SECONDS, self._search)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Go to the next match."""

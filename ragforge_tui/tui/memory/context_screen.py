@@ -24,7 +24,7 @@ from ragforge_tui.tui.dialogs.detail import Section
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
 from ragforge_tui.tui.drawing.lines import Run, clip, one_line
 from ragforge_tui.tui.drawing.palette import Palette
-from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
+from ragforge_tui.tui.widgets.key_bar import NOTE_SECONDS, KeyBar, KeyHint
 from ragforge_tui.tui.widgets.list_screen import Dialog
 from ragforge_tui.tui.widgets.status_bar import count
 from ragforge_tui.tui.widgets.virtual_list import TreeList, VirtualList
@@ -170,7 +170,6 @@ def _clipped(runs: list[Run], room: int) -> list[Run]:
     return found
 
 
-NOTE_SECONDS = 2.0
 CHANGED = "A source has changed since: the text sent may have differed."
 
 Source = tuple[str, int, int]

@@ -20,7 +20,6 @@ from ragforge_tui.tui.widgets.key_bar import KeyHint
 from ragforge_tui.tui.widgets.list_screen import TreeScreen
 
 MOST_TOPICS = 1000
-NOTE_SECONDS = 4.0
 
 
 class Ask(Protocol):
@@ -56,7 +55,7 @@ class TopicsScreen(TreeScreen[TopicPlace | None]):
 
     def __init__(self, ask: Ask, *, conversation_id: str, workspace: str | None, query: str = "") -> None:
         self.rows = TopicRows(empty="loading …")
-        super().__init__("Topics", self.rows, query=query, note_seconds=NOTE_SECONDS)
+        super().__init__("Topics", self.rows, query=query)
         self._ask = ask
         self._conversation_id = conversation_id
         self._workspace = workspace

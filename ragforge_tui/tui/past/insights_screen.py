@@ -27,8 +27,6 @@ from ragforge_tui.tui.widgets.key_bar import KeyHint
 from ragforge_tui.tui.widgets.list_screen import TreeScreen
 from ragforge_tui.tui.widgets.virtual_list import MARGIN
 
-NOTE_SECONDS = 6.0
-
 Place = tuple[str, int]
 """Conversation and turn."""
 
@@ -56,7 +54,7 @@ class InsightsScreen(TreeScreen[Place | None]):
         self, ask: Ask, choice: PastChoice, *, now: Callable[[], datetime], cancel: Callable[[], None], query: str = ""
     ) -> None:
         self.rows = InsightRows(empty="loading …")
-        super().__init__("Insights", self.rows, query=query, note_seconds=NOTE_SECONDS)
+        super().__init__("Insights", self.rows, query=query)
         self._ask = ask
         self._choice = choice
         self._now = now

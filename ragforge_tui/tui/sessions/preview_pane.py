@@ -21,10 +21,8 @@ from ragforge_tui.tui.drawing.lines import one_line
 from ragforge_tui.tui.drawing.palette import DEFAULT_GLYPH
 from ragforge_tui.tui.sessions.session_list_model import SessionList, session_title, short_time
 from ragforge_tui.tui.sessions.session_service import SessionService
+from ragforge_tui.tui.widgets.list_screen import REST_SECONDS
 from ragforge_tui.tui.workers import start_worker
-
-PEEK_SECONDS = 0.1
-"""Only a session on which the cursor rests is fetched: walking through the list requests nothing."""
 
 
 class SessionPane(VerticalScroll, can_focus=False):
@@ -57,7 +55,7 @@ class SessionPane(VerticalScroll, can_focus=False):
             start_worker(self, self._fetch(chosen.uuid), group="peek", exclusive=True)
 
     async def _fetch(self, uuid: str) -> None:
-        await asyncio.sleep(PEEK_SECONDS)
+        await asyncio.sleep(REST_SECONDS)
         try:
             peek = await self._service.peek(uuid)
             self._requested = None

@@ -36,10 +36,8 @@ from ragforge_tui.tui.sessions.session_service import (
 )
 from ragforge_tui.tui.widgets.choice_list import Choice
 from ragforge_tui.tui.widgets.clickable import clickable
-from ragforge_tui.tui.widgets.list_screen import ListScreen
+from ragforge_tui.tui.widgets.list_screen import SETTLE_SECONDS, ListScreen
 
-SETTLE_SECONDS = 0.15
-"""A search starts this long after the last letter."""
 ANY_TOPIC = "\x00any"
 HINT = 'type words · topic:NAME or topic:"MORE WORDS" limits the search to a topic'
 

@@ -23,12 +23,16 @@ from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui import fuzzy
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
-from ragforge_tui.tui.widgets.key_bar import KeyBar
+from ragforge_tui.tui.widgets.key_bar import NOTE_SECONDS, KeyBar
 from ragforge_tui.tui.widgets.virtual_list import TreeList, VirtualList
 from ragforge_tui.tui.workers import start_worker
 
 T = TypeVar("T")
 
+SETTLE_SECONDS = 0.15
+"""A search starts this long after the last letter."""
+REST_SECONDS = 0.1
+"""Only an entry on which the cursor rests is fetched: walking through a list requests nothing."""
 LEAST_BESIDE = 24
 """Columns of the chat, half of them on either side of a dialog; fewer show nothing but cut words."""
 
@@ -222,7 +226,6 @@ class TreeScreen(Dialog[T]):
 
     Args:
         query: Initial words.
-        note_seconds: Time for which a note takes the place of the keys.
     """
 
     DEFAULT_CSS = """
@@ -236,11 +239,10 @@ class TreeScreen(Dialog[T]):
         Binding("g", "go", show=False),
     ]
 
-    def __init__(self, title: str, tree: TreeList[Any], *, query: str, note_seconds: float) -> None:
+    def __init__(self, title: str, tree: TreeList[Any], *, query: str) -> None:
         super().__init__()
         self._title = title
         self._tree = tree
-        self._note_seconds = note_seconds
         self._words = Input(value=query, placeholder="/ filters by words", compact=True)
         self._keys = KeyBar(self)
 
@@ -261,7 +263,7 @@ class TreeScreen(Dialog[T]):
 
     def show_note(self, text: str, style: str = "dim") -> None:
         """Show a sentence in place of the keys."""
-        self._keys.show_note(plain_text(text), style, seconds=self._note_seconds)
+        self._keys.show_note(plain_text(text), style, seconds=NOTE_SECONDS)
 
     @abstractmethod
     def filter_tree(self) -> None:
