@@ -8,6 +8,7 @@ folder is trusted, so every call goes through this module, which keeps those pro
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
@@ -61,6 +62,13 @@ _OPTIONS = (
     "-c",
     "core.quotePath=false",
 )
+_HARMLESS = re.compile(
+    r"core\.(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|autocrlf|eol)"
+    r"|(remote\..*\.(url|fetch|pushurl|tagopt|prune)|branch\..*\.(remote|merge|rebase|pushremote|description))"
+    r"|(user|pull|push|init|gc|color|advice)\.[^=]*",
+    re.DOTALL,
+)
+"""Settings of a repository that name no program."""
 _COMMITS = 4
 _LAST_SECOND = int(datetime(9999, 1, 1, tzinfo=UTC).timestamp())
 """Latest time of a commit; one may be dated beyond what a date can hold in every time zone."""
@@ -170,6 +178,26 @@ def _filters_disabled(folder: Path, timeout: float) -> list[str] | None:
                 return None
             options += ["-c", f"{name}={'false' if setting == 'required' else ''}"]
     return options
+
+
+def runs_nothing(folder: Path, *, work_tree: bool, timeout: float = 2.0) -> bool:
+    """Return whether reading the history of a repository runs no program that the repository names.
+
+    Args:
+        folder: A folder in it.
+        work_tree: Files are compared too, which runs the settings of submodules and a hook.
+        timeout: Seconds each of the queries may take.
+    """
+    names = _run("config", "--local", "--includes", "--list", "--name-only", "-z", cwd=folder, timeout=timeout)
+    if names is None or not all(map(_HARMLESS.fullmatch, names.decode("utf-8", "replace").split("\0")[:-1])):
+        return False
+    if not work_tree:
+        return True
+    shared = _run("rev-parse", "--path-format=absolute", "--git-common-dir", cwd=folder, timeout=timeout)
+    files = _run("ls-files", "--stage", "-z", "--", ":/", cwd=folder, timeout=timeout)
+    if shared is None or files is None or any(entry.startswith(b"160000") for entry in files.split(b"\0")):
+        return False
+    return not os.path.lexists(os.path.join(os.fsdecode(shared.removesuffix(b"\n")), "hooks", "post-index-change"))  # noqa: PTH118
 
 
 def git_is_installed() -> bool:

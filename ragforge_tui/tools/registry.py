@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 import logging
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -283,24 +283,31 @@ class Toolbox:
 class RestrictedTools:
     """Tools of a toolbox that a persona and the mode allow; neither ever adds one.
 
-    While planning, a call that writes or runs a command is refused; the mode is read at every call, so that a change
-    takes effect from the next call on, even within a turn. The mode does not change the tools that are offered, because
-    a request with other tools misses the provider's prompt cache. The plan and notices to the user change nothing and
-    are always offered, so every request carries tools.
+    While planning, a call that writes is refused, and a command that does more than read. The mode is read at every
+    call, so that a change takes effect from the next call on, even within a turn. The mode does not change the tools
+    that are offered, because a request with other tools misses the provider's prompt cache. The plan and notices to the
+    user change nothing and are always offered, so every request carries tools.
 
     Args:
         allowed: Names of the tools, or `READING`; None: all.
         allowed_by: Origin of that restriction, for the error message.
         mode: Function that returns the current mode.
+        only_reads: Returns whether a command only reads the workspace.
     """
 
     def __init__(
-        self, toolbox: Toolbox, allowed: Collection[str] | None, allowed_by: str, mode: Callable[[], Mode]
+        self,
+        toolbox: Toolbox,
+        allowed: Collection[str] | None,
+        allowed_by: str,
+        mode: Callable[[], Mode],
+        only_reads: Callable[[str], Awaitable[bool]],
     ) -> None:
         self._toolbox = toolbox
         self._allowed = None if allowed is None else frozenset(allowed)
         self._allowed_by = allowed_by
         self._mode = mode
+        self._only_reads = only_reads
         # Taken once: the requests of a turn offer the same tools.
         self._schemas = [each for each in toolbox.schemas() if self._offers(each["function"]["name"])]
 
@@ -318,7 +325,8 @@ class RestrictedTools:
         Raises:
             ToolError: The persona or the mode does not allow the tool, or the toolbox rejects the call.
         """
-        self.check(name)
+        if self._toolbox.access(name) != "command":
+            self.check(name)
         if not self._offers(name):
             offered = [schema["function"]["name"] for schema in self._toolbox.schemas()]
             raise ToolError(
@@ -327,7 +335,12 @@ class RestrictedTools:
                 kind="unknown_tool",
             )
         prepared = await self._toolbox.prepare(name, arguments)
-        self.check(name)  # the user may have switched modes meanwhile, and a granted call is not asked about again
+        command = prepared.approval.command if prepared.approval is not None else ""
+        if command and await self._only_reads(command):
+            prepared.approval = None
+        # The user may have switched modes meanwhile, and a granted call is not asked about again.
+        if prepared.approval is not None or not command:
+            self.check(name)
         return prepared
 
     def check(self, name: str) -> None:
@@ -339,7 +352,7 @@ class RestrictedTools:
         if not self._fits_mode(name):
             raise ToolError(
                 f"{name} is not allowed while planning; nothing was changed or run.",
-                todo="Use the tools that only read, then answer with the plan; the user decides on it.",
+                todo="Use tools and commands that only read, then answer with the plan; the user decides on it.",
                 kind=PLANNING,
             )
 

@@ -36,6 +36,7 @@ SETTING = "tools.allow_commands"
 
 # A tilde within a word (`HEAD~1`) is literal; anywhere else a shell may expand it to a folder.
 _REFUSED = re.compile(r"[$`*?\[{\x00-\x08\x0a-\x1f\x7f-\x9f]|(?<![A-Za-z0-9])~")
+_QUOTED = re.compile(r"'[\x20-\x7e\xa0-\U0010ffff]*?'|\"[\x20-\x21\x23-\x7e\xa0-\U0010ffff]*\"")
 _PUNCTUATION = ";&|<>()"
 _CHAINS = frozenset({";", "&&", "||", "|"})
 _NAME = re.compile(r"[\w./+-]+")
@@ -191,9 +192,9 @@ def simple_commands(command: str) -> list[list[str]] | None:
     return None if linked is None else [words for _, words in linked]
 
 
-def _linked_commands(command: str) -> list[tuple[str, list[str]]] | None:
+def _linked_commands(command: str, *, quoted: bool = False) -> list[tuple[str, list[str]]] | None:
     """Return each simple command of a chain after the operator before it, which the first one does not have."""
-    if len(command) > _LONGEST or _REFUSED.search(command):
+    if len(command) > _LONGEST or _REFUSED.search(_without_quoted(command) if quoted else command):
         return None
     lexer = shlex.shlex(command, posix=True, punctuation_chars=_PUNCTUATION)
     lexer.whitespace = " \t"
@@ -212,6 +213,16 @@ def _linked_commands(command: str) -> list[tuple[str, list[str]]] | None:
     except ValueError:
         return None
     return commands if all(words for _, words in commands) else None
+
+
+def _without_quoted(command: str) -> str:
+    """Return a command without what a shell takes to the letter: all between single quotes, wildcards in double ones.
+
+    Not with a backslash in it, whose meaning depends on what is around it.
+    """
+    if "\\" in command or not _QUOTED.sub("", command).isprintable():
+        return command
+    return _QUOTED.sub(lambda found: re.sub(r"[*?\[{~]", "", found[0]) if found[0][0] == '"' else "''", command)
 
 
 def problem_of(pattern: str) -> str:
@@ -235,8 +246,14 @@ class Judgement(NamedTuple):
     why: str = ""
 
 
-class _Placed(NamedTuple):
-    """Simple command of a chain, with the operator before it and the folders it may run in."""
+class Placed(NamedTuple):
+    """Simple command of a chain.
+
+    Attributes:
+        operator: The operator before it.
+        words: Its words.
+        folders: Folders it may run in.
+    """
 
     operator: str
     words: list[str]
@@ -245,14 +262,14 @@ class _Placed(NamedTuple):
 
 def judge(patterns: Iterable[str], command: str, guard: Guard) -> Judgement:
     """Return whether a command may run without approval; blocks, as it looks at the files that the command names."""
-    commands = _placed(command, guard)
+    commands = placed_commands(command, guard)
     if not commands:
         return Judgement(covered=False)
     valid = [words for pattern in patterns if not problem_of(pattern) and (words := _words(pattern))]
     why = ""
     for placed in commands:
         meant = [pattern for pattern in valid if _matches(pattern, placed.words)]
-        refusals = [_refusal(pattern, placed, guard) for pattern in meant]
+        refusals = [refusal(pattern, placed, guard) for pattern in meant]
         if not meant:
             return Judgement(covered=False)
         if all(refusals):
@@ -273,7 +290,7 @@ def offer(command: str, guard: Guard) -> list[str]:
     patterns: list[str] = []
     if revealed(command) != command:
         return []  # What is saved must be what one reads.
-    for placed in _placed(command, guard):
+    for placed in placed_commands(command, guard):
         # What a pipe feeds may take orders from it, as `sh` and `xargs` do: only known programs are offered there.
         fed = placed.operator == "|" and not _option_entry(placed.words)
         pattern = "" if fed else _pattern_for(placed, guard)
@@ -284,14 +301,19 @@ def offer(command: str, guard: Guard) -> list[str]:
     return patterns if len(patterns) <= MOST_OFFERED and covers(patterns, command, guard) else []
 
 
-def _placed(command: str, guard: Guard) -> list[_Placed]:
-    """Return the simple commands of a chain; none for any other command."""
+def placed_commands(command: str, guard: Guard, *, quoted: bool = False) -> list[Placed]:
+    """Return the simple commands of a chain; none for any other command.
+
+    Args:
+        quoted: Accept characters with a meaning to the shell where quotes take it away. Not for what is to be saved:
+            in a pattern, a final `*` has a meaning of its own.
+    """
     placed = []
     possible = current = frozenset({guard.root})
-    for operator, words in _linked_commands(command) or []:
+    for operator, words in _linked_commands(command, quoted=quoted) or []:
         if operator != "&&":
             current = possible  # A `cd` before it may have failed.
-        placed.append(_Placed(operator, words, current))
+        placed.append(Placed(operator, words, current))
         if words[0] in ("cd", "pushd"):
             target = words[-1] if len(words) > 1 else guard.home
             current = frozenset(os.path.realpath(os.path.join(folder, target)) for folder in current)  # noqa: PTH118
@@ -299,7 +321,7 @@ def _placed(command: str, guard: Guard) -> list[_Placed]:
     return placed
 
 
-def _pattern_for(placed: _Placed, guard: Guard) -> str:
+def _pattern_for(placed: Placed, guard: Guard) -> str:
     """Return the pattern to offer for one simple command; empty if none is suitable."""
     words = placed.words
     if not _NAME.fullmatch(words[0]) or _passes_code(words):
@@ -311,7 +333,7 @@ def _pattern_for(placed: _Placed, guard: Guard) -> str:
         if mask_secrets(pattern) != pattern or problem_of(pattern):
             continue
         parsed = _words(pattern)
-        if parsed and _matches(parsed, words) and not _refusal(parsed, placed, guard):
+        if parsed and _matches(parsed, words) and not refusal(parsed, placed, guard):
             return pattern
     return ""
 
@@ -349,8 +371,12 @@ def _shown(pattern: list[str]) -> str:
     return " ".join([shlex.join(pattern[:-1]), "*"] if pattern[-1] == "*" else [shlex.join(pattern)])
 
 
-def _refusal(pattern: list[str], placed: _Placed, guard: Guard) -> str:
-    """Return what in a command its pattern does not cover, and why; empty if it covers all."""
+def refusal(pattern: list[str], placed: Placed, guard: Guard, more_options: tuple[str, ...] = ()) -> str:
+    """Return what in a command its pattern does not cover, and why; empty if it covers all.
+
+    Args:
+        more_options: Options that it does not cover besides those of `WRITING_OPTIONS`.
+    """
     words = placed.words
     program = words[0].rpartition("/")[2]
     open_ended = pattern[-1] == "*"
@@ -361,7 +387,7 @@ def _refusal(pattern: list[str], placed: _Placed, guard: Guard) -> str:
         by_program = {**NOT_OFFERED, **WRITING_OPTIONS}
         options = by_program.get(" ".join([program, *words[1:2]])) or by_program.get(program, ())
         for word in words[fixed:]:
-            if _is_one_of(word, options):
+            if _is_one_of(word, options) or _is_one_of(word, more_options):
                 return f"{word[:_NAMED]}, which may run a program or write a file"
     confined = open_ended or bool(_option_entry(words))
     for word in words[1:]:
@@ -400,7 +426,7 @@ class AllowedCommands:
 
     def __init__(self, guard: Guard, patterns: Iterable[str] = (), config_file: str = "") -> None:
         self.patterns = list(patterns)
-        self._guard = guard
+        self.guard = guard
         self._file = config_file
 
     def problems(self) -> list[str]:
@@ -410,11 +436,11 @@ class AllowedCommands:
 
     def offer(self, command: str) -> list[str]:
         """Return the patterns to offer for this command that are not allowed yet; none if it cannot be allowed."""
-        return [pattern for pattern in offer(command, self._guard) if pattern not in self.patterns]
+        return [pattern for pattern in offer(command, self.guard) if pattern not in self.patterns]
 
     def judge(self, command: str) -> Judgement:
         """Return whether a command may run without approval."""
-        return judge(self.patterns, command, self._guard)
+        return judge(self.patterns, command, self.guard)
 
     async def add(self, patterns: Sequence[str]) -> Notice:
         """Allow patterns from now on; return a notice that names the file, or why they were not saved."""

@@ -14,6 +14,7 @@ from collections.abc import Set as AbstractSet
 from typing import Literal
 
 from ragforge_tui.conversation.approvals.allowed_commands import AllowedCommands, Judgement
+from ragforge_tui.conversation.approvals.reading_commands import only_reads
 from ragforge_tui.shared.events import ApprovalDecision, ApprovalRequested, ApprovalResolved, CostLimitReached, Event
 from ragforge_tui.shared.records import ToolCall
 from ragforge_tui.shared.requests.work import Mode
@@ -144,6 +145,10 @@ class Approvals:
         if not need.command:
             return Judgement(covered=False)
         return await asyncio.to_thread(self._allowed.judge, need.command)
+
+    async def only_reads(self, command: str) -> bool:
+        """Return whether a command only reads the workspace, and so needs no approval in any mode."""
+        return await asyncio.to_thread(only_reads, command, self._allowed.guard)
 
     def mode_changed(self, conversation_id: str, mode: Mode) -> None:
         """Approve, once, pending calls of a conversation that need no approval in its new mode."""

@@ -163,7 +163,9 @@ class InputBuilder:
                     await services.code.wait_read()
         persona = await services.personas.for_turn(self._record.persona)
         allowed_by = f"The persona {persona.name}"
-        tools = RestrictedTools(services.toolbox, persona.fields.tools, allowed_by, self._mode)
+        tools = RestrictedTools(
+            services.toolbox, persona.fields.tools, allowed_by, self._mode, services.approvals.only_reads
+        )
         model = await services.persona_models.model_for(persona)
         instructions = await services.trust.instructions()
         window = services.windows.of(model)

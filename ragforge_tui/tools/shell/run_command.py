@@ -119,7 +119,8 @@ class RunCommand(Tool):
     )
     description = (
         "Run a shell command in the workspace folder and get its output (stdout and stderr together) and exit status. "
-        "It cannot read input; background processes are ended with the command. The user is asked first."
+        "It cannot read input; background processes are ended with the command. The user is asked first, unless it "
+        "only reads the workspace, as ls, cat, head, tail, wc, grep -rn, find, sed -n 1,40p, git log, diff, status do."
     )
     arguments = RunCommandArguments
 

@@ -1,0 +1,103 @@
+"""Commands that only read the workspace, and so run without a question in every mode.
+
+A command counts if every simple command of its chain is one of `READING`, names no option that runs a program or
+writes a file, and stays in the workspace, away from secrets: the judgement that a pattern such as `cat *` gets. Its
+program must be the system's, since the workspace may hold one of the same name, and git must have nothing to run: a
+repository's own settings, hooks and submodules can name programs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+from ragforge_tui.conversation.approvals.allowed_commands import Placed, placed_commands, refusal
+from ragforge_tui.shared.git import runs_nothing
+from ragforge_tui.tools.sensitive import SEARCHING, Guard
+
+_GIT = ("--submodule", "--recurse-submodules", "--show-signature", "--ext-diff", "--textconv", "--output")
+_FIND = (
+    *("-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fprintf", "-fls", "-files0-from"),
+    *("-L", "-follow"),
+)
+READING: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("basename", "cat", "cmp", "comm", "cut", "dirname", "echo", "egrep", "expand", "fgrep"), ()),
+    **dict.fromkeys(("fold", "grep", "head", "hexdump", "ls", "md5sum", "nl", "od", "paste", "pwd", "readlink"), ()),
+    **dict.fromkeys(("realpath", "rev", "sha1sum", "sha256sum", "sha512sum", "stat", "tac", "tr", "type"), ()),
+    **dict.fromkeys(("wc", "which"), ()),
+    **dict.fromkeys(("diff", "fd", "fdfind", "file", "rg", "sort", "tree"), ()),
+    "tail": ("-f", "-F", "--follow", "--retry"),
+    "find": _FIND,
+    **dict.fromkeys(("git blame", "git describe", "git diff", "git grep", "git log", "git ls-files"), _GIT),
+    **dict.fromkeys(("git ls-tree", "git rev-list", "git rev-parse", "git shortlog", "git show"), _GIT),
+    "git status": _GIT,
+}
+"""Programs that only read, by program or by program and subcommand, with options that are asked about besides those in
+`WRITING_OPTIONS`. Source: the programs' own manuals."""
+_EXACT = (
+    re.compile(r"sed -n \d+(,\d+)?p( [^-\s]\S*)*"),
+    re.compile(r"git branch( (-a|-r|-v|-vv|--list|--all|--remotes|--show-current))*"),
+    re.compile(r"git (remote( -v)?|stash list|tag( -l| --list)?|worktree list)"),
+)
+"""Commands of which only these forms read."""
+_PLAIN_LETTERS = re.compile(r"-[EFGHIPchilnoqrsvwx]*([ABCm]\d+)?")
+_PLAIN_WORDS = re.compile(r"--[a-z-]+=.*|--(recursive|line-number|ignore-case|files-with-matches|count|word-regexp)")
+"""Options of searches that have no value of their own, or have it in the same word."""
+_BUILT_IN = frozenset({"echo", "pwd", "type"})
+_WORK_TREE = frozenset({"git diff", "git status", "git stash"})
+
+
+def only_reads(command: str, guard: Guard) -> bool:
+    """Return whether a command only reads the workspace; blocks, as it looks at files and asks git."""
+    commands = placed_commands(command, guard, quoted=True)
+    return bool(commands) and all(_reads(placed, guard) for placed in commands)
+
+
+def _reads(placed: Placed, guard: Guard) -> bool:
+    words = placed.words
+    if words[0] == "cd":
+        # Where it leads is judged with the commands behind it.
+        return len(words) == 2 and not words[1].startswith("-")
+    entry = next((name for name in (" ".join(words[:2]), words[0]) if name in READING), "")
+    fixed = len(entry.split())
+    if entry:
+        pattern, options = [*words[:fixed], "*"], READING[entry]
+    elif any(form.fullmatch(" ".join(words)) for form in _EXACT):
+        pattern, options = [words[0], "*"] if words[0] == "sed" else words, ()
+    else:
+        return False
+    if refusal(pattern, placed, guard, options):
+        return False
+    if words[0] in SEARCHING and not _avoids_secrets(words, placed, guard):
+        return False
+    if words[0] not in _BUILT_IN and _is_inside(shutil.which(words[0]), guard.root):
+        return False
+    with_work_tree = " ".join(words[:2]) in _WORK_TREE
+    return words[0] != "git" or all(runs_nothing(Path(one), work_tree=with_work_tree) for one in placed.folders)
+
+
+def _avoids_secrets(words: list[str], placed: Placed, guard: Guard) -> bool:
+    """Return whether a search reads no file with secrets below the folders it goes through."""
+    options = [word for word in words[1:] if word.startswith("-")]
+    letters = "".join(word for word in options if not word.startswith("--"))
+    if words[0] != "rg" and "r" not in letters and "--recursive" not in options:
+        return "R" not in letters
+    # Whether a word is a pattern or a path must be certain: the values of options come with them.
+    if any(not (_PLAIN_LETTERS.fullmatch(word) or _PLAIN_WORDS.fullmatch(word)) for word in options):
+        return False
+    paths = [word for word in words[1:] if not word.startswith("-")][1:]
+    return all(
+        guard.is_free_of_secrets(os.path.join(folder, path))  # noqa: PTH118 - paths are judged as written
+        for folder in placed.folders
+        for path in paths or [""]
+    )
+
+
+def _is_inside(program: str | None, folder: str) -> bool:
+    """Return whether a program is in a folder, also by a link; one that does not exist does no harm."""
+    return program is not None and any(
+        path.startswith(folder.rstrip("/") + "/")
+        for path in (os.path.abspath(program), os.path.realpath(program))  # noqa: PTH100 - links are kept
+    )
