@@ -71,7 +71,6 @@ class ConversationMemory:
             self._settings,
             conversation_id=record.uuid,
             workspace=record.workspace,
-            private=record.private,
             pace=services.memory.pace,
         )
         self._builder = ContextBuilder(self._settings)

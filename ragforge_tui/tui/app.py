@@ -138,13 +138,15 @@ class ChatApp(TypeAheadApp):
     def action_interrupt(self) -> None:
         """Copy a selection, else close a screen, else stop the turn, else quit when pressed twice."""
         session, armed = self.chat.session, self.chat.status_line.hint == QUIT_HINT
-        selected = self.screen.get_selected_text() or self.chat.prompt.selected_text
+        prompt = self.chat.prompt
+        selected = self.screen.get_selected_text() or ("" if self._covered else prompt.selected_text)
         if selected:
             self.copy_to_clipboard(plain_text(selected))
             self.screen.clear_selection()
+            prompt.move_cursor(prompt.cursor_location)  # The next ctrl+c stops or quits.
             self.chat.hint("sent to the clipboard")
         elif self._covered and not armed:
-            self.pop_screen()
+            self.screen.dismiss()
         elif session.state.busy:
             session.spawn(session.stop(), group="stop")
         elif armed:

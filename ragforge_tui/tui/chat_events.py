@@ -97,10 +97,12 @@ class ChatEvents:
                 if here:
                     state.summarising.add((event.level, event.start_turn_index))
             case events.SummaryCreated(summary=summary):
-                state.summarising.discard((summary.level, summary.start_turn_index))
+                if here:
+                    state.summarising.discard((summary.level, summary.start_turn_index))
                 self._refresh_due(event.conversation_id)
             case events.SummaryFailed():
-                state.summarising.discard((event.level, event.start_turn_index))
+                if here:
+                    state.summarising.discard((event.level, event.start_turn_index))
                 self._refresh_due(event.conversation_id)
             case events.MemoryProgress():
                 if here:

@@ -16,6 +16,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NoReturn
 
+from ragforge_tui.tui.quiet_start import leave_terminal
+
 LOOK_SECONDS = 1.0
 HUNG_UP = 128 + signal.SIGHUP
 """Exit status, as a shell reports it for a process that SIGHUP has ended."""
@@ -42,6 +44,7 @@ def hang_up() -> NoReturn:
         for action in _last_actions:
             with suppress(Exception):
                 action()
+        leave_terminal()  # A signal may come from elsewhere, while it is still there.
         os._exit(HUNG_UP)
 
 

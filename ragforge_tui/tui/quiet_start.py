@@ -1,7 +1,7 @@
 """The terminal while the chat starts: keys are not echoed, and wait in it until the prompt reads them.
 
-However the process ends, except by SIGKILL, the terminal is left as it was. Imports the standard library only, because
-the chat calls `silence` before it imports anything else.
+However the process ends, except by SIGKILL or SIGQUIT, the terminal is left as it was. Imports the standard library
+only, because the chat calls `silence` before it imports anything else.
 """
 
 from __future__ import annotations
@@ -61,6 +61,13 @@ def textual_draws(draws: bool) -> None:
     _terminal.textual = draws
 
 
+def leave_terminal() -> None:
+    """Leave the terminal as it was before the chat."""
+    if _terminal.textual:
+        _write(_LEAVE_TEXTUAL.encode())
+    _restore()
+
+
 def _restore() -> None:
     if _terminal.before is not None:
         with suppress(termios.error):  # The terminal is gone.
@@ -72,9 +79,7 @@ def _end(number: int, _: FrameType | None) -> None:
 
     A KeyboardInterrupt instead would be raised inside half-imported modules.
     """
-    if _terminal.textual:
-        _write(_LEAVE_TEXTUAL.encode())
-    _restore()
+    leave_terminal()
     if number == signal.SIGINT:
         os._exit(INTERRUPTED)
     signal.signal(number, signal.SIG_DFL)

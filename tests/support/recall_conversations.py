@@ -34,7 +34,7 @@ def recall_of(
 
     chosen = MemorySettings(recall=RecallSettings(**settings))
     questions = Questions(ready, embedder, chosen.recall, c.workspace)
-    return Recall(questions, chosen, conversation_id=c.uuid, workspace=c.workspace, private=c.private, pace=pace)
+    return Recall(questions, chosen, conversation_id=c.uuid, workspace=c.workspace, pace=pace)
 
 
 async def talked(store: Store, talk: Sequence[tuple[str, str]] = TALK, **fields: Any) -> Conversation:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from textual.screen import ModalScreen
 
 from ragforge_tui.shared.errors import GraphUnavailableError, ModelError
 from ragforge_tui.shared.events import (
@@ -158,6 +159,22 @@ async def test_ctrl_c_copies_a_selection(run_chat: ChatRunner) -> None:
         await chat.press("ctrl+c")
         assert chat.app.clipboard == "copy me"
         assert "clipboard" in chat.app.chat.status_line.hint
+        await chat.press("ctrl+c")
+        assert "again quits" in chat.app.chat.status_line.hint, "the selection is gone"
+
+
+async def test_ctrl_c_closes_a_screen_like_escape(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        chat.app.chat.prompt.insert("a draft")
+        chat.app.chat.prompt.select_all()
+        closed: list[object] = []
+        chat.app.push_screen(ModalScreen(), closed.append)
+        await chat.until(lambda: len(chat.app.screen_stack) == 2)
+        await chat.press("ctrl+c")
+        await chat.until(lambda: len(chat.app.screen_stack) == 1)
+        assert closed == [None]
+        assert chat.app.clipboard == ""
 
 
 async def test_quit_closes_the_engine_and_gives_the_id(run_chat: ChatRunner) -> None:

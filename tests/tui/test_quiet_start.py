@@ -73,6 +73,14 @@ def test_ctrl_c_ends_the_start_and_restores_the_terminal(chat: Start, seconds: f
     chat.assert_restored()
 
 
+def test_a_hang_up_from_elsewhere_restores_the_terminal(chat: Start) -> None:
+    chat.wait_for(TEXTUAL)
+    os.kill(chat.pid, signal.SIGHUP)
+    assert os.WEXITSTATUS(chat.end()) == 128 + signal.SIGHUP
+    chat.assert_restored()
+    assert LEAVE in chat.written
+
+
 @pytest.mark.parametrize("seconds", [0.0, 0.05, 0.15, 0.3, 2.0])
 def test_a_terminated_chat_restores_the_terminal(chat: Start, seconds: float) -> None:
     chat.wait_until(lambda: chat.raw)

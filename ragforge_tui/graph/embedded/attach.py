@@ -155,19 +155,30 @@ def stop_server(paths: Paths) -> bool:
 
 
 def _stop(address: ServerAddress) -> None:
-    """End a server in order, by force when it does not listen, and wait until it is gone."""
+    """End a server in order, or kill it if it is still there after `STOP_TIMEOUT`; return once it is gone.
+
+    Raises:
+        GraphUnavailableError: It cannot be ended.
+    """
     if not address.alive():
         return
     try:
         process = psutil.Process(address.pid)
         process.terminate()
-        process.wait(STOP_TIMEOUT)
-    except psutil.TimeoutExpired:
-        log.warning("server %s did not end in %s s and is killed", address.pid, STOP_TIMEOUT)
-        process.kill()
-        process.wait(STOP_TIMEOUT)
+        try:
+            process.wait(STOP_TIMEOUT)
+        except psutil.TimeoutExpired:
+            log.warning("server %s did not end in %s s and is killed", address.pid, STOP_TIMEOUT)
+            process.kill()
+            process.wait(STOP_TIMEOUT)
     except psutil.NoSuchProcess:
         return
+    except (psutil.Error, OSError) as error:
+        raise GraphUnavailableError(
+            f"The embedded graph's process {address.pid} cannot be ended: {error}.",
+            todo=f"End it: kill -9 {address.pid}",
+            kind="graph_start",
+        ) from error
 
 
 def _raise(error: ErrorInfo) -> NoReturn:

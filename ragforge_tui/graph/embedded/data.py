@@ -27,8 +27,8 @@ log = logging.getLogger(__name__)
 PACKAGE = "arcadedb"
 KEPT_BACKUPS = 2
 HEAP_STEP = 512 * 2**20
-"""Bytes of data for which the heap may grow by `heap_mb`: some 25 000 turns, whose vector index takes 130 MB to
-build. A server with too little of it cannot answer a search by meaning."""
+"""The heap may grow by `heap_mb` for each so many bytes of data (some 25 000 turns). Building their vector index takes
+130 MB; a server with less cannot answer a search by meaning."""
 CONTAINER_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 """Of the cgroup that a container sees as its root, in both versions."""
 _PHASES = {"dev": -4, "a": -3, "b": -2, "rc": -1, "": 0, "post": 1}
@@ -94,8 +94,14 @@ def record_version(files: ServerFiles, version: str) -> None:
 
 
 def version_key(version: str) -> tuple[tuple[int, ...], int, int]:
-    """Return a version in a form that compares: ``26.11.1.dev2`` comes before ``26.11.1``, ``.post1`` after it."""
-    release, kind, number = re.match(r"([\d.]*\d)\.?(dev|a|b|rc|post|)(\d*)", version).groups()  # type: ignore[union-attr]
+    """Return a version in a form that compares: ``26.11.1.dev2`` comes before ``26.11.1``, ``.post1`` after it.
+
+    What is not a version comes before all others.
+    """
+    found = re.match(r"(\d+(?:\.\d+)*)\.?(dev|a|b|rc|post|)(\d*)", version)
+    if found is None:
+        return (), 0, 0
+    release, kind, number = found.groups()
     return tuple(int(part) for part in release.split(".")), _PHASES[kind], int(number or 0)
 
 
@@ -141,12 +147,19 @@ def _back_up(files: ServerFiles, stored: str) -> None:
             todo=f"Free some space or make {files.backups} writable, then start again.",
         ) from error
     log.info("data of %s backed up to %s", stored, target)
-    for old in sorted(files.backups.iterdir(), key=lambda path: path.stat().st_mtime)[:-KEPT_BACKUPS]:
-        shutil.rmtree(old)
+    # By the moment in its name: a copied folder has the time of the one it was copied from.
+    others = sorted((path for path in files.backups.iterdir() if path != target), key=_written)
+    for old in others[: 1 - KEPT_BACKUPS]:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _written(backup: Path) -> tuple[str, object]:
+    version, _, moment = backup.name.rpartition("-")
+    return moment, version_key(version)
 
 
 def _write_config(files: ServerFiles) -> None:
-    """Write the login if there is none, and let the server make its users from it, so that the files always hold."""
+    """Write the login if there is none, and have the server make its users from it."""
     if not files.read_password():
         atomic_write(files.password, secrets.token_urlsafe(32).encode())
     if not files.read_username():

@@ -9,6 +9,7 @@ import logging
 import os
 import socket
 import sys
+import time
 from typing import Any
 
 from ragforge_tui.graph.embedded import http
@@ -19,6 +20,8 @@ from ragforge_tui.shared.files import atomic_write
 
 log = logging.getLogger(__name__)
 
+PORT_SECONDS = 10.0
+"""Longest time until a started engine answers; its ports cannot always be seen at the first look (`ports.py`)."""
 LOGGING = b"""handlers = java.util.logging.ConsoleHandler
 .level = INFO
 io.undertow.level = WARNING
@@ -55,9 +58,7 @@ class Engine:
                 todo="End that program, then start again." if locked else f"See the end of {files.log}.",
                 kind="graph_start",
             ) from error
-        found = ports.listening()
-        self.http_port = next((port for port in found if http.status(port, "ready") == 204), 0)
-        self.bolt_port = next((port for port in found if port != self.http_port and _speaks_bolt(port)), 0)
+        self.http_port, self.bolt_port = _find_ports(ports)
 
     def stop(self) -> None:
         """Write what is in memory and close the data."""
@@ -100,6 +101,23 @@ def _load(files: ServerFiles, heap_mb: int) -> Any:
         "server_defaultDatabases": f"{DATABASE}[{files.read_username()}:{files.read_password()}:admin]",
     }
     return NativeServer(str(files.root), None, settings)
+
+
+def _find_ports(ports: ServerPorts) -> tuple[int, int]:
+    """Return the ports of HTTP and Bolt.
+
+    Raises:
+        GraphUnavailableError: They cannot be found.
+    """
+    end = time.monotonic() + PORT_SECONDS
+    while time.monotonic() < end:
+        found = ports.listening()
+        http_port = next((port for port in found if http.status(port, "ready") == 204), 0)
+        bolt_port = next((port for port in found if port != http_port and _speaks_bolt(port)), 0)
+        if http_port and bolt_port:
+            return http_port, bolt_port
+        time.sleep(0.1)
+    raise GraphUnavailableError("The embedded graph started, but does not answer.", kind="graph_start")
 
 
 def _speaks_bolt(port: int) -> bool:

@@ -55,7 +55,6 @@ class GraphServer:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._stop.set())
         try:
-            signal.alarm(START_SECONDS)  # its default action ends the process, whatever the engine does
             engine = self._start()
             signal.alarm(0)
             self._serve()
@@ -74,7 +73,8 @@ class GraphServer:
     def _start(self) -> Engine:
         self._announce(self._address)
         version = data.require_installed()
-        data.prepare(self._files, version)
+        data.prepare(self._files, version)  # may copy all data
+        signal.alarm(START_SECONDS)  # its default action ends the process, whatever the engine does
         ports = ServerPorts(self._address.pid, self._address.started)
         engine = Engine(self._files, ports, heap_mb=data.heap_for(self._files, self._least_heap_mb))
         data.record_version(self._files, version)

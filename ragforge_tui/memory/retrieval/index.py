@@ -109,6 +109,8 @@ class ConversationIndex:
             language = language_of(text)
             if language:
                 self._languages[language] += 1
+            if earlier is not None and (replaced := language_of(earlier.text)):
+                self._languages[replaced] -= 1
             entry = _Entry(text, timestamp, language or self._main_language())
             if earlier is not None:
                 entry.facts = earlier.facts

@@ -91,7 +91,6 @@ class Recall:
     """Search over the past of one open conversation and of others, with the upkeep of its index.
 
     Args:
-        private: Whether the conversation is private; other private ones are never searched either way.
         pace: When background work may use the processor.
     """
 
@@ -102,7 +101,6 @@ class Recall:
         *,
         conversation_id: str,
         workspace: str,
-        private: bool = False,
         pace: Pace | None = None,
     ) -> None:
         self.index = ConversationIndex()
@@ -111,7 +109,6 @@ class Recall:
         self._model = questions.model
         self._id = conversation_id
         self._workspace = workspace
-        self.private = private
         self._sync = IndexSync(self.index, self._model, conversation_id, pace)
         self._begun: tuple[tuple[str, str], asyncio.Task[_Searched]] | None = None
         self._summaries: list[Summary] = []
@@ -236,15 +233,22 @@ class Recall:
 
     def begin(self, query: str) -> None:
         """Start the search for `for_context`, which is called with the same query once its message is stored."""
+        self._drop_begun()
         if self._asked(query):
             self._begun = self._with_context(query), asyncio.create_task(self._searched(query, LIMITS.recall))
 
     async def _result(self, query: str) -> _Searched:
         """Return the result of the search begun for a query, or of a new one."""
-        begun, self._begun = self._begun, None
-        if begun is not None and begun[0] == self._with_context(query):
-            return await begun[1]
+        if self._begun is not None and self._begun[0] == self._with_context(query):
+            task, self._begun = self._begun[1], None
+            return await task
+        self._drop_begun()
         return await self._searched(query, LIMITS.recall)
+
+    def _drop_begun(self) -> None:
+        begun, self._begun = self._begun, None
+        if begun is not None:
+            begun[1].cancel()
 
     def _with_context(self, query: str) -> tuple[str, str]:
         """Return a query with what it refers to in the turn before it, which may be indexed meanwhile."""

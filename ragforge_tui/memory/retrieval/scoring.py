@@ -16,7 +16,6 @@ EQUAL = 1e-6
 """Deviation, as a share of the largest value, up to which values count as equal: about eight times the rounding error
 of single precision. Without it, the z-scores of equal cosines would be those of their rounding errors."""
 Floats = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
 View = tuple[Floats, npt.NDArray[np.bool_]]
 """Scores, and which of them are known."""
 
