@@ -15,7 +15,7 @@ from ragforge_tui.llm import THIS_MACHINE, ChatModel, choose_model, make_model, 
 from ragforge_tui.llm.embeddings import Embedder, LocalEmbedder, make_embedder, why_no_vectors
 from ragforge_tui.memory.history_source import HistorySource
 from ragforge_tui.memory.retrieval import Questions, Recall, catch_up
-from ragforge_tui.memory.topics import TopicSearch
+from ragforge_tui.memory.topic_search import TopicSearch
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import ModelError, RagforgeError
 from ragforge_tui.shared.pace import Pace

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ragforge_tui.conversation import Conversation, ConversationAgent
-from ragforge_tui.engine.following import ConversationWatcher
+from ragforge_tui.engine.other_processes import ConversationWatcher
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.shared.wire import R, Request, RequestLine, Shutdown

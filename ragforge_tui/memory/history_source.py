@@ -19,7 +19,7 @@ from ragforge_tui.memory.retrieval.question import Question, Questions
 from ragforge_tui.memory.retrieval.ranking import rank
 from ragforge_tui.memory.retrieval.reach import Reach, calling_turn, lineage, reach_of
 from ragforge_tui.memory.retrieval.recipes import HISTORY
-from ragforge_tui.memory.topics import Ranges, TopicSearch, TopicTurns
+from ragforge_tui.memory.topic_search import Ranges, TopicSearch, TopicTurns
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.records import SHORT_ID, Conversation, Message, ToolCall, Turn, call_end
 from ragforge_tui.shared.sanitize import plain_text

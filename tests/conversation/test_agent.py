@@ -10,7 +10,7 @@ import pytest
 
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.conversation.turn import reply
-from ragforge_tui.engine.following import interrupted_turn
+from ragforge_tui.engine.other_processes import interrupted_turn
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.shared.events import (

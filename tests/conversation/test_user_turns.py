@@ -10,7 +10,7 @@ import pytest
 
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.conversation.turn.user_turn import UserTurn
-from ragforge_tui.engine.following import foreign_active_turn, interrupted_turn
+from ragforge_tui.engine.other_processes import foreign_active_turn, interrupted_turn
 from ragforge_tui.memory.context.stored import look_up
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import RagforgeError

@@ -12,7 +12,7 @@ from ragforge_tui.graph.store.topic_names import ProposedTopic
 from ragforge_tui.memory.history_source import HistorySource, turn_view
 from ragforge_tui.memory.retrieval import Questions
 from ragforge_tui.memory.retrieval.reach import called_from
-from ragforge_tui.memory.topics import TopicSearch
+from ragforge_tui.memory.topic_search import TopicSearch
 from ragforge_tui.settings.schema import RecallSettings, ToolSettings
 from ragforge_tui.shared.errors import GraphUnavailableError, NotFoundError, ToolError
 from ragforge_tui.shared.records import Conversation, Finding, Summary, now

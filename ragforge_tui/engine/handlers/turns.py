@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ragforge_tui.conversation import Conversation
-from ragforge_tui.engine.following import foreign_active_turn, interrupted_turn
+from ragforge_tui.engine.other_processes import foreign_active_turn, interrupted_turn
 from ragforge_tui.engine.registry import EngineContext, handles
 from ragforge_tui.shared import records
 from ragforge_tui.shared.errors import RagforgeError

@@ -1,8 +1,9 @@
 """The process that holds the embedded graph: ``python -m ragforge_tui.graph.embedded.server``.
 
-Every chat holds a shared flock on ``users.lock``. When this process can lock it exclusively for the lingering time, it
-stops the engine and ends. Nothing is lost with it when it is killed: the engine writes each transaction to the disk
-before it acknowledges it, and the next statement of any chat starts another process.
+Every chat holds a shared flock on ``users.lock``. Twice a second this process tries to lock it exclusively; once no
+chat has held it for the lingering time, it stops the engine and ends. Nothing is lost with it when it is killed: the
+engine writes each transaction to the disk before it acknowledges it, and the next statement of any chat starts
+another process.
 """
 
 from __future__ import annotations

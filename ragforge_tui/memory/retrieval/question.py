@@ -81,7 +81,7 @@ class Question(msgspec.Struct, frozen=True):
 
 
 def context_of(question: str, previous_turn: str) -> str:
-    """Return the user's previous message for a question that is too short or refers back; else nothing."""
+    """Return the user's previous message if the question is too short or refers back, else an empty string."""
     if len(content_words(question, language_of(question))) >= FEWEST_WORDS and not _REFERRING.match(question):
         return ""
     return user_message_in(previous_turn)[:PREVIOUS_CHARS]

@@ -25,7 +25,7 @@ class Pick(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         asked: Candidates requested from each index.
-        keyless: Turns whose keys are still being made are asked too, by their own text.
+        keyless: Also search turns that have no keys yet, by their text.
         weights: Weight of each view in the score.
         scaled: Views are weighed in standard deviations from their mean, because their units differ.
         floor: Least relevance.

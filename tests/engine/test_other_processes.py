@@ -12,9 +12,9 @@ from weakref import WeakKeyDictionary, WeakSet
 import pytest
 
 from ragforge_tui.conversation import ConversationAgent
-from ragforge_tui.engine import connect_in_process, following
-from ragforge_tui.engine.following import ConversationWatcher
+from ragforge_tui.engine import connect_in_process, other_processes
 from ragforge_tui.engine.in_process import InProcessEngine
+from ragforge_tui.engine.other_processes import ConversationWatcher
 from ragforge_tui.graph import Graph, Store
 from ragforge_tui.graph.store.turns import Turns
 from ragforge_tui.settings.schema import Loaded
@@ -45,16 +45,16 @@ SILENT_SECONDS = 5 * POLL_SECONDS
 """Time in which what must not be reported would have been: several polls."""
 _looks: WeakKeyDictionary[ConversationAgent, int] = WeakKeyDictionary()
 _looking_away: WeakSet[ConversationAgent] = WeakSet()
-_polling: WeakSet[following._Watch] = WeakSet()
+_polling: WeakSet[other_processes._Watch] = WeakSet()
 """Polls that have begun and not ended."""
 
 
 @pytest.fixture(autouse=True)
 def counted_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Poll often, and count the polls that came to their end."""
-    poll = following._Watch._poll
+    poll = other_processes._Watch._poll
 
-    async def counted(self: following._Watch, store: Store) -> None:
+    async def counted(self: other_processes._Watch, store: Store) -> None:
         if self._agent in _looking_away:
             return
         _polling.add(self)
@@ -64,8 +64,8 @@ def counted_looks(monkeypatch: pytest.MonkeyPatch) -> None:
             _polling.discard(self)
         _looks[self._agent] = _looks.get(self._agent, 0) + 1
 
-    monkeypatch.setattr(following._Watch, "_poll", counted)
-    monkeypatch.setattr(following, "POLL_SECONDS", POLL_SECONDS)
+    monkeypatch.setattr(other_processes._Watch, "_poll", counted)
+    monkeypatch.setattr(other_processes, "POLL_SECONDS", POLL_SECONDS)
 
 
 class Terminal:
@@ -310,8 +310,8 @@ async def test_a_conversation_that_stays_quiet_is_polled_rarely(
         await one.send(uuid_, "first")
         await until(one.ended)
         await one.looked()
-        monkeypatch.setattr(following, "QUIET_AFTER", -1.0)
-        monkeypatch.setattr(following, "QUIET_POLL_SECONDS", 3600.0)
+        monkeypatch.setattr(other_processes, "QUIET_AFTER", -1.0)
+        monkeypatch.setattr(other_processes, "QUIET_POLL_SECONDS", 3600.0)
         await one.looked_last()
         before = _looks[one.engine.agent]
         await asyncio.sleep(SILENT_SECONDS)
