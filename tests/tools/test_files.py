@@ -172,11 +172,26 @@ async def test_edit_that_fits_nowhere_or_twice(folder: Path, box: Toolbox, call:
         await box.prepare("edit_file", json.dumps({"path": "a.py", "old_string": old, "new_string": "y"}))
 
 
-async def test_edit_shows_where_only_white_space_differs(folder: Path, box: Toolbox, call: Call) -> None:
+async def test_edit_replaces_where_only_white_space_differs(folder: Path, call: Call) -> None:
     (folder / "a.py").write_text("def f():\n    return 1\n")
     await call("read_file", path="a.py")
-    with pytest.raises(ToolError, match="on line 2"):
-        await box.prepare("edit_file", '{"path": "a.py", "old_string": "\\treturn 1", "new_string": "y"}')
+    outcome = await call("edit_file", path="a.py", old_string="\treturn 1", new_string="\treturn 2")
+    assert (folder / "a.py").read_text() == "def f():\n    return 2\n"
+    assert "white space of old_string differed from line 2" in outcome.text
+
+
+async def test_several_edits_of_a_file_are_made_together_or_not_at_all(folder: Path, box: Toolbox, call: Call) -> None:
+    (folder / "a.py").write_text("x = 1\ny = 2\nx = 3\n")
+    await call("read_file", path="a.py")
+    rest = [{"old_string": "x =", "new_string": "z =", "replace_all": True}]
+    outcome = await call("edit_file", path="a.py", old_string="y = 2", new_string="y = 4", edits=rest)
+    assert (folder / "a.py").read_text() == "z = 1\ny = 4\nz = 3\n"
+    assert "2 places were replaced" in outcome.text
+    wrong = {"path": "a.py", "old_string": "y = 4", "new_string": "y"}
+    with pytest.raises(ToolError, match="does not occur"):
+        missing = [{"old_string": "missing", "new_string": ""}]
+        await box.prepare("edit_file", json.dumps(wrong | {"edits": missing}))
+    assert (folder / "a.py").read_text() == "z = 1\ny = 4\nz = 3\n"
 
 
 async def test_edit_shows_a_diff_and_may_follow_itself(folder: Path, box: Toolbox, call: Call) -> None:

@@ -28,6 +28,7 @@ from ragforge_tui.tools.base import (
 )
 from ragforge_tui.tools.diff import STORED_DIFF, counts, unified_diff
 from ragforge_tui.tools.files.read import FilePath, existing
+from ragforge_tui.tools.files.replacing import replace
 from ragforge_tui.tools.line_changes import line_changes
 from ragforge_tui.tools.sensitive import BECAUSE
 from ragforge_tui.tools.snapshots import digest_of
@@ -44,10 +45,27 @@ class CreateFileArguments(ToolArguments):
     content: Annotated[str, Meta(description="The content of the new file.")] = ""
 
 
+class Replacement(msgspec.Struct, kw_only=True):
+    """One replacement of edit_file."""
+
+    old_string: Annotated[str, Meta(description="Text to replace, exactly as in the file, without line numbers.")]
+    new_string: Annotated[str, Meta(description="The text to put there.")]
+    replace_all: Annotated[bool, Meta(description="Replace all occurrences instead of the only one.")] = False
+
+
 class EditFileArguments(ToolArguments):
     path: FilePath
     old_string: Annotated[str, Meta(description="Text to replace, exactly as in the file, without line numbers.")]
     new_string: Annotated[str, Meta(description="The text to put there.")]
+    replace_all: Annotated[bool, Meta(description="Replace all occurrences instead of the only one.")] = False
+    edits: Annotated[
+        list[Replacement], Meta(description="Further replacements in this file, made in order; all or none.")
+    ] = msgspec.field(default_factory=list)
+
+    def replacements(self) -> list[Replacement]:
+        """Return all replacements, in order."""
+        first = Replacement(old_string=self.old_string, new_string=self.new_string, replace_all=self.replace_all)
+        return [first, *self.edits]
 
 
 class _Change(msgspec.Struct, kw_only=True):
@@ -179,12 +197,12 @@ class CreateFile(_WriteTool):
 
 
 class EditFile(_WriteTool):
-    """Tool that makes one exact, unique replacement in a file."""
+    """Tool that makes replacements in a file, all or none."""
 
     info = ToolInfo(
         name="edit_file",
         label="Edit",
-        help="replace a piece of a file",
+        help="replace pieces of a file",
         access="write",
         main_argument="path",
         verb="edited {}",
@@ -192,8 +210,8 @@ class EditFile(_WriteTool):
         weight=3,
     )
     description = (
-        "Replace one piece of a text file that you have read. old_string must occur exactly once: include enough lines "
-        "around the change."
+        "Replace pieces of a text file that you have read. old_string must occur exactly once: include enough lines "
+        "around the change, or set replace_all. Further replacements of the same file go into edits."
     )
     arguments = EditFileArguments
 
@@ -209,15 +227,18 @@ class EditFile(_WriteTool):
         if decoded is None:
             raise ToolError(f"{place.shown} is binary and cannot be edited as text.", kind="binary")
         text, encoding = decoded
-        if MASK in arguments.old_string and arguments.old_string not in text:
-            raise ToolError(
-                f"old_string contains {MASK!r}, which replaces a secret of {place.shown} that is hidden from you.",
-                todo="Give only lines without the secret; all other lines stay unchanged.",
-                kind="masked",
-            )
-        _refuse_masks(arguments.old_string, arguments.new_string, place)
-        _refuse_marks(arguments.new_string, text, place.shown)
-        edited = replace_once(text, arguments.old_string, arguments.new_string, place.shown)
+        edited, notes = text, []
+        for each in arguments.replacements():
+            if MASK in each.old_string and each.old_string not in edited:
+                raise ToolError(
+                    f"old_string contains {MASK!r}, which replaces a secret of {place.shown} that is hidden from you.",
+                    todo="Give only lines without the secret; all other lines stay unchanged.",
+                    kind="masked",
+                )
+            _refuse_masks(each.old_string, each.new_string, place)
+            _refuse_marks(each.new_string, text, place.shown)
+            edited, note = replace(edited, each.old_string, each.new_string, place.shown, everywhere=each.replace_all)
+            notes.append(note)
         try:
             after = encoding.encode(edited)
         except UnicodeEncodeError as error:
@@ -227,58 +248,7 @@ class EditFile(_WriteTool):
                 kind="encoding",
             ) from error
         diff = unified_diff(text, edited, place.shown)
-        return _Change(place=place, before=before, after=after, diff=diff)
-
-
-def replace_once(text: str, old: str, new: str, path: str) -> str:
-    """Replace the only occurrence of a piece and preserve the file's line ends.
-
-    Raises:
-        ToolError: The piece is empty, equal to the new one, missing or not unique.
-    """
-    if not old:
-        raise ToolError("old_string is empty.", todo="Give the text to replace, or use write_file.", kind="no_match")
-    if old == new:
-        raise ToolError("old_string and new_string are equal; there is nothing to do.", kind="no_change")
-    line_end = line_end_of(text)
-    if line_end == "\r\n":
-        new = with_line_ends(new, line_end)
-    if old not in text and "\r\n" in text:
-        old = with_line_ends(old, "\r\n")
-    position = text.find(old)
-    if position < 0:
-        raise ToolError(
-            f"old_string does not occur in {path}.{_near_miss(text, old)}",
-            todo="Copy it exactly from the file, without line numbers and with its indentation.",
-            kind="no_match",
-        )
-    if text.find(old, position + 1) >= 0:
-        lines = [str(text.count("\n", 0, at) + 1) for at in _occurrences(text, old)]
-        raise ToolError(
-            f"old_string is not unique in {path}: it starts on lines {', '.join(lines)}.",
-            todo="Include more of the lines around it.",
-            kind="not_unique",
-        )
-    return text[:position] + new + text[position + len(old) :]
-
-
-def _occurrences(text: str, piece: str, most: int = 10) -> list[int]:
-    offsets: list[int] = []
-    at = text.find(piece)
-    while at >= 0 and len(offsets) < most:
-        offsets.append(at)
-        at = text.find(piece, at + 1)
-    return offsets
-
-
-def _near_miss(text: str, old: str) -> str:
-    """Return a hint with the line where the piece occurs with different white space; empty if it does not."""
-    old_lines = [line.strip() for line in old.strip().split("\n")]
-    lines = [line.strip() for line in text.split("\n")]
-    for index in range(len(lines) - len(old_lines) + 1):
-        if lines[index] == old_lines[0] and lines[index : index + len(old_lines)] == old_lines:
-            return f" With different white space it occurs on line {index + 1}."
-    return ""
+        return _Change(place=place, before=before, after=after, diff=diff, note=" ".join(filter(None, notes)))
 
 
 def _refuse_masks(before: str, after: str, place: Place) -> None:
