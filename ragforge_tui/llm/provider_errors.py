@@ -133,7 +133,7 @@ def no_provider(model: str) -> ModelError:
     return ModelError(
         f"The model {model} cannot be used: {why}.",
         kind="unknown_model",
-        todo="Choose a model with /model; names look like openai/gpt-5 or ollama/llama3.2.",
+        todo="Choose a model with /model; names look like openai/gpt-5.2 or ollama/llama3.2.",
     )
 
 

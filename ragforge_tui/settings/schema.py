@@ -31,7 +31,7 @@ class ModelSettings(_Section, frozen=True):
     name: Annotated[
         str,
         Meta(
-            description="Any LiteLLM model, e.g. anthropic/claude-sonnet-5, openai/gpt-5, ollama/qwen3; "
+            description="Any LiteLLM model, e.g. anthropic/claude-sonnet-5, openai/gpt-5.2, ollama/qwen3; "
             "'offline' for the built-in assistant. Empty: discovered in the environment, then on localhost."
         ),
     ] = ""

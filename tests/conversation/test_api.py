@@ -127,7 +127,7 @@ async def test_a_model_that_cannot_be_used_leaves_the_one_before(loaded: Loaded)
         state = agent.model_state
     assert str(failed.value) == (
         "The model foo/bar cannot be used: there is no provider named foo. The model is still echo. "
-        "Choose a model with /model; names look like openai/gpt-5 or ollama/llama3.2."
+        "Choose a model with /model; names look like openai/gpt-5.2 or ollama/llama3.2."
     )
     assert (answer.content, state.phase, state.name) == ("Noted: Still here?", "ready", "echo")
 
