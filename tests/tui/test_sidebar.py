@@ -436,8 +436,9 @@ async def test_a_wide_screen_has_two_columns_of_panes(run_chat: ChatRunner) -> N
         memory = chat.app.chat.sidebar.pane("memory")
         assert memory is not None
         await chat.until(lambda: memory.region.x < trace_of(chat).region.x)
+        # The columns are laid out first, their heights behind them.
+        await chat.until(lambda: memory.region.height > 45)
         assert trace_of(chat).region.x == files_of(chat).region.x
-        assert memory.region.height > 45
         assert trace_of(chat).region.right == 220
         await chat.pilot.resize_terminal(150, 55)
         await chat.until(lambda: memory.region.x == trace_of(chat).region.x)
