@@ -1,4 +1,4 @@
-"""How long a request waits for what is to be in it.
+"""Longest waits of a request for what is to be in it.
 
 Together they are the delay that the memory may add between Enter and the request, so they stand on one page. A test or
 a benchmark that measures what is found, and not how fast the machine is, sets them in one place.

@@ -22,12 +22,17 @@ _FIND = (
     *("-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fprintf", "-fls", "-files0-from"),
     *("-L", "-follow"),
 )
+_GREP = ("-d", "--directories", "-R", "--dereference-recursive")
+_LISTED = ("-c", "--check", "-f", "--files-from", "--files0-from")
+"""Options that name a file with the names of files to read."""
 READING: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("basename", "cat", "cmp", "comm", "cut", "dirname", "echo", "egrep", "expand", "fgrep"), ()),
-    **dict.fromkeys(("fold", "grep", "head", "hexdump", "ls", "md5sum", "nl", "od", "paste", "pwd", "readlink"), ()),
-    **dict.fromkeys(("realpath", "rev", "sha1sum", "sha256sum", "sha512sum", "stat", "tac", "tr", "type"), ()),
-    **dict.fromkeys(("wc", "which"), ()),
-    **dict.fromkeys(("diff", "fd", "fdfind", "file", "rg", "sort", "tree"), ()),
+    **dict.fromkeys(("basename", "cat", "cmp", "comm", "cut", "dirname", "echo", "expand", "fd", "fdfind"), ()),
+    **dict.fromkeys(("fold", "head", "hexdump", "ls", "nl", "od", "paste", "pwd", "readlink", "realpath", "rev"), ()),
+    **dict.fromkeys(("rg", "stat", "tac", "tr", "tree", "type", "which"), ()),
+    **dict.fromkeys(("egrep", "fgrep", "grep"), _GREP),
+    **dict.fromkeys(("file", "md5sum", "sha1sum", "sha256sum", "sha512sum"), _LISTED),
+    **dict.fromkeys(("sort", "wc"), ("--files0-from",)),
+    "diff": ("-r", "--recursive"),
     "tail": ("-f", "-F", "--follow", "--retry"),
     "find": _FIND,
     **dict.fromkeys(("git blame", "git describe", "git diff", "git grep", "git log", "git ls-files"), _GIT),
@@ -42,7 +47,8 @@ _EXACT = (
     re.compile(r"git (remote( -v)?|stash list|tag( -l| --list)?|worktree list)"),
 )
 """Commands of which only these forms read."""
-_PLAIN_LETTERS = re.compile(r"-[EFGHIPchilnoqrsvwx]*([ABCm]\d+)?")
+_GREP_LETTERS = re.compile(r"-[EFGHIPchilnoqrsvwx]*([ABCm]\d+)?")
+_RG_LETTERS = re.compile(r"-[FHINPSUcilnoqsvwx]*([ABCm]\d+)?")
 _PLAIN_WORDS = re.compile(r"--[a-z-]+=.*|--(recursive|line-number|ignore-case|files-with-matches|count|word-regexp)")
 """Options of searches that have no value of their own, or have it in the same word."""
 _BUILT_IN = frozenset({"echo", "pwd", "type"})
@@ -81,11 +87,12 @@ def _reads(placed: Placed, guard: Guard) -> bool:
 def _avoids_secrets(words: list[str], placed: Placed, guard: Guard) -> bool:
     """Return whether a search reads no file with secrets below the folders it goes through."""
     options = [word for word in words[1:] if word.startswith("-")]
-    letters = "".join(word for word in options if not word.startswith("--"))
-    if words[0] != "rg" and "r" not in letters and "--recursive" not in options:
-        return "R" not in letters
+    recursive = words[0] == "rg" or any(word.startswith("--r") or "r" in word.partition("=")[0] for word in options)
+    if not recursive:
+        return True
     # Whether a word is a pattern or a path must be certain: the values of options come with them.
-    if any(not (_PLAIN_LETTERS.fullmatch(word) or _PLAIN_WORDS.fullmatch(word)) for word in options):
+    letters = _RG_LETTERS if words[0] == "rg" else _GREP_LETTERS
+    if any(not (letters.fullmatch(word) or _PLAIN_WORDS.fullmatch(word)) for word in options):
         return False
     paths = [word for word in words[1:] if not word.startswith("-")][1:]
     return all(
