@@ -9,13 +9,17 @@ from typing import Annotated
 import msgspec
 import typer
 
-from ragforge_tui.cli.common import ConversationArgument, JsonFlag, with_memory
+from ragforge_tui.cli.common import ConversationArgument, JsonFlag, shared, with_memory
+from ragforge_tui.cli.other_agents import IMPORT_AGENTS, import_file, import_from, list_found
 from ragforge_tui.cli.output import print_json, print_text
-from ragforge_tui.cli.start import complain
+from ragforge_tui.cli.start import FAILED, complain
 from ragforge_tui.export import ExportFormat, export_bytes, from_json, write_export
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.files import MAX_EXPORT_BYTES, read_regular
 from ragforge_tui.shared.requests.sessions import ExportConversation, ImportConversation
+
+_BEGINNING = 4_096
+"""Bytes in which the format of an export is named: it is the first key."""
 
 
 def export(
@@ -44,15 +48,52 @@ def export(
 
 def import_(
     ctx: typer.Context,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="An exported JSON file; '-' reads standard input.")],
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FILE …]",
+            help="An exported JSON file ('-' reads standard input), a session file of another agent, or an export of "
+            "ChatGPT or Claude. Without one, what other agents left on this machine is listed.",
+        ),
+    ] = None,
+    agent: Annotated[
+        str | None, typer.Option("--from", metavar="AGENT", help=f"Import the sessions of: {', '.join(IMPORT_AGENTS)}.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="With --from: the sessions of all folders.")] = False,
+    folder: Annotated[
+        Path | None, typer.Option("--folder", metavar="DIR", help="With --from: of this folder, not the current one.")
+    ] = None,
+    watch: Annotated[bool, typer.Option("--watch", help="With --from: import new turns until ctrl+c.")] = False,
     merge: Annotated[
         bool, typer.Option("--merge", help="Add new turns to a conversation that already exists.")
     ] = False,
     json: JsonFlag = False,
 ) -> None:
-    """Import an exported conversation; ids stay the same, and repeating it changes nothing."""
+    """Import conversations: exports, or what other agents left; twice is once."""
+    if agent is None and (everything or folder is not None or watch):
+        raise typer.BadParameter("--all, --folder and --watch need --from AGENT.")
+    if agent is not None and files:
+        raise typer.BadParameter("Give files or --from, not both.")
+    if agent is not None:
+        place = None if everything else str((folder or Path(shared(ctx).workspace or ".")).expanduser().resolve())
+        raise typer.Exit(0 if import_from(ctx, agent, folder=place, watch=watch, json=json) else FAILED)
+    if not files:
+        list_found(ctx, json=json)
+        return
+    failed = False
+    for file in files:
+        failed |= not _import_file(ctx, file, merge=merge, json=json)
+    if failed:
+        raise typer.Exit(FAILED)
+
+
+def _import_file(ctx: typer.Context, file: str, *, merge: bool, json: bool) -> bool:
+    """Import one file: an export of this program, or else whatever its content shows it to be."""
+    path = Path(file).expanduser()
+    if file != "-" and not _is_own_export(path):
+        return import_file(ctx, path, json=json)
     try:
-        data = sys.stdin.buffer.read() if file == "-" else read_regular(Path(file).expanduser(), MAX_EXPORT_BYTES)
+        data = sys.stdin.buffer.read() if file == "-" else read_regular(path, MAX_EXPORT_BYTES)
     except OSError as error:
         raise RagforgeError(f"{file} cannot be read: {error.strerror}.", todo="'-' reads a pipe.") from error
     exported = from_json(data)
@@ -65,3 +106,13 @@ def import_(
         print_text(f"Imported {named}: {imported.adds.text()}.")
     else:
         print_text(f"Imported {named}: it already existed, {imported.adds.text()}{' added' if imported.adds else ''}.")
+    return True
+
+
+def _is_own_export(path: Path) -> bool:
+    """Return whether a file begins like an export of this program; also for one that cannot be read, which is said."""
+    try:
+        beginning = read_regular(path, _BEGINNING, cut=True)
+    except OSError:
+        return not path.is_dir()
+    return b'"ragforge-conversation"' in beginning

@@ -252,6 +252,12 @@ def commits_since(folder: Path, tips: frozenset[str], *, most: int, timeout: flo
     return _commits(folder, *sorted(now), "--not", "--remotes", *sorted(tips), most=most, timeout=timeout)[::-1]
 
 
+def commits_between(folder: Path, since: datetime, until: datetime, *, most: int, timeout: float) -> list[Commit]:
+    """Return the commits of all branches made between two moments, oldest first; none outside of a repository."""
+    times = (f"--since={int(since.timestamp())}", f"--until={int(until.timestamp())}")
+    return _commits(folder, "--all", *times, most=most, timeout=timeout)[::-1]
+
+
 def blame(folder: Path, path: str, *, timeout: float) -> FileBlame | None:
     """Return the commits that last changed the lines of a file of the work tree, apart from their white space.
 

@@ -1,12 +1,13 @@
 """Handlers of the requests to the engine, one file a subject; importing this package registers them."""
 
-from ragforge_tui.engine.handlers import code, memory, past, personas, sessions, turns, work
+from ragforge_tui.engine.handlers import code, imports, memory, past, personas, sessions, turns, work
 from ragforge_tui.engine.registry import EngineContext, answer, request_decoder
 
 __all__ = [
     "EngineContext",
     "answer",
     "code",
+    "imports",
     "memory",
     "past",
     "personas",

@@ -121,6 +121,20 @@ class Transfer:
         await self._unmark(own, mark)
         return Imported(conversation=await self._conversations.get(own), created=plan.created, adds=plan.adds)
 
+    async def mark_imported(self, uuid: str, version: str) -> None:
+        """Store the version of another agent's session that a conversation holds."""
+        await self._graph.run(
+            "MATCH (c:Conversation {uuid: $uuid}) SET c.import_version = $version", uuid=uuid, version=version
+        )
+
+    async def imported_versions(self) -> dict[str, str]:
+        """Return the imported version by conversation, also of deleted ones: what was deleted is not brought back."""
+        rows = await self._graph.rows(
+            "MATCH (c:Conversation) WHERE c.import_version IS NOT NULL "
+            "RETURN c.uuid AS uuid, c.import_version AS version"
+        )
+        return {row["uuid"]: row["version"] for row in rows}
+
     async def _unmark(self, uuid: str, mark: str) -> None:
         await self._graph.run(
             "MATCH (c:Conversation {uuid: $uuid}) WHERE c.importing = $mark SET c.importing = null",

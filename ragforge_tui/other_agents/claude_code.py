@@ -1,0 +1,181 @@
+"""Sessions of Claude Code, and the rescue of those it deleted.
+
+Transcripts are ``projects/<folder>/<session>.jsonl`` below its folder. They are deleted after thirty days by default;
+``history.jsonl`` keeps the user's half for ever. A session that is only there is rebuilt from the user's messages and
+the commits made in its folder meanwhile. Format: its own files; vshulcz/deja-vu, docs/registry/claude-code.md.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from ragforge_tui.other_agents.blocks import add_reply, add_user
+from ragforge_tui.other_agents.reading import fields, file_sessions, head, json_lines, number, time_of, word
+from ragforge_tui.other_agents.transcript import RESCUED, Transcript
+from ragforge_tui.shared.found_sessions import FoundSession
+from ragforge_tui.shared.git import commits_between
+from ragforge_tui.shared.records import Commit, Usage
+
+AGENT = "claude-code"
+HISTORY = "history.jsonl"
+
+_PAUSE = timedelta(hours=2)
+"""Pause that ends a session in a history without ids of sessions: old lines name the folder only."""
+_MOST_COMMITS = 500
+_GIT_SECONDS = 10.0
+_COMMAND = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
+_COMMAND_ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
+_REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
+_PROGRAM_TEXTS = (
+    "<local-command-stdout>",
+    "<local-command-stderr>",
+    "Caveat: The messages below",
+    "[Request interrupted",
+)
+_RESCUED_REPLY = "(The transcript of this session was deleted; its replies are lost.)"
+
+
+def find(home: Path) -> Iterator[FoundSession]:
+    """Yield the transcripts, then the sessions that only the history still knows."""
+    root = Path(os.environ.get("CLAUDE_CONFIG_DIR") or home / ".claude")
+    kept = set()
+    for found in file_sessions(AGENT, root.glob("projects/*/*.jsonl")):
+        if found.id.startswith("agent-"):  # the work of a helper; its parent's transcript has the outcome
+            continue
+        kept.add(found.id)
+        first = head(Path(found.path))
+        folder = next((word(line.get("cwd")) for line in first if line.get("cwd")), "")
+        kept |= {word(line.get("sessionId")) for line in first}
+        yield FoundSession(
+            agent=AGENT, id=found.id, folder=folder, path=found.path, bytes=found.bytes, version=found.version
+        )
+    history = root / HISTORY
+    if history.is_file():
+        yield from _deleted(history, kept)
+
+
+def is_ours(lines: list[dict[str, Any]]) -> bool:
+    """Return whether a file that begins with these lines is a transcript."""
+    return any("sessionId" in line and "content" in fields(line.get("message")) for line in lines)
+
+
+def read(found: FoundSession) -> Transcript:
+    """Read a transcript, or rebuild one from the history.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
+    path = Path(found.path)
+    return _rebuilt(found) if path.name == HISTORY else _read(path)
+
+
+def _read(path: Path) -> Transcript:
+    transcript = Transcript()
+    seen: set[str] = set()
+    for line in json_lines(path):
+        kind, message = line.get("type"), fields(line.get("message"))
+        if kind in ("summary", "custom-title", "ai-title"):
+            transcript.title = word(line.get("summary") or line.get("customTitle") or line.get("aiTitle"))
+        transcript.folder = transcript.folder or word(line.get("cwd"))
+        if kind not in ("user", "assistant") or line.get("isSidechain"):
+            continue
+        if (own := word(line.get("uuid"))) and own in seen:
+            continue
+        seen.add(own)
+        at = time_of(line.get("timestamp"))
+        if kind == "assistant":
+            model = word(message.get("model"))
+            add_reply(
+                transcript,
+                message.get("content"),
+                at,
+                model="" if model == "<synthetic>" else model,
+                usage=_usage(message.get("usage")),
+                id=word(message.get("id")),
+            )
+        elif not line.get("isMeta") and not line.get("isCompactSummary"):
+            add_user(transcript, message.get("content"), at, own_words=_own_words)
+    return transcript
+
+
+def _own_words(text: str) -> str:
+    text = _REMINDER.sub("", text)
+    if text.lstrip().startswith(_PROGRAM_TEXTS):
+        return ""
+    if command := _COMMAND.search(text):
+        arguments = _COMMAND_ARGUMENTS.search(text)
+        return f"/{command[1].strip().lstrip('/')} {arguments[1].strip() if arguments else ''}".strip()
+    return text
+
+
+def _usage(value: object) -> Usage | None:
+    usage = fields(value)
+    if not usage:
+        return None
+    cached = number(usage.get("cache_read_input_tokens"))
+    sent = number(usage.get("input_tokens")) + number(usage.get("cache_creation_input_tokens")) + cached
+    return Usage(input_tokens=sent, output_tokens=number(usage.get("output_tokens")), cached_tokens=cached)
+
+
+def _deleted(history: Path, kept: set[str]) -> Iterator[FoundSession]:
+    for id, lines in _by_session(history).items():
+        if id not in kept:
+            texts = [word(line.get("display")) for line in lines]
+            yield FoundSession(
+                agent=AGENT,
+                id=id,
+                folder=word(lines[0].get("project")),
+                path=str(history),
+                bytes=sum(len(text.encode("utf-8", "replace")) for text in texts),
+                version=f"{len(lines)}",
+            )
+
+
+def _by_session(history: Path) -> dict[str, list[dict[str, Any]]]:
+    """Return the lines of the history by session; where no id is given, by folder and pauses."""
+    sessions: dict[str, list[dict[str, Any]]] = {}
+    last: dict[str, tuple[datetime, str]] = {}
+    for line in json_lines(history):
+        at, folder = time_of(line.get("timestamp")), word(line.get("project"))
+        if at is None or not word(line.get("display")).strip():
+            continue
+        id = word(line.get("sessionId"))
+        if not id:
+            before = last.get(folder)
+            going_on = before is not None and at - before[0] < _PAUSE
+            id = before[1] if before is not None and going_on else f"{folder}@{int(at.timestamp())}"
+            last[folder] = at, id
+        sessions.setdefault(id, []).append(line)
+    return sessions
+
+
+def _rebuilt(found: FoundSession) -> Transcript:
+    lines = _by_session(Path(found.path)).get(found.id, [])
+    transcript = Transcript(folder=found.folder, tags=(RESCUED,))
+    times = [time_of(line.get("timestamp")) or datetime.now(UTC) for line in lines]
+    commits: list[Commit] = []
+    if times and Path(found.folder).is_dir():
+        until = times[-1] + _PAUSE
+        commits = commits_between(Path(found.folder), times[0], until, most=_MOST_COMMITS, timeout=_GIT_SECONDS)
+    ends = [*times[1:], datetime.max.replace(tzinfo=UTC)]
+    for line, start, end in zip(lines, times, ends, strict=True):
+        transcript.user(_with_pasted(line), start)
+        made = [commit for commit in commits if start <= commit.committed_at < end]
+        listed = "".join(f"\n- commit {commit.hash[:10]}: {commit.subject}" for commit in made)
+        transcript.reply(_RESCUED_REPLY + ("\nMeanwhile in this folder:" + listed if made else ""), start)
+        for commit in made:
+            transcript.commit(commit)
+    return transcript
+
+
+def _with_pasted(line: dict[str, Any]) -> str:
+    """Return a message with the pasted texts that its line keeps beside it."""
+    text = word(line.get("display"))
+    pasted = [word(fields(part).get("content")) for part in fields(line.get("pastedContents")).values()]
+    return "\n\n".join(itertools.chain([text], filter(None, pasted)))

@@ -1,0 +1,117 @@
+"""Sessions of Goose: a database, and the JSON lines of versions before 1.10.
+
+Format: vshulcz/deja-vu, docs/registry/goose.md; block/goose, crates/goose/src/conversation/message.rs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from ragforge_tui.other_agents.reading import (
+    columns,
+    decoded,
+    fields,
+    file_sessions,
+    head,
+    items,
+    json_lines,
+    rows,
+    text_of,
+    time_of,
+    word,
+)
+from ragforge_tui.other_agents.transcript import Transcript
+from ragforge_tui.shared.found_sessions import FoundSession
+
+AGENT = "goose"
+DATABASE = "sessions.db"
+
+
+def find(home: Path) -> Iterator[FoundSession]:
+    """Yield the sessions of the database, then those that only files hold: files stay behind when it is made."""
+    root = Path(os.environ.get("XDG_DATA_HOME") or home / ".local/share") / "goose/sessions"
+    seen: set[str] = set()
+    if (root / DATABASE).is_file():
+        for found in in_database(root / DATABASE):
+            seen.add(found.id)
+            yield found
+    for found in file_sessions(AGENT, root.glob("*.jsonl")):
+        if found.id not in seen:
+            first = next(iter(head(Path(found.path))), {})
+            folder = word(first.get("working_dir"))
+            yield FoundSession(
+                agent=AGENT, id=found.id, folder=folder, path=found.path, bytes=found.bytes, version=found.version
+            )
+
+
+def is_ours(lines: list[dict[str, Any]]) -> bool:
+    """Return whether a file that begins with these lines is a session."""
+    return bool(lines) and "working_dir" in lines[0]
+
+
+def in_database(database: Path) -> Iterator[FoundSession]:
+    """Yield the user's sessions of a database; those of helpers are of another type."""
+    own = "WHERE s.session_type = 'user'" if "session_type" in columns(database, "sessions") else ""
+    for row in rows(
+        database,
+        "SELECT s.id AS id, s.working_dir AS folder, count(m.id) AS messages, "
+        "coalesce(sum(length(m.content_json)), 0) AS size "
+        f"FROM sessions s JOIN messages m ON m.session_id = s.id {own} GROUP BY s.id ORDER BY s.created_at",
+    ):
+        yield FoundSession(
+            agent=AGENT,
+            id=row["id"],
+            folder=row["folder"] or "",
+            path=str(database),
+            bytes=row["size"],
+            version=f"{row['messages']}.{row['size']}",
+        )
+
+
+def read(found: FoundSession) -> Transcript:
+    """Read a session.
+
+    Raises:
+        OSError: The database or the file cannot be read.
+    """
+    path = Path(found.path)
+    transcript = Transcript(folder=found.folder)
+    if path.suffix == ".jsonl":
+        for line in json_lines(path):
+            transcript.title = transcript.title or word(line.get("description"))
+            _add(transcript, line.get("role"), line.get("content"), time_of(line.get("created")))
+        return transcript
+    titles = rows(path, "SELECT description FROM sessions WHERE id = ?", found.id)
+    transcript.title = word(titles[0]["description"]) if titles else ""
+    statement = "SELECT role, content_json, created_timestamp AS at FROM messages WHERE session_id = ? ORDER BY id"
+    for row in rows(path, statement, found.id):
+        _add(transcript, row["role"], decoded(row["content_json"]), time_of(row["at"]))
+    return transcript
+
+
+def _add(transcript: Transcript, role: object, content: object, at: datetime | None) -> None:
+    blocks = items(content)
+    text = "\n\n".join(filter(None, (word(block.get("text")) for block in blocks if block.get("type") == "text")))
+    for block in blocks:
+        if block.get("type") == "toolResponse":
+            _result(transcript, block, at)
+    if role == "user":
+        transcript.user(text, at)
+    elif role == "assistant":
+        thought = "\n\n".join(filter(None, (word(b.get("thinking")) for b in blocks if b.get("type") == "thinking")))
+        transcript.reply(text, at, reasoning=thought)
+        for block in blocks:
+            if block.get("type") == "toolRequest":
+                call = fields(fields(block.get("toolCall")).get("value"))
+                transcript.call(word(block.get("id")), word(call.get("name")), call.get("arguments", {}), at)
+
+
+def _result(transcript: Transcript, block: dict[str, Any], at: datetime | None) -> None:
+    outcome = fields(block.get("toolResult"))
+    failed = outcome.get("status") == "error" or bool(fields(outcome.get("value")).get("isError"))
+    text = text_of(outcome.get("value")) or word(outcome.get("error"))
+    transcript.result(word(block.get("id")), text, at, failed=failed)

@@ -1,0 +1,146 @@
+"""Sessions of opencode, in its database, or as JSON files of its earlier versions.
+
+Format: sst/opencode, packages/opencode/src/session/message-v2.ts: messages and their parts as JSON.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from ragforge_tui.other_agents.reading import columns, decoded, fields, number, rows, time_of, version, whole_json, word
+from ragforge_tui.other_agents.transcript import Transcript
+from ragforge_tui.shared.found_sessions import FoundSession
+from ragforge_tui.shared.records import Usage
+
+AGENT = "opencode"
+DATABASE = "opencode.db"
+
+
+def find(home: Path) -> Iterator[FoundSession]:
+    """Yield the sessions of the database, then those that only files hold. The sessions of helpers are left out."""
+    root = Path(os.environ.get("XDG_DATA_HOME") or home / ".local/share") / "opencode"
+    seen: set[str] = set()
+    if (root / DATABASE).is_file():
+        for found in in_database(root / DATABASE):
+            seen.add(found.id)
+            yield found
+    for path in sorted(root.glob("storage/session/*/*.json")):
+        if path.stem not in seen:
+            session = fields(whole_json(path))
+            if session and not session.get("parentID"):
+                folder = word(session.get("directory"))
+                yield FoundSession(
+                    agent=AGENT,
+                    id=path.stem,
+                    folder=folder,
+                    path=str(path),
+                    bytes=path.stat().st_size,
+                    version=version(path),
+                )
+
+
+def in_database(database: Path) -> Iterator[FoundSession]:
+    """Yield the sessions of a database; texts stay in it, since it may be gigabytes."""
+    parents = "AND parent_id IS NULL" if "parent_id" in columns(database, "session") else ""
+    for row in rows(
+        database,
+        "SELECT s.id AS id, s.directory AS folder, s.time_updated AS changed, coalesce(sum(length(p.data)), 0) AS size "
+        "FROM session s LEFT JOIN message m ON m.session_id = s.id LEFT JOIN part p ON p.message_id = m.id "
+        f"WHERE true {parents.replace('parent_id', 's.parent_id')} GROUP BY s.id ORDER BY s.time_created",
+    ):
+        yield FoundSession(
+            agent=AGENT,
+            id=row["id"],
+            folder=row["folder"] or "",
+            path=str(database),
+            bytes=row["size"],
+            version=f"{row['changed']}.{row['size']}",
+        )
+
+
+def read(found: FoundSession) -> Transcript:
+    """Read a session.
+
+    Raises:
+        OSError: The database or a file cannot be read.
+    """
+    path = Path(found.path)
+    if path.suffix == ".json":
+        title, messages = word(fields(whole_json(path)).get("title")), _from_files(path)
+    else:
+        title, messages = _title(path, found.id), _from_database(path, found.id)
+    transcript = Transcript(title=title, folder=found.folder)
+    for id, message, parts in messages:
+        _add(transcript, id, message, parts)
+    return transcript
+
+
+def _title(database: Path, session: str) -> str:
+    if "title" not in columns(database, "session"):
+        return ""
+    found = rows(database, "SELECT title FROM session WHERE id = ?", session)
+    return word(found[0]["title"]) if found else ""
+
+
+_Stored = tuple[str, dict[str, Any], list[dict[str, Any]]]
+
+
+def _from_database(database: Path, session: str) -> Iterator[_Stored]:
+    order = "ORDER BY time_created, id" if "time_created" in columns(database, "message") else "ORDER BY id"
+    for row in rows(database, f"SELECT id, data FROM message WHERE session_id = ? {order}", session):
+        parts = rows(database, "SELECT data FROM part WHERE message_id = ? ORDER BY id", row["id"])
+        yield row["id"], fields(decoded(row["data"])), [fields(decoded(part["data"])) for part in parts]
+
+
+def _from_files(session: Path) -> Iterator[_Stored]:
+    storage = session.parent.parent.parent
+    for path in sorted((storage / "message" / session.stem).glob("*.json")):
+        parts = [fields(whole_json(part)) for part in sorted((storage / "part" / path.stem).glob("*.json"))]
+        yield path.stem, fields(whole_json(path)), parts
+
+
+def _add(transcript: Transcript, id: str, message: dict[str, Any], parts: Iterable[dict[str, Any]]) -> None:
+    at = time_of(fields(message.get("time")).get("created"))
+    parts = list(parts)
+    if message.get("role") == "user":
+        said = [word(part.get("text")) for part in parts if part.get("type") == "text" and not part.get("synthetic")]
+        named = [f"[file: {word(part.get('filename'))}]" for part in parts if part.get("type") == "file"]
+        transcript.user("\n\n".join(filter(None, [*said, *named])), at)
+        return
+    transcript.reply(
+        "",
+        at,
+        model="/".join(filter(None, (word(message.get("providerID")), word(message.get("modelID"))))),
+        usage=_usage(message),
+        id=id,
+    )
+    for part in parts:
+        kind, state = part.get("type"), fields(part.get("state"))
+        if kind in ("text", "reasoning"):
+            text = word(part.get("text"))
+            transcript.reply(text if kind == "text" else "", at, reasoning=text if kind == "reasoning" else "", id=id)
+        elif kind == "tool":
+            times = fields(state.get("time"))
+            call = word(part.get("callID") or part.get("id"))
+            transcript.call(call, word(part.get("tool")), state.get("input", {}), time_of(times.get("start")) or at)
+            if state.get("status") in ("completed", "error"):
+                failed = state["status"] == "error"
+                output = word(state.get("error" if failed else "output"))
+                transcript.result(call, output, time_of(times.get("end")), failed=failed)
+
+
+def _usage(message: dict[str, Any]) -> Usage | None:
+    tokens = fields(message.get("tokens"))
+    if not tokens:
+        return None
+    cache = fields(tokens.get("cache"))
+    cost = message.get("cost")
+    return Usage(
+        input_tokens=number(tokens.get("input")) + number(cache.get("read")) + number(cache.get("write")),
+        output_tokens=number(tokens.get("output")) + number(tokens.get("reasoning")),
+        cached_tokens=number(cache.get("read")),
+        cost_usd=float(cost) if isinstance(cost, int | float) and cost > 0 else None,
+    )

@@ -1,0 +1,21 @@
+"""Requests about the sessions of other agents: which there are, and importing one."""
+
+from __future__ import annotations
+
+from ragforge_tui.shared.found_sessions import FoundSession, ListedSession, SessionImport
+from ragforge_tui.shared.wire import Request
+
+
+class ListFoundSessions(Request[list[ListedSession]]):
+    """Sessions that other agents left on this machine, or those in one file."""
+
+    agents: tuple[str, ...] = ()
+    """Names as in `--from`; empty for all."""
+    file: str = ""
+    """Path of a session, a database or an export to look into instead."""
+
+
+class ImportFoundSession(Request[SessionImport]):
+    """Import one session. What cannot be read is reported in the answer, so that the next one can follow."""
+
+    session: FoundSession

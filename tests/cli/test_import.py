@@ -1,0 +1,145 @@
+"""`import` without a file and with --from: what other agents left becomes conversations, once, and goes on growing."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragforge_tui.conversation import other_agents
+from tests.cli.conftest import Cli
+from tests.conftest import ONE_BACKEND
+from tests.other_agents import stores
+from tests.other_agents.conftest import unset_folders
+from tests.support.model_script import Step
+from tests.support.openai_server import OpenAIServer
+
+TURN_SECONDS = 8
+
+
+@pytest.fixture
+def store_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder for the stores of other agents."""
+    unset_folders(monkeypatch)
+    home = tmp_path / "home of agents"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    return home
+
+
+def sessions(cli: Cli, *arguments: str) -> list[dict[str, Any]]:
+    listed: list[dict[str, Any]] = cli.ok("sessions", "--json", *arguments).json
+    return listed
+
+
+def add_turn(path: Path, question: str, answer: str) -> None:
+    """Go on with a session of Claude Code after its torn last line."""
+    at = stores.START + TURN_SECONDS
+    text = path.read_text()
+    lines = text[: text.rindex("\n") + 1]
+    for role, content in (("user", question), ("assistant", answer)):
+        at += 1
+        message = {"role": role, "content": content}
+        line = {"type": role, "uuid": f"u{at}", "sessionId": path.stem, "timestamp": stores.iso(at), "message": message}
+        lines += json.dumps(line) + "\n"
+    path.write_text(lines)
+    stores.rest(path)
+
+
+def test_every_agent_is_listed_imported_once_and_searched(cli: Cli, store_home: Path) -> None:
+    assert cli.ok("import", "--json").json == []
+    assert "No sessions of other agents" in cli.ok("import").out
+    for write in stores.WRITERS.values():
+        write(store_home)
+    listed = cli.ok("import", "--json").json
+    assert [entry["agent"] for entry in listed] == list(stores.WRITERS)
+    assert all(set(entry) == {"agent", "folder", "sessions", "bytes", "imported"} for entry in listed)
+    assert [(entry["sessions"], entry["imported"]) for entry in listed] == [(1, 0)] * len(listed)
+
+    for agent in stores.WRITERS:
+        assert "1 sessions imported, 0 extended, 2 turns added" in cli.ok("import", "--from", agent, "--all").out
+    assert [entry["imported"] for entry in cli.ok("import", "--json").json] == [1] * len(listed)
+    before = sessions(cli)
+    assert len(before) == len(listed)
+    again = cli.ok("import", "--from", "codex", "--all").out
+    assert "0 sessions imported" in again and "1 were here already" in again
+    assert sessions(cli) == before
+
+    hits = cli.ok("search", "divides columns", "--json").json
+    assert {hit["conversation_id"] for hit in hits} == {entry["uuid"] for entry in before}
+    [claude] = sessions(cli, "--tag", "from:claude-code")
+    assert claude["title"] == "The parser and empty lines"
+    assert claude["workspace"] == stores.FOLDER
+    exported = cli.ok("export", claude["uuid"]).out
+    assert json.loads(exported)["turns"][0]["messages"][0]["content"] == stores.ASKED
+
+
+def test_session_that_went_on_is_extended_and_can_be_resumed(cli: Cli, store_home: Path, model: OpenAIServer) -> None:
+    path = stores.claude_code(store_home)
+    cli.ok("import", "--from", "claude-code", "--all")
+    add_turn(path, "Is it released?", "Yes, in 4.2.")
+    assert cli.ok("import", "--json").json[0]["imported"] == 0
+    assert "0 sessions imported, 1 extended, 1 turns added" in cli.ok("import", "--from", "claude-code", "--all").out
+    [session] = sessions(cli)
+    shown = cli.ok("show", session["uuid"], "--json").json
+    assert [m["content"] for m in shown["messages"] if m["role"] == "user"][-1] == "Is it released?"
+
+    model.script([Step(when="tools", text="As said: in 4.2.")])
+    cli.ok("ask", "--resume", session["uuid"], "When was it released?")
+    sent = json.dumps(model.requests[-1].body if model.requests[-1].body.get("tools") else model.requests[0].body)
+    assert "Yes, in 4.2." in sent and stores.ASKED in sent
+
+
+@ONE_BACKEND
+def test_only_the_chosen_folder_is_imported(cli: Cli, store_home: Path) -> None:
+    stores.codex(store_home)
+    assert "No session was found there" in cli.ok("import", "--from", "codex").out
+    assert "1 sessions imported" in cli.ok("import", "--from", "codex", "--folder", stores.FOLDER).out
+
+
+@ONE_BACKEND
+def test_last_turn_waits_while_the_agent_writes(cli: Cli, store_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = stores.codex(store_home)
+    path.touch()
+    monkeypatch.setattr(other_agents, "STILL_WRITTEN_SECONDS", time.time())
+    told = cli.ok("import", "--from", "codex", "--all").out
+    assert "1 turns added" in told and "the last turn comes with the next import" in told
+    monkeypatch.setattr(other_agents, "STILL_WRITTEN_SECONDS", 0.0)
+    assert "1 extended, 1 turns added" in cli.ok("import", "--from", "codex", "--all").out
+
+
+@ONE_BACKEND
+def test_files_of_other_programs_are_imported(cli: Cli, store_home: Path, tmp_path: Path) -> None:
+    export, session = stores.chatgpt(tmp_path / "conversations.json"), stores.qwen(store_home)
+    cli.ok("import", str(export), str(session))
+    assert {entry["tags"][0] for entry in sessions(cli)} == {"from:chatgpt", "from:qwen"}
+    other = tmp_path / "notes.txt"
+    other.write_text("just words")
+    refused = cli.run("import", str(other))
+    assert refused.code == 1 and "is no session that can be imported" in refused.err
+    missing = cli.run("import", str(tmp_path / "missing.json"))
+    assert missing.code == 1 and "cannot be read" in missing.err
+
+
+@ONE_BACKEND
+def test_wrong_uses_are_told(cli: Cli, store_home: Path) -> None:
+    assert cli.run("import", "--from", "emacs").code == 1
+    assert cli.run("import", "--all").code == 2
+    assert cli.run("import", "--from", "codex", "file.json").code == 2
+
+
+@ONE_BACKEND
+def test_unreadable_session_fails_alone(cli: Cli, store_home: Path) -> None:
+    stores.opencode(store_home)
+    stores.goose(store_home)
+    database = store_home / ".local/share/goose/sessions/sessions.db"
+    listed = cli.ok("import", "--json").json
+    assert len(listed) == 2
+    database.write_bytes(b"not a database at all" * 100)
+    assert [entry["agent"] for entry in cli.ok("import", "--json").json] == ["opencode"]
+    refused = cli.run("import", "--from", "goose", "--all")
+    assert refused.code == 1 and "The sessions of goose cannot be listed" in refused.err
+    assert "1 sessions imported" in cli.ok("import", "--from", "opencode", "--all").out
