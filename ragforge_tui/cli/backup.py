@@ -19,10 +19,11 @@ from ragforge_tui.cli.common import (
     target_of,
     use_graph,
 )
-from ragforge_tui.cli.output import print_json, print_text, size
+from ragforge_tui.cli.output import print_json, print_text
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import ConfigError
 from ragforge_tui.shared.files import make_private
+from ragforge_tui.shared.formatting import size_text
 
 if TYPE_CHECKING:
     from ragforge_tui.graph import Graph, GraphTarget
@@ -51,7 +52,7 @@ def backup(
     if json:
         print_json(info)
     else:
-        print_text(f"{describe_backup(info)} written to {info.file}, {size(info.size_bytes)}.")
+        print_text(f"{describe_backup(info)} written to {info.file}, {size_text(info.size_bytes)}.")
         _report_lost(info)
 
 
@@ -120,10 +121,10 @@ def compact(ctx: typer.Context, graph: GraphOption = None, json: JsonFlag = Fals
         print_json({**msgspec.structs.asdict(done), "database_before": before, "database_after": after})
         return
     if target.embedded:
-        print_text(f"Database: {size(before)} before, {size(after)} now.")
+        print_text(f"Database: {size_text(before)} before, {size_text(after)} now.")
     else:
         print_text("Database: the Neo4j server looks after its own files.")
-    print_text(f"Texts in files: {size(done.contents_before)} before, {size(done.contents_after)} now.")
+    print_text(f"Texts in files: {size_text(done.contents_before)} before, {size_text(done.contents_after)} now.")
     for workspace in done.indexes_dropped:
         print_text(f"Code index dropped, since the folder is gone: {workspace}")
     if done.in_use:

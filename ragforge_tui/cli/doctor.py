@@ -31,13 +31,14 @@ from ragforge_tui.cli.common import (
     run_async,
     settings,
 )
-from ragforge_tui.cli.output import local_time, print_json, print_text, size
+from ragforge_tui.cli.output import local_time, print_json, print_text
 from ragforge_tui.cli.settings import effective, without_credentials
 from ragforge_tui.cli.start import FAILED
 from ragforge_tui.settings.folders import find_paths, user_file
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.code_records import CodeTotals
 from ragforge_tui.shared.errors import ConfigError, RagforgeError
+from ragforge_tui.shared.formatting import size_text
 from ragforge_tui.shared.redaction import mask_secrets
 
 if TYPE_CHECKING:
@@ -180,9 +181,9 @@ def _folders(loaded: Loaded, report: Report) -> Facts:
             report.problem(f"folders: {folder} cannot be written.")
         free = shutil.disk_usage(existing).free
         if free < LOW_DISK_BYTES:
-            report.problem(f"folders: only {size(free)} free for {folder}.")
+            report.problem(f"folders: only {size_text(free)} free for {folder}.")
         used = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
-        facts[name] = f"{folder} ({size(used)} used, {size(free)} free)"
+        facts[name] = f"{folder} ({size_text(used)} used, {size_text(free)} free)"
     from ragforge_tui.engine.process import log_file
 
     facts["log"] = str(log_file(loaded.paths))
@@ -204,7 +205,7 @@ def _engine(loaded: Loaded) -> Facts:
         return {"host": "not running; the next chat starts it"}
     import psutil
 
-    used = size(psutil.Process(pid).memory_info().rss)
+    used = size_text(psutil.Process(pid).memory_info().rss)
     return {"host": f"process {pid}, {used}; it ends {minutes:g} minutes after the last chat"}
 
 
@@ -277,7 +278,7 @@ async def _contents(graph: Graph, report: Report) -> str:
         report.problem(f"contents: {amount} cannot be read: {reason}. {todo}")
     return (
         f"new ones in {'files' if info.new_texts == 'files' else 'the graph'}; {info.in_files} nodes with texts in "
-        f"files ({size(info.size_bytes)} in {info.folder}), {info.in_graph} in the graph"
+        f"files ({size_text(info.size_bytes)} in {info.folder}), {info.in_graph} in the graph"
     )
 
 
@@ -304,7 +305,7 @@ async def _graph(loaded: Loaded, report: Report) -> Facts:
     facts = await use_graph(loaded, target_of(loaded), look)
     nodes = ", ".join(f"{label} {count}" for label, count in facts.pop("nodes", {}).items())
     if "size_bytes" in facts:
-        facts["size"] = size(facts.pop("size_bytes"))
+        facts["size"] = size_text(facts.pop("size_bytes"))
     return {**facts, "nodes": nodes or "none"}
 
 

@@ -20,10 +20,11 @@ from ragforge_tui.cli.common import (
     target_of,
     use_graph,
 )
-from ragforge_tui.cli.output import local_time, print_json, print_text, size, table
+from ragforge_tui.cli.output import local_time, print_json, print_text, table
 from ragforge_tui.cli.start import FAILED
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import ConfigError, NotFoundError, RagforgeError
+from ragforge_tui.shared.formatting import size_text
 from ragforge_tui.shared.records import SHORT_ID
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def describe(facts: dict[str, Any]) -> None:
         if name == "nodes":
             shown = ", ".join(f"{label} {count}" for label, count in value.items()) or "none"
         elif name == "size_bytes":
-            shown = size(value)
+            shown = size_text(value)
         elif name == "code":
             shown = "; ".join(f"{index.workspace} {index.summary()}" for index in value)
         elif isinstance(value, bool):

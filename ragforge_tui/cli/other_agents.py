@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 import typer
 
 from ragforge_tui.cli.common import progress_of, with_memory
-from ragforge_tui.cli.output import print_json, print_text, size, table
+from ragforge_tui.cli.output import print_json, print_text, table
 from ragforge_tui.cli.start import complain
-from ragforge_tui.shared.found_sessions import ListedSession, SessionImport
+from ragforge_tui.shared.formatting import size_text
+from ragforge_tui.shared.found_sessions import ListedSession, SessionImport, by_folder, is_inside
 from ragforge_tui.shared.requests.imports import ImportFoundSession, ListFoundSessions
 from ragforge_tui.shared.wire import Engine
 
@@ -36,29 +36,6 @@ WATCH_SECONDS = 30.0
 _MOST_FAILURES = 20
 
 
-class FoundInFolder(msgspec.Struct, kw_only=True):
-    """Sessions of one agent in one folder, with their total size and how many the graph holds as they are now."""
-
-    agent: str
-    folder: str
-    sessions: int = 0
-    bytes: int = 0
-    imported: int = 0
-
-
-def by_folder(listed: Iterable[ListedSession]) -> list[FoundInFolder]:
-    """Return the sums by agent and folder, the largest of each agent first."""
-    sums: dict[tuple[str, str], FoundInFolder] = {}
-    for entry in listed:
-        key = entry.session.agent, entry.session.folder
-        place = sums.setdefault(key, FoundInFolder(agent=key[0], folder=key[1]))
-        place.sessions += 1
-        place.bytes += entry.session.bytes
-        place.imported += entry.imported
-    order = list(dict.fromkeys(agent for agent, _ in sums))
-    return sorted(sums.values(), key=lambda p: (order.index(p.agent), -p.bytes, p.folder))
-
-
 def list_found(ctx: typer.Context, *, json: bool) -> None:
     """Print what other agents left, by agent and folder."""
     places = by_folder(with_memory(ctx, lambda engine: engine.request(ListFoundSessions())))
@@ -67,7 +44,9 @@ def list_found(ctx: typer.Context, *, json: bool) -> None:
     elif not places:
         print_text("No sessions of other agents were found on this machine.")
     else:
-        rows = [[p.agent, p.folder or "(unknown)", str(p.sessions), size(p.bytes), str(p.imported)] for p in places]
+        rows = [
+            [p.agent, p.folder or "(unknown)", str(p.sessions), size_text(p.bytes), str(p.imported)] for p in places
+        ]
         table(rows, ["AGENT", "FOLDER", "SESSIONS", "SIZE", "IMPORTED"])
         print_text()
         print_text("Import those of this folder with: ragforge-chat import --from AGENT (--all: of all folders)")
@@ -80,7 +59,7 @@ def import_from(ctx: typer.Context, agent: str, *, folder: str | None, watch: bo
         fine = True
         while True:
             listed = await engine.request(ListFoundSessions(agents=(agent,)))
-            chosen = [e for e in listed if folder is None or _inside(e.session.folder, folder)]
+            chosen = [e for e in listed if folder is None or is_inside(e.session.folder, folder)]
             fine &= await _import(engine, chosen, json=json, quiet=watch)
             if not watch:
                 return fine
@@ -98,10 +77,6 @@ def import_file(ctx: typer.Context, path: Path, *, json: bool) -> bool:
         return await _import(engine, await engine.request(ListFoundSessions(file=place)), json=json)
 
     return with_memory(ctx, work)
-
-
-def _inside(place: str, folder: str) -> bool:
-    return place == folder or place.startswith(folder.rstrip("/") + "/")
 
 
 async def _import(engine: Engine, chosen: list[ListedSession], *, json: bool, quiet: bool = False) -> bool:

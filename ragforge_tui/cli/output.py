@@ -81,12 +81,3 @@ def shorten(text: str, limit: int) -> str:
 def local_time(moment: datetime) -> str:
     """Return a time in the local time zone."""
     return moment.astimezone().strftime("%Y-%m-%d %H:%M")
-
-
-def size(count: float) -> str:
-    """Return a number of bytes with a suitable unit."""
-    for unit in ("B", "kB", "MB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}"
-        count /= 1000
-    return f"{count:.1f} GB"

@@ -10,6 +10,15 @@ def dollars(amount: float) -> str:
     return f"${amount:.4f}" if amount >= 0.0001 else f"${amount:.1g}"
 
 
+def size_text(count: float) -> str:
+    """Return a number of bytes with a suitable unit."""
+    for unit in ("B", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}"
+        count /= 1000
+    return f"{count:.1f} GB"
+
+
 def counted(number: int) -> str:
     """Return a number with blanks between its thousands, such as 12 345."""
     return f"{number:,}".replace(",", " ")

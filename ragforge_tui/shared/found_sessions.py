@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
@@ -52,3 +53,31 @@ class SessionImport(msgspec.Struct, frozen=True, kw_only=True):
     adds: ImportAdds = ImportAdds()
     still_written: bool = False
     error: str = ""
+
+
+class FoundInFolder(msgspec.Struct, kw_only=True):
+    """Sessions of one agent in one folder, with their total size and how many the graph holds as they are now."""
+
+    agent: str
+    folder: str
+    sessions: int = 0
+    bytes: int = 0
+    imported: int = 0
+
+
+def by_folder(listed: Iterable[ListedSession]) -> list[FoundInFolder]:
+    """Return the sums by agent and folder, the largest of each agent first."""
+    sums: dict[tuple[str, str], FoundInFolder] = {}
+    for entry in listed:
+        key = entry.session.agent, entry.session.folder
+        place = sums.setdefault(key, FoundInFolder(agent=key[0], folder=key[1]))
+        place.sessions += 1
+        place.bytes += entry.session.bytes
+        place.imported += entry.imported
+    order = list(dict.fromkeys(agent for agent, _ in sums))
+    return sorted(sums.values(), key=lambda p: (order.index(p.agent), -p.bytes, p.folder))
+
+
+def is_inside(place: str, folder: str) -> bool:
+    """Return whether a session's folder is a folder or lies below it."""
+    return place == folder or place.startswith(folder.rstrip("/") + "/")

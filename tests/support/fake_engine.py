@@ -25,8 +25,10 @@ from ragforge_tui.shared.events import (
     TurnCompleted,
     TurnStarted,
 )
-from ragforge_tui.shared.export_records import ConversationExport
+from ragforge_tui.shared.export_records import ConversationExport, ImportAdds
+from ragforge_tui.shared.found_sessions import FoundSession, ListedSession, SessionImport
 from ragforge_tui.shared.records import Conversation, Message, Turn, Usage
+from ragforge_tui.shared.requests.imports import ImportFoundSession, ListFoundSessions
 from ragforge_tui.shared.requests.past import MakeInsights
 from ragforge_tui.shared.requests.sessions import (
     ArchiveConversation,
@@ -132,6 +134,7 @@ class FakeEngine:
         self.turns: dict[str, list[Turn]] = {}
         self.active: dict[str, int] = {}
         self.interrupted: dict[str, int] = {}
+        self.found_sessions: list[ListedSession] = []
         self.models = ["openai/gpt-5", "anthropic/claude-sonnet-4-5", "offline"]
         self.model = ModelChanged(phase="ready", name="claude-sonnet", destination="api.anthropic.com")
         self.graph = GraphChanged(phase=cast(Any, phase), name="embedded")
@@ -244,6 +247,10 @@ class FakeEngine:
                 return dropped
             case ListConversations():
                 return fake_sessions.listed(self.conversations, request.filter)
+            case ListFoundSessions():
+                return list(self.found_sessions)
+            case ImportFoundSession(session=session):
+                return self._import(session)
             case UpdateConversation():
                 owner = self._find(request.conversation_id)
                 for name in ("title", "tags", "private"):
@@ -290,6 +297,13 @@ class FakeEngine:
                 return self.memory.answer(request)
             case _:
                 return Empty()
+
+    def _import(self, session: FoundSession) -> SessionImport:
+        self.found_sessions = [
+            ListedSession(session=entry.session, imported=entry.imported or entry.session == session)
+            for entry in self.found_sessions
+        ]
+        return SessionImport(outcome="imported", conversation_id="imported", adds=ImportAdds(turns=[1, 2]))
 
     def _find(self, ref: str) -> Conversation:
         found = [one for one in self.conversations.values() if one.uuid.startswith(ref) and one.status != "deleted"]

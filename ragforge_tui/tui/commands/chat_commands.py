@@ -73,6 +73,14 @@ def pick_session(host: Host) -> None:
     host.open_screen(SessionPicker(SessionService(host)), host.navigator.go_to_conversation)
 
 
+@COMMANDS.add("import", "Import the sessions of other agents", key="f9", opens=True)
+async def import_sessions(host: Host, _: str) -> None:
+    """Show what other agents left on this machine."""
+    from ragforge_tui.tui.sessions.import_screen import ImportScreen
+
+    host.open_screen(ImportScreen(host.session.ask, host.session.state.folder))
+
+
 @COMMANDS.add("search", "Find words in all sessions", arguments="[WORDS]", key="ctrl+t", opens=True)
 async def search(host: Host, words: str) -> None:
     """Search all conversations and open the picked hit at its turn."""

@@ -7,6 +7,7 @@ are made by `welcome_rows`, which is pure.
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime
 
 import msgspec
@@ -23,6 +24,7 @@ from ragforge_tui.shared.events import ModelChanged
 from ragforge_tui.shared.model_help import WAYS_TO_A_MODEL, WITHOUT_MODEL
 from ragforge_tui.shared.moments import age_text
 from ragforge_tui.shared.records import Conversation, ConversationFilter
+from ragforge_tui.shared.requests.imports import ListFoundSessions
 from ragforge_tui.shared.requests.sessions import ListConversations
 from ragforge_tui.tui.command_registry import effective_keys
 from ragforge_tui.tui.drawing.lines import Run, clip, line_of, one_line
@@ -53,6 +55,8 @@ class WelcomeContents(msgspec.Struct, frozen=True):
     Attributes:
         sessions: The newest conversations of the folder; None while unknown.
         tips: What to type or press, what it does, and the command that a click runs.
+        found: Sessions of other agents on this machine that are not imported yet, by agent.
+        import_key: The key that shows them.
         continue_key: The key that continues the newest conversation.
         model: None while unknown.
     """
@@ -66,6 +70,8 @@ class WelcomeContents(msgspec.Struct, frozen=True):
     model: ModelChanged | None = None
     sessions: tuple[Conversation, ...] | None = None
     tips: tuple[tuple[str, str, str], ...] = ()
+    found: tuple[tuple[str, int], ...] = ()
+    import_key: str = ""
     continue_key: str = ""
     now: datetime | None = None
 
@@ -173,7 +179,8 @@ def _sessions(shown: WelcomeContents, width: int, palette: Palette) -> list[Row]
         return [Row()] * (SESSIONS + 1)
     if not shown.sessions:
         rows = [Row((("No conversation in this folder yet: your first message starts one.", palette.muted),))]
-        return [*rows, *[Row()] * SESSIONS]
+        rows += [_found(shown, width, palette)] if shown.found else []
+        return [*rows, *[Row()] * (SESSIONS + 1 - len(rows))]
     places = [str(place) for place in range(1, len(shown.sessions) + 1)]
     which = f" the newest · {', '.join(places[:-1])} or {places[-1]} and Enter any" if len(places) > 1 else ""
     hint = ((f"{'continue':<{_LABEL}}  ", palette.muted), (shown.continue_key, palette.you), (which, palette.muted))
@@ -197,6 +204,15 @@ def _sessions(shown: WelcomeContents, width: int, palette: Palette) -> list[Row]
         )
         rows.append(Row(runs, f"continue {number}"))
     return [*rows, *[Row()] * (SESSIONS + 1 - len(rows))]
+
+
+def _found(shown: WelcomeContents, width: int, palette: Palette) -> Row:
+    """Return what other agents left, and the key that brings it in."""
+    count = sum(sessions for _, sessions in shown.found)
+    agents = ", ".join(one_line(agent) for agent, _ in shown.found)
+    text = f"imports {count} earlier session{'' if count == 1 else 's'} of {agents}"
+    key = f"{shown.import_key}  "
+    return Row(((key, palette.you), (clip(text, max(width - cell_len(key), 0)), palette.text)), "import")
 
 
 def _tips(shown: WelcomeContents, width: int, palette: Palette) -> list[Row]:
@@ -226,6 +242,7 @@ class Welcome(Widget):
         super().__init__(id="welcome")
         self._host = host
         self._recent: tuple[Conversation, ...] | None = None
+        self._found: tuple[tuple[str, int], ...] = ()
         self._tips: tuple[tuple[str, str, str], ...] = ()
         self.choose_tips()
         self._rows: list[Row] = []
@@ -276,6 +293,8 @@ class Welcome(Widget):
             model=state.model,
             sessions=self._recent,
             tips=self._tips,
+            found=self._found,
+            import_key=spoken_key(keys["import"]) if "import" in keys else "/import",
             continue_key=spoken_key(keys["continue"]) if "continue" in keys else "/continue",
             now=self._host.now().replace(second=0, microsecond=0) if self._recent else None,
         )
@@ -297,6 +316,18 @@ class Welcome(Widget):
             return  # The user did not ask for it: no notice.
         self._recent = tuple(found)
         session.changed()
+        if not found:
+            await self._look_for_other_agents()
+
+    async def _look_for_other_agents(self) -> None:
+        """Count what other agents left, for a user who begins in this folder."""
+        try:
+            listed = await self._host.session.ask(ListFoundSessions())
+        except RagforgeError:
+            return
+        counts = Counter(entry.session.agent for entry in listed if not entry.imported)
+        self._found = tuple(counts.items())
+        self._host.session.changed()
 
     def pick(self, text: str) -> bool:
         """Continue a listed conversation if a message is nothing but its number; return whether it was."""
