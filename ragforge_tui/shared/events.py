@@ -98,6 +98,8 @@ class ApprovalRequested(_TurnEvent):
         session_scope: Description of what "this session" would allow; empty if it is not offered.
         always: Patterns of commands that "always" would allow permanently, one for each command of a chain that is
             not allowed yet; empty if it is not offered.
+        batch: Shared by the calls of one reply that are asked about together; empty for a call alone. A refusal with
+            a reason refuses the calls of the batch that have no answer yet, too.
     """
 
     approval_id: str
@@ -107,6 +109,7 @@ class ApprovalRequested(_TurnEvent):
     detail: str = ""
     session_scope: str = ""
     always: list[str] = []
+    batch: str = ""
 
 
 CostScope = Literal["turn", "session"]

@@ -89,10 +89,15 @@ class ToolArguments(msgspec.Struct, kw_only=True):
 
 
 class Plan(msgspec.Struct, kw_only=True):
-    """Checked call that is ready to run, with the approval it needs first."""
+    """Checked call that is ready to run, with the approval it needs first.
+
+    Attributes:
+        contents: Contents of files after it, by absolute path: later calls of the reply are prepared against them.
+    """
 
     run: Callable[[], Awaitable[ToolOutcome]]
     approval: ApprovalNeed | None = None
+    contents: dict[Path, bytes] = {}
 
 
 class MemorySource(Protocol):

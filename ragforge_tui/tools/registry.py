@@ -102,6 +102,7 @@ class PreparedCall:
     Attributes:
         arguments: The arguments as parsed, without `reason`.
         approval: The approval that the user must give first, None if none is needed.
+        contents: Contents of files after it, by absolute path, as far as they are known.
     """
 
     def __init__(
@@ -119,6 +120,7 @@ class PreparedCall:
         self.arguments = arguments
         self.reason = reason
         self.approval: ApprovalNeed | None = plan.approval
+        self.contents = plan.contents
         self._plan = plan
         self._unknown = unknown
         self._gate = gate

@@ -12,7 +12,8 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -118,12 +119,18 @@ class Workspace:
         return path
 
 
+foreseen: ContextVar[Mapping[Path, bytes]] = ContextVar("foreseen", default={})  # noqa: B039 - never changed in place
+"""Contents of files after calls that have not run: a later call of the same reply is prepared against them."""
+
+
 def read_bytes(place: Place) -> bytes | None:
-    """Return the content of a regular file, None if it does not exist.
+    """Return the content of a regular file, the foreseen one if there is one, None if it does not exist.
 
     Raises:
         ToolError: The file is not a regular file, is too large or cannot be read.
     """
+    if (content := foreseen.get().get(place.absolute)) is not None:
+        return content
     with _reporting_errors(place):
         try:
             with folder_of(place, create=False) as folder:

@@ -31,10 +31,16 @@ class EngineQuestions:
         self._session = host.session
         self._attention = attention
         self._planned = ""
+        self._batch = ""
 
     def approval(self, event: events.ApprovalRequested) -> None:
         """Ask whether a tool call may run."""
-        self._ask(approval_question(event, self._sender(event.approval_id)))
+        question = approval_question(event, self._sender(event.approval_id))
+        if event.batch and event.batch == self._batch:
+            self._host.ask_user(question)  # The user was called to the first one of them.
+            return
+        self._batch = event.batch
+        self._ask(question)
 
     def cost(self, event: events.CostLimitReached) -> None:
         """Ask whether to exceed a limit."""

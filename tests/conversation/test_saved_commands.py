@@ -46,13 +46,13 @@ class Asked:
         self.events: list[Event] = []
 
     async def __call__(self, command: str) -> bool:
-        asked = asyncio.create_task(self.approvals.ask(need(command), CALL, "x", 1, self.events.append, mode="ask"))
+        asked = asyncio.create_task(self.approvals.ask([(need(command), CALL)], "x", 1, self.events.append, mode="ask"))
         seen = len(self.events)
         while not asked.done() and len(self.events) == seen:
             await asyncio.sleep(0.001)
         if isinstance(event := self.events[-1] if self.events else None, ApprovalRequested):
             self.approvals.answer(event.approval_id, self.decision)
-        return (await asked)[0]
+        return (await asked)[0][0]
 
     def requests(self) -> list[ApprovalRequested]:
         return [event for event in self.events if isinstance(event, ApprovalRequested)]

@@ -170,6 +170,77 @@ async def test_several_wait_in_order(run_chat: ChatRunner) -> None:
         assert [one[:2] for one in await answers(chat, 2)] == [("a1", "once"), ("a3", "no")]
 
 
+async def asked_together(chat: Chat, *events: ApprovalRequested) -> None:
+    await chat.ready()
+    for event in events:
+        chat.engine.emit(msgspec.structs.replace(event, batch="b"))
+    await chat.until(lambda: len(chat.app.chat.questions.waiting) == len(events))
+    await chat.until(lambda: chat.app.chat.questions.has_focus)
+    await chat.pilot.pause()
+
+
+def edits_and_a_command() -> list[ApprovalRequested]:
+    other = approval("a2")
+    other.question, other.detail = "Edit lib.py?", DIFF.replace("app.py", "lib.py").replace("'b'", "'c'")
+    return [approval("a1"), other, approval("a3", "command")]
+
+
+@pytest.mark.parametrize(("key", "decision"), [("y", "once"), ("n", "no"), ("escape", "no")])
+async def test_a_batch_is_one_question(run_chat: ChatRunner, key: str, decision: str) -> None:
+    async with run_chat() as chat:
+        await asked_together(chat, *edits_and_a_command())
+        assert text(chat, "#question-title").startswith(
+            "Allow 2 edits in 2 files and 1 command? 1 of 3 (← →): Edit app"
+        )
+        assert "'b'" in screen_text(chat) and "more)" not in text(chat, "#question-title")
+        await chat.press("right")
+        await chat.until(lambda: "2 of 3 (← →): Edit lib.py?" in text(chat, "#question-title"))
+        await chat.until(lambda: "'c'" in screen_text(chat))
+        await chat.press("right")
+        await chat.until(lambda: text(chat, "#question-detail") == "$ rm -rf [build]")
+        await chat.press("right", key)
+        assert await answers(chat, 3) == [(one, decision, "") for one in ("a1", "a2", "a3")]
+        await chat.until(lambda: not chat.app.chat.questions.display)
+
+
+async def test_a_batch_is_answered_one_by_one_until_a_reason_refuses_the_rest(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await asked_together(chat, *edits_and_a_command())
+        await chat.press("e")
+        await chat.until(lambda: text(chat, "#question-title").startswith("Edit app.py?   (2 more)"))
+        await chat.press("y")
+        await chat.until(lambda: text(chat, "#question-title").startswith("Edit lib.py?"))
+        await chat.press("w")
+        await chat.pilot.pause()
+        await chat.press(*"tabs", "enter")
+        assert await answers(chat, 3) == [("a1", "once", ""), ("a2", "no", "tabs"), ("a3", "no", "tabs")]
+
+
+async def test_a_batch_offers_a_permission_that_its_calls_share(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await asked_together(chat, *edits_and_a_command()[:2])
+        await chat.press("s")
+        assert await answers(chat, 2) == [("a1", "session", ""), ("a2", "session", "")]
+
+
+async def test_a_call_that_joins_a_batch_must_be_read_too(
+    run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with run_chat() as chat:
+        hours = Hours(chat, monkeypatch)
+        first, second, third = edits_and_a_command()
+        await asked_together(chat, first, second)
+        hours.now += 1
+        chat.engine.emit(msgspec.structs.replace(third, batch="b"))
+        await chat.until(lambda: "1 of 3" in text(chat, "#question-title"))
+        await chat.press("enter")
+        await chat.pilot.pause()
+        assert not chat.engine.asked(AnswerApproval)
+        hours.now += 1
+        await chat.press("right", "enter")
+        assert len(await answers(chat, 3)) == 3
+
+
 async def test_without_a_session_scope_it_is_not_offered(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await chat.ready()

@@ -9,7 +9,7 @@ import asyncio
 import inspect
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Literal
 
@@ -104,42 +104,83 @@ class Approvals:
         """Return whether a user is available to answer."""
         return self._interactive and not self._closed
 
+    @property
+    def answered_by_user(self) -> bool:
+        """Return whether a user, rather than a program, answers questions about calls."""
+        return self.attended and self._approve is None
+
+    async def is_asked(self, need: ApprovalNeed, mode: Mode) -> bool:
+        """Return whether the user is asked about a call."""
+        return self._decide(need, mode, await self._judged(need)) == "ask"
+
     async def ask(
-        self, need: ApprovalNeed, call: ToolCall, conversation_id: str, turn_index: int, emit: Emit, *, mode: Mode
-    ) -> tuple[bool, str]:
-        """Return whether the call may run, and the user's comment if not.
+        self,
+        calls: Sequence[tuple[ApprovalNeed, ToolCall]],
+        conversation_id: str,
+        turn_index: int,
+        emit: Emit,
+        *,
+        mode: Mode,
+    ) -> list[tuple[bool, str]]:
+        """Return, for each of these calls, whether it may run, and the user's comment if not; ask about all at once.
 
         Args:
             mode: What the agent may currently do in that conversation without asking.
         """
-        judged = await self._judged(need)
-        if self._decide(need, mode, judged) == "run":
-            return True, ""
-        if self._closed:
-            return False, TERMINAL_CLOSED
-        always = await asyncio.to_thread(self._allowed.offer, need.command) if need.command else []
-        why = judged.why or need.why
-        question = ApprovalRequested(
-            conversation_id=conversation_id,
-            turn_index=turn_index,
-            approval_id=uuid.uuid4().hex,
-            call=call,
-            kind=need.kind,
-            question=revealed(f"{need.question} {visible(why)}." if why else need.question),
-            detail=revealed(need.detail),
-            session_scope=need.session_scope,
-            always=always,
-        )
-        self._needs[question.approval_id] = conversation_id, need
+        batch = uuid.uuid4().hex if len(calls) > 1 else ""
+        questions: list[ApprovalRequested | None] = []
+        for need, call in calls:
+            judged = await self._judged(need)
+            if self._decide(need, mode, judged) == "run" or self._closed:
+                questions.append(None)
+                continue
+            always = await asyncio.to_thread(self._allowed.offer, need.command) if need.command else []
+            why = judged.why or need.why
+            questions.append(
+                ApprovalRequested(
+                    conversation_id=conversation_id,
+                    turn_index=turn_index,
+                    approval_id=uuid.uuid4().hex,
+                    call=call,
+                    kind=need.kind,
+                    question=revealed(f"{need.question} {visible(why)}." if why else need.question),
+                    detail=revealed(need.detail),
+                    session_scope=need.session_scope,
+                    always=always,
+                    batch=batch,
+                )
+            )
+        async with asyncio.TaskGroup() as tasks:
+            # Tasks start in the order in which they are made, so the questions come in the order of the calls.
+            waiting = [
+                tasks.create_task(self._answer_to(question, need, emit, mode))
+                for question, (need, _) in zip(questions, calls, strict=True)
+            ]
+        return [task.result() for task in waiting]
+
+    async def _answer_to(
+        self, question: ApprovalRequested | None, need: ApprovalNeed, emit: Emit, mode: Mode
+    ) -> tuple[bool, str]:
+        if question is None:
+            return (False, TERMINAL_CLOSED) if self._closed and await self.is_asked(need, mode) else (True, "")
+        self._needs[question.approval_id] = question.conversation_id, need
         try:
             decision, feedback = await self._wait_for_answer(question, emit)
         finally:
             del self._needs[question.approval_id]
         if decision == "session":
             self._granted.add(need.session_key)
-        if decision == "always" and always:
-            emit(await self._allowed.add(always))
+        if decision == "always" and question.always:
+            emit(await self._allowed.add(question.always))
+        if decision in ("session", "always"):
+            await self._answer_granted()
         return decision != "no", feedback
+
+    async def _answer_granted(self) -> None:
+        """Approve, once, pending calls that an answer to another one permits."""
+        for approval_id, (_, need) in list(self._needs.items()):
+            if not await self.is_asked(need, "ask"):
+                self.answer(approval_id, "once")
 
     async def _judged(self, need: ApprovalNeed) -> Judgement:
         if not need.command:
@@ -225,10 +266,18 @@ class Approvals:
         return "edits" if mode == "edits" and not self._closed else "ask"
 
     def answer(self, approval_id: str, decision: ApprovalDecision, feedback: str = "") -> None:
-        """Apply the user's answer; an answer to a question that is no longer pending is ignored."""
-        future = self._pending.get(approval_id)
-        if future is not None and not future.done():
-            future.set_result((decision, feedback))
+        """Apply the user's answer; an answer to a question that is no longer pending is ignored.
+
+        A refusal with a reason is about the whole reply: it refuses the rest of the batch too.
+        """
+        question = self._asked.get(approval_id)
+        refused = [approval_id]
+        if decision == "no" and feedback and isinstance(question, ApprovalRequested) and question.batch:
+            refused = [key for key, one in self._asked.items() if getattr(one, "batch", "") == question.batch]
+        for key in refused:
+            future = self._pending.get(key)
+            if future is not None and not future.done():
+                future.set_result((decision, feedback))
 
     def close(self) -> None:
         """Refuse all pending and later questions, because no user is left to answer."""

@@ -38,10 +38,11 @@ from ragforge_tui.shared.records import REFUSED, REFUSED_BECAUSE, STOPPED, Messa
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.requests.work import Mode
 from ragforge_tui.shared.sanitize import storable, storable_value
-from ragforge_tui.shared.tool_calls import ToolAccess
-from ragforge_tui.tools.base import CallStopped, ToolOutcome, report_output
+from ragforge_tui.shared.tool_calls import CHANGING, ToolAccess
+from ragforge_tui.tools.base import ApprovalNeed, CallStopped, ToolOutcome, report_output
 from ragforge_tui.tools.registry import PLANNING, PreparedCall
 from ragforge_tui.tools.shell.run_command import STOPPED_TEXT
+from ragforge_tui.tools.workspace import foreseen
 
 log = logging.getLogger(__name__)
 
@@ -83,6 +84,12 @@ class ToolRunner:
         self._workspace = workspace
         self._emit = emit
         self._outcomes: dict[str, list[str]] = {}
+        self._rest: list[ToolCall] = []
+        """Calls of the reply that have not started."""
+        self._answers: dict[str, tuple[ApprovalNeed, bool, str]] = {}
+        """What was shown of calls that have not started, whether it may run, and the user's comment."""
+        self._objection = ""
+        """Comment with which the user refused a call of this reply: the rest is refused with it."""
         self._raw_arguments: dict[str, str] = {}
         """Unmasked arguments by call; those in the record are masked, and a tool must not use them."""
 
@@ -90,12 +97,14 @@ class ToolRunner:
         """Run all calls of a reply; return the reply as a chat message, followed by the results."""
         calls = [_record(reply, request, iteration, ordinal) for ordinal, request in enumerate(requests)]
         self._raw_arguments = {call.uuid: request.arguments for call, request in zip(calls, requests, strict=True)}
+        self._answers, self._objection = {}, ""
         answers: list[str] = []
         position = 0
         while position < len(calls):
             group = self._reads_from(calls, position) or [calls[position]]
-            answers += await self._run_group(reply, group)
             position += len(group)
+            self._rest = calls[position:]
+            answers += await self._run_group(reply, group)
         sent = {
             "role": "assistant",
             "content": reply.content,
@@ -154,9 +163,7 @@ class ToolRunner:
         try:
             prepared = await self._toolbox.prepare(call.tool_name, self._raw_arguments[call.uuid])
             if prepared.approval is not None:
-                allowed, feedback = await self._approvals.ask(
-                    prepared.approval, call, reply.conversation_id, reply.turn_index, self._emit, mode=self._mode()
-                )
+                allowed, feedback = await self._permission(reply, call, prepared, prepared.approval)
                 if not allowed:
                     return _refused(feedback), started
                 self._toolbox.check(call.tool_name)  # the mode may have changed while the user decided
@@ -175,6 +182,53 @@ class ToolRunner:
             return ToolOutcome(text=text, success=False, error=text), started
         self._record_outcome(key, prepared, outcome)
         return outcome, started
+
+    async def _permission(
+        self, reply: Message, call: ToolCall, prepared: PreparedCall, need: ApprovalNeed
+    ) -> tuple[bool, str]:
+        """Return whether a call may run, and the user's comment if not; asks about the rest of the reply as well."""
+        shown, allowed, comment = self._answers.pop(call.uuid, (None, False, ""))
+        if shown == need or (shown is not None and not allowed):
+            return allowed, comment
+        if self._objection:
+            return False, self._objection
+        asked = [(need, call)]
+        by_user = self._approvals.answered_by_user
+        if by_user and prepared.access in CHANGING and await self._approvals.is_asked(need, self._mode()):
+            asked += await self._needs_ahead(prepared)
+        answers = await self._approvals.ask(
+            asked, reply.conversation_id, reply.turn_index, self._emit, mode=self._mode()
+        )
+        for (each, later), (allowed, comment) in zip(asked, answers, strict=True):
+            self._answers[later.uuid] = each, allowed, comment
+            if by_user and not allowed and comment not in NOT_ASKED:
+                self._objection = self._objection or comment
+        _, allowed, comment = self._answers.pop(call.uuid)
+        return allowed, comment
+
+    async def _needs_ahead(self, first: PreparedCall) -> list[tuple[ApprovalNeed, ToolCall]]:
+        """Return what the user must be asked about later calls of the reply, as far as that is known before they run.
+
+        Each is prepared as if those before it had run, and again when its turn comes; if it is then another one than
+        was shown, it is asked about by itself. So is one that cannot be prepared yet.
+        """
+        contents = dict(first.contents)
+        found = []
+        reset = foreseen.set(contents)
+        try:
+            for call in self._rest:
+                if self._toolbox.access(call.tool_name) not in CHANGING or self._is_idle_repetition(_identity(call)):
+                    continue
+                try:
+                    prepared = await self._toolbox.prepare(call.tool_name, self._raw_arguments[call.uuid])
+                except Exception:
+                    continue
+                contents.update(prepared.contents)
+                if prepared.approval is not None and await self._approvals.is_asked(prepared.approval, self._mode()):
+                    found.append((prepared.approval, call))
+        finally:
+            foreseen.reset(reset)
+        return found
 
     def _reporter(self, reply: Message, call: ToolCall) -> Callable[[list[str]], None]:
         """Return a function that shows output of a call, without secrets."""

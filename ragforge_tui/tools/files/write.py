@@ -32,7 +32,7 @@ from ragforge_tui.tools.files.replacing import replace
 from ragforge_tui.tools.line_changes import line_changes
 from ragforge_tui.tools.sensitive import BECAUSE
 from ragforge_tui.tools.snapshots import digest_of
-from ragforge_tui.tools.workspace import Place, Workspace, read_bytes, write_bytes
+from ragforge_tui.tools.workspace import Place, Workspace, foreseen, read_bytes, write_bytes
 
 
 class WriteFileArguments(ToolArguments):
@@ -87,7 +87,11 @@ class _WriteTool(Tool):
         async def run() -> ToolOutcome:
             return await finished_in_thread(lambda: self._run(change, arguments.path))
 
-        return Plan(run=run, approval=_write_need(self.context.workspace, change, self.name))
+        return Plan(
+            run=run,
+            approval=_write_need(self.context.workspace, change, self.name),
+            contents={change.place.absolute: change.after},
+        )
 
     def _change(self, arguments: Any) -> _Change:
         """Return the change that a call makes; blocks."""
@@ -123,7 +127,8 @@ class _WriteTool(Tool):
         """
         content = read_bytes(place)
         seen = self.context.seen.get(place.relative)
-        if content is not None and seen is not None and seen != digest_of(content):
+        known = seen is None or seen == digest_of(content) or place.absolute in foreseen.get()
+        if content is not None and not known:
             raise ToolError(
                 f"{place.shown} changed since it was read.", todo="Read it again before changing it.", kind="changed"
             )

@@ -76,6 +76,7 @@ class Question(msgspec.Struct):
         saves: The patterns that ``always`` saves, after a second Enter.
         why: The reason that the model gave for its call.
         batch: Identifies the reply whose calls are asked about, one after another; empty for other questions.
+        group: Shared by calls that are asked about together; empty for a question alone.
     """
 
     key: str
@@ -88,6 +89,7 @@ class Question(msgspec.Struct):
     saves: tuple[str, ...] = ()
     why: str = ""
     batch: str = ""
+    group: str = ""
 
 
 def approval_question(event: ApprovalRequested, answer: Callable[[str, str], None]) -> Question:
@@ -97,7 +99,8 @@ def approval_question(event: ApprovalRequested, answer: Callable[[str, str], Non
         answers.append(Choice("session", f"yes, and allow {event.session_scope} for this session", mark="s"))
     if event.always:
         answers.append(Choice("always", f"yes, and always allow {_named(event.always)}", mark="a"))
-    answers += [Choice("because", "no, and say why", mark="w"), Choice("no", "no", mark="n")]
+    rest = "; it refuses the rest too" if event.batch else ""
+    answers += [Choice("because", f"no, and say why{rest}", mark="w"), Choice("no", "no", mark="n")]
     return Question(
         event.approval_id,
         DETAIL_KINDS[event.kind],
@@ -109,7 +112,37 @@ def approval_question(event: ApprovalRequested, answer: Callable[[str, str], Non
         saves=tuple(event.always),
         why=given_reason(event.call),
         batch=event.call.message_id,
+        group=event.batch,
     )
+
+
+def batch_question(calls: Sequence[Question], at: int) -> Question:
+    """Return the question about several calls at once, which shows one of them."""
+    shown = calls[at]
+    answers = [Choice("once", f"yes, all {len(calls)}", mark="y")]
+    permissions = {next((one.label for one in call.answers if one.key == "session"), "") for call in calls}
+    if len(permissions) == 1 and (permission := permissions.pop()):
+        answers.append(Choice("session", permission, mark="s"))
+    answers += [
+        Choice("each", "answer them one by one", mark="e"),
+        Choice("because", "no to all, and say why", mark="w"),
+        Choice("no", "no to all", mark="n"),
+    ]
+    edits = [call for call in calls if call.kind == "diff"]
+    others = len(calls) - len(edits)
+    # The question names the file, as the diff does.
+    files = len({call.title.partition("?")[0].partition(" ")[2] for call in edits})
+    parts = []
+    if edits:
+        parts.append(f"{_number(len(edits), 'edit')} in {_number(files, 'file')}")
+    if others:
+        parts.append(_number(others, "command"))
+    title = f"Allow {' and '.join(parts)}? {at + 1} of {len(calls)} (← →): {shown.title}"
+    return msgspec.structs.replace(shown, title=title, answers=answers)
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _named(patterns: Sequence[str]) -> str:
@@ -190,8 +223,10 @@ class QuestionPanel(Vertical, can_focus=True):
     """Shows one question at a time, in the order they came."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,left", "move(-1)", show=False),
-        Binding("down,right", "move(1)", show=False),
+        Binding("up", "move(-1)", show=False),
+        Binding("down", "move(1)", show=False),
+        Binding("left", "turn(-1)", show=False),
+        Binding("right", "turn(1)", show=False),
         Binding("pageup", "page(-1)", show=False),
         Binding("pagedown", "page(1)", show=False),
         Binding("enter", "choose", show=False),
@@ -225,7 +260,13 @@ class QuestionPanel(Vertical, can_focus=True):
         self._choices = ChoiceList()
         self._waiting: list[Question] = []
         self._saving: Question | None = None
+        self._at = 0
+        """The call that is shown, of those that are asked about together."""
+        self._one_by_one = ""
+        """Group of calls that the user answers one by one."""
         self._shown = ""
+        self._guarded = ""
+        """The question that the user had time to read; it counts as another one when a call joins it."""
         self._command: tuple[str, CommandText] | None = None
         self._answers_from = 0.0
         self._held = ""
@@ -258,11 +299,22 @@ class QuestionPanel(Vertical, can_focus=True):
             return ""
         if self._saving is not None or self.query("FeedbackInput"):
             return "back"
-        return self._waiting[0].answers[-1].label.partition(";")[0]
+        return self._question.answers[-1].label.partition(";")[0]
+
+    @property
+    def _together(self) -> list[Question]:
+        """The calls that the shown question is about."""
+        group = self._waiting[0].group
+        if not group or group == self._one_by_one:
+            return self._waiting[:1]
+        return [question for question in self._waiting if question.group == group]
 
     @property
     def _question(self) -> Question:
-        return self._saving or self._waiting[0]
+        if self._saving is not None:
+            return self._saving
+        calls = self._together
+        return calls[0] if len(calls) == 1 else batch_question(calls, min(self._at, len(calls) - 1))
 
     @property
     def _may_answer(self) -> bool:
@@ -274,7 +326,7 @@ class QuestionPanel(Vertical, can_focus=True):
 
     def early(self, letter: str) -> str:
         """Return what a letter adds to the empty prompt: nothing if it may answer a question that is on its way."""
-        question = self._waiting[0] if self._waiting else self._answered
+        question = self._question if self._waiting else self._answered
         answers = [choice.mark for choice in question.answers]
         expected = self._coming if self._waiting else self.clock() < self._answered_at + GAP_SECONDS
         if not expected or letter.lower() not in answers:
@@ -398,7 +450,9 @@ class QuestionPanel(Vertical, can_focus=True):
             self._detail.update(Content(_limited(plain_text(question.detail), MAX_DETAIL_CHARS)))
         why = one_line(question.why)[:MAX_WHY_CHARS]
         counted = f" · {lines} lines" if lines > 1 else ""
-        more = f"   ({len(self._waiting) - 1} more)" if len(self._waiting) > 1 else ""
+        calls = self._together
+        others = len(self._waiting) - len(calls)
+        more = f"   ({others} more)" if others else ""
         reason = (f"why: {why}\n" if why else "", "$text-muted")
         # What follows the question, such as that a command is not confined, is the same each time.
         asked, mark, note = title.partition("? ")
@@ -413,7 +467,9 @@ class QuestionPanel(Vertical, can_focus=True):
         if not same:
             self._diff.scroll_home(animate=False)
         self._shown = question.key
-        if not same:
+        guarded = question.key if len(calls) == 1 else f"{question.group} {len(calls)}"
+        if guarded != self._guarded:
+            self._guarded = guarded
             self._drop_held()
             self._coming = not self.has_focus_within
             since = self.clock() - self._answered_at
@@ -492,6 +548,15 @@ class QuestionPanel(Vertical, can_focus=True):
     def action_move(self, step: int) -> None:
         self._choices.move(step, wrap=True)
 
+    def action_turn(self, step: int) -> None:
+        """Show another call of those that are asked about together; else move as the arrows up and down do."""
+        calls = len(self._together) if self._waiting else 0
+        if self._saving is not None or calls < 2:
+            self._choices.move(step, wrap=True)
+            return
+        self._at = (min(self._at, calls - 1) + step) % calls
+        self._show()
+
     def action_page(self, direction: int) -> None:
         scroll = self._diff if self._diff.display else self.query_one("#question-scroll", VerticalScroll)
         scroll.scroll_relative(y=direction * max(scroll.size.height - 1, 1), animate=False)
@@ -510,7 +575,7 @@ class QuestionPanel(Vertical, can_focus=True):
         elif self._saving is not None:
             self._drop_saving()
         elif self._may_answer:
-            self._finish(self._waiting[0].answers[-1].key, "")
+            self._finish(self._question.answers[-1].key, "")
         return True
 
     def action_leave(self) -> None:
@@ -527,6 +592,10 @@ class QuestionPanel(Vertical, can_focus=True):
                 self.post_message(self.CommandViewRequested(self._question.title, self._command[1]))
             case "back":
                 self._drop_saving()
+            case "each":
+                self._answered, self._answered_at = self._question, self.clock()
+                self._one_by_one = self._question.group
+                self._show()
             case "always" if self._saving is None:
                 self._saving = _saving_question(self._waiting[0], self._waiting[0].answer)
                 self._show()
@@ -545,13 +614,17 @@ class QuestionPanel(Vertical, can_focus=True):
             self.call_after_refresh(self.make_room)
 
     def feedback_submitted(self, text: str) -> None:
-        self._finish(self._waiting[0].feedback, text)
+        """Refuse the shown call, and those of its reply that have no answer yet."""
+        self._one_by_one = ""
+        self._finish(self._question.feedback, text)
 
     def _finish(self, answer: str, feedback: str) -> None:
+        self._answered, self._answered_at, self.last_answer = self._question, self.clock(), monotonic()
         self._saving = None
-        question = self._waiting.pop(0)
-        self._answered, self._answered_at, self.last_answer = question, self.clock(), monotonic()
-        question.answer(answer, feedback)
+        answered, self._at = self._together, 0
+        self._waiting = [question for question in self._waiting if question.key not in {one.key for one in answered}]
+        for question in answered:
+            question.answer(answer, feedback)
         self._show()
         if self._waiting:
             self.focus()
