@@ -17,8 +17,8 @@ from typing import Literal
 from ragforge_tui.code.knowledge import CodeKnowledge
 from ragforge_tui.code.linker import CodeLinker
 from ragforge_tui.code.lookup import CodeLookup
-from ragforge_tui.conversation.approvals.allowed_commands import AllowedCommands
 from ragforge_tui.conversation.approvals.pending import Approvals, Approve
+from ragforge_tui.conversation.approvals.rules import Rules
 from ragforge_tui.conversation.budget import SessionBudget
 from ragforge_tui.conversation.conversation import Conversation
 from ragforge_tui.conversation.current_model import CurrentModel, PersonaModels
@@ -149,7 +149,12 @@ class ConversationAgent(ConversationLibrary):
         )
         exports = ExportWriter(memory_settings.export, loaded.paths, graph.store, self.emit, workspace=loaded.workspace)
         self._events.listen(exports.on_event)
-        self._allowed = AllowedCommands(toolbox.workspace.guard, settings.tools.allow_commands, loaded.config_file)
+        rules = Rules(
+            toolbox.workspace.guard,
+            settings.tools.rules,
+            settings.tools.allow_commands,
+            config_file=loaded.config_file,
+        )
         self.services = Services(
             settings=settings,
             workspace=workspace,
@@ -160,9 +165,7 @@ class ConversationAgent(ConversationLibrary):
             ),
             model=model,
             persona_models=PersonaModels(model, self.emit),
-            approvals=Approvals(
-                approve_all=approve_all, interactive=interactive, allowed=self._allowed, approve=approve
-            ),
+            approvals=Approvals(approve_all=approve_all, interactive=interactive, rules=rules, approve=approve),
             budget=SessionBudget(settings.model.max_cost, settings.model.max_session_cost),
             trust=InstructionTrust(
                 workspace,
@@ -227,7 +230,7 @@ class ConversationAgent(ConversationLibrary):
         self._leftovers = asyncio.create_task(self.services.toolbox.end_leftovers())
         for sentence in remarks(self.settings):
             self.emit(Notice(text=sentence, level="warning"))
-        for sentence in self._allowed.problems():
+        for sentence in self.services.approvals.rules.problems():
             self.emit(Notice(text=sentence, level="warning"))
 
     async def close(self, *, settle_seconds: float = SETTLE_SECONDS) -> None:

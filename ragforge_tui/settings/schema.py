@@ -147,12 +147,19 @@ class ToolSettings(_Section, frozen=True):
 
     enabled: Annotated[list[str] | None, Meta(description="Names of the tools offered to the model; null: all.")] = None
     command_timeout: Annotated[float, Meta(gt=0, description="Seconds a command may run.")] = 120.0
+    rules: Annotated[
+        list[str],
+        Meta(
+            description="What runs without approval, always asks or is refused: 'allow @tests in /home/me/project', "
+            "'ask git commit *', 'deny write(docs/)'. /rules shows and changes them."
+        ),
+    ] = []
     allow_commands: Annotated[
         list[str],
         Meta(
-            description="Commands that run without approval, such as 'git status' or 'pytest *' (any arguments). "
-            "Each command of a chain must match. A command with $, a wildcard, a redirection or a group always "
-            "needs approval."
+            description="Commands that run without approval in every folder, such as 'git status' or 'pytest *' (any "
+            "arguments). Each command of a chain must match. A command with $, a wildcard or a group always needs "
+            "approval. The same as 'allow' rules without a folder."
         ),
     ] = []
     confine_commands: Annotated[

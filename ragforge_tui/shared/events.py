@@ -96,8 +96,8 @@ class ApprovalRequested(_TurnEvent):
         question: One plain line, such as ``Edit src/app.py?``.
         detail: A unified diff (kind ``write``), the command (kind ``command``), or the path (kind ``secret``).
         session_scope: Description of what "this session" would allow; empty if it is not offered.
-        always: Patterns of commands that "always" would allow permanently, one for each command of a chain that is
-            not allowed yet; empty if it is not offered.
+        always: What "always" would allow in this workspace: kinds of programs and patterns, as rules name them, one for
+            each command of a chain that is not allowed yet; empty if it is not offered.
         batch: Shared by the calls of one reply that are asked about together; empty for a call alone. A refusal with
             a reason refuses the calls of the batch that have no answer yet, too.
     """

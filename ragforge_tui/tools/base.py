@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 import msgspec
 
@@ -60,6 +60,34 @@ class CallStopped(asyncio.CancelledError):
         self.outcome = outcome
 
 
+class CallSubject(msgspec.Struct, kw_only=True, frozen=True):
+    """What the user's rules see of a call.
+
+    Attributes:
+        subjects: Paths that it reads or changes, else its main argument.
+        command: The shell command, empty for other calls.
+    """
+
+    tool: str
+    access: ToolAccess
+    subjects: tuple[str, ...] = ()
+    command: str = ""
+
+
+class Ruling(NamedTuple):
+    """What the user's rules say about a call.
+
+    Attributes:
+        effect: Empty if no rule decides.
+        why: The rule that asks or refuses; without an effect, what no rule covers, if one is meant for the command.
+        reads: Whether it is a command that only reads the workspace.
+    """
+
+    effect: Literal["", "allow", "ask", "deny"] = ""
+    why: str = ""
+    reads: bool = False
+
+
 class ApprovalNeed(msgspec.Struct, kw_only=True, frozen=True):
     """Approval that a call needs from the user, with the texts to display.
 
@@ -69,6 +97,7 @@ class ApprovalNeed(msgspec.Struct, kw_only=True, frozen=True):
         session_key: Key under which such a grant is stored.
         command: The shell command exactly as it would run; empty for other calls.
         in_every_mode: No mode and no earlier permission covers the call.
+        subject: What rules see of the call; the toolbox adds it.
     """
 
     kind: ApprovalKind
@@ -79,6 +108,7 @@ class ApprovalNeed(msgspec.Struct, kw_only=True, frozen=True):
     session_key: str = ""
     command: str = ""
     in_every_mode: bool = False
+    subject: CallSubject | None = None
 
 
 class ToolArguments(msgspec.Struct, kw_only=True):

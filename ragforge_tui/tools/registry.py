@@ -15,15 +15,17 @@ from ragforge_tui.settings.schema import ToolSettings
 from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.shared.redaction import MASK
 from ragforge_tui.shared.requests.work import Mode
-from ragforge_tui.shared.sanitize import storable
-from ragforge_tui.shared.tool_calls import CHANGING, ToolAccess, describe_tools
+from ragforge_tui.shared.sanitize import storable, visible
+from ragforge_tui.shared.tool_calls import CHANGING, USUAL_ARGUMENTS, ToolAccess, describe_tools, tool_label
 from ragforge_tui.shared.truncation import cut_middle
 from ragforge_tui.tools.arguments import parse, schema_of
 from ragforge_tui.tools.base import (
     ApprovalNeed,
+    CallSubject,
     CodeSource,
     MemorySource,
     Plan,
+    Ruling,
     Tool,
     ToolContext,
     ToolOutcome,
@@ -56,6 +58,8 @@ READING = "read"
 """Name that allows all tools that only read."""
 PLANNING = "planning"
 """Kind of the error for a call that is not allowed while planning."""
+DENIED = "denied"
+"""Kind of the error for a call that a rule of the user's refuses."""
 
 TOOLS: list[type[Tool]] = [
     ReadFile,
@@ -103,6 +107,7 @@ class PreparedCall:
         arguments: The arguments as parsed, without `reason`.
         approval: The approval that the user must give first, None if none is needed.
         contents: Contents of files after it, by absolute path, as far as they are known.
+        subject: What the user's rules see of it.
     """
 
     def __init__(
@@ -119,8 +124,11 @@ class PreparedCall:
         self.access: ToolAccess = tool.access
         self.arguments = arguments
         self.reason = reason
-        self.approval: ApprovalNeed | None = plan.approval
         self.contents = plan.contents
+        self.subject = _subject(tool, plan, arguments)
+        self.approval: ApprovalNeed | None = plan.approval
+        if plan.approval is not None:
+            self.approval = msgspec.structs.replace(plan.approval, subject=self.subject)
         self._plan = plan
         self._unknown = unknown
         self._gate = gate
@@ -294,7 +302,7 @@ class RestrictedTools:
         allowed: Names of the tools, or `READING`; None: all.
         allowed_by: Origin of that restriction, for the error message.
         mode: Function that returns the current mode.
-        only_reads: Returns whether a command only reads the workspace.
+        judge: Returns what the user's rules say about a call.
     """
 
     def __init__(
@@ -303,13 +311,13 @@ class RestrictedTools:
         allowed: Collection[str] | None,
         allowed_by: str,
         mode: Callable[[], Mode],
-        only_reads: Callable[[str], Awaitable[bool]],
+        judge: Callable[[PreparedCall], Awaitable[Ruling]],
     ) -> None:
         self._toolbox = toolbox
         self._allowed = None if allowed is None else frozenset(allowed)
         self._allowed_by = allowed_by
         self._mode = mode
-        self._only_reads = only_reads
+        self._judge = judge
         # Taken once: the requests of a turn offer the same tools.
         self._schemas = [each for each in toolbox.schemas() if self._offers(each["function"]["name"])]
 
@@ -325,7 +333,7 @@ class RestrictedTools:
         """Check a call, as `Toolbox.prepare` does.
 
         Raises:
-            ToolError: The persona or the mode does not allow the tool, or the toolbox rejects the call.
+            ToolError: The persona, the mode or a rule does not allow the call, or the toolbox rejects it.
         """
         if self._toolbox.access(name) != "command":
             self.check(name)
@@ -338,7 +346,16 @@ class RestrictedTools:
             )
         prepared = await self._toolbox.prepare(name, arguments)
         command = prepared.approval.command if prepared.approval is not None else ""
-        if command and await self._only_reads(command):
+        ruling = await self._judge(prepared)
+        if ruling.effect == "deny":
+            raise ToolError(
+                f"A rule of the user's forbids this call: {ruling.why}.",
+                todo="Do not try the same in another way: choose another approach, or ask the user.",
+                kind=DENIED,
+            )
+        if ruling.effect == "ask":
+            prepared.approval = prepared.approval or _asked_by_rule(prepared)
+        elif ruling.reads:
             prepared.approval = None
         # The user may have switched modes meanwhile, and a granted call is not asked about again.
         if prepared.approval is not None or not command:
@@ -366,6 +383,23 @@ class RestrictedTools:
 
     def _fits_mode(self, name: str) -> bool:
         return self._mode() != "plan" or self.access(name) not in CHANGING
+
+
+def _subject(tool: Tool, plan: Plan, arguments: dict[str, Any]) -> CallSubject:
+    names = (tool.info.main_argument, *USUAL_ARGUMENTS)
+    main = next((value for name in names if isinstance(value := arguments.get(name), str) and value), "")
+    command = plan.approval.command if plan.approval is not None else main if tool.access == "command" else ""
+    paths = [*map(str, plan.contents), main] if tool.access == "write" else [main]
+    return CallSubject(tool=tool.name, access=tool.access, subjects=tuple(filter(None, paths)), command=command)
+
+
+def _asked_by_rule(prepared: PreparedCall) -> ApprovalNeed:
+    """Return the approval for a call that needs none by itself."""
+    subject = prepared.subject
+    label = tool_label(subject.tool)
+    return ApprovalNeed(
+        kind="secret", question=f"{label} this?", detail=visible("\n".join(subject.subjects)), subject=subject
+    )
 
 
 def _schema(tool: Tool) -> dict[str, Any]:

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from ragforge_tui.conversation import ConversationAgent
-from ragforge_tui.conversation.approvals.allowed_commands import AllowedCommands
 from ragforge_tui.conversation.approvals.pending import Approvals
+from ragforge_tui.conversation.approvals.rules import Rules
 from ragforge_tui.conversation.budget import CostDeclined, CostStopped, Limit, SessionBudget, TurnBudget
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.events import ApprovalDecision, CostLimitReached, Event, Notice, TurnCancelled, TurnFailed
@@ -20,7 +20,7 @@ from tests.support.agents import with_model
 from tests.support.openai_server import OpenAIServer
 from tests.support.records import message
 
-ALLOWED = AllowedCommands(Guard(Path.cwd()))
+RULES = Rules(Guard(Path.cwd()))
 READ = {"name": "read_file", "arguments": {"path": "greeting.py"}}
 TURN = Turn(turn_index=1, messages=[message("x")])
 
@@ -45,7 +45,7 @@ class Person:
 
     def __init__(self, *decisions: ApprovalDecision) -> None:
         self.decisions = list(decisions)
-        self.approvals = Approvals(allowed=ALLOWED)
+        self.approvals = Approvals(rules=RULES)
         self.events: list[Event] = []
 
     def emit(self, event: Event) -> None:
@@ -85,7 +85,7 @@ async def test_the_session_goes_over_all_turns() -> None:
     first.note(paid(0.6), "m")
     with pytest.raises(CostDeclined):
         await person.turn(budget).before_request()
-    nobody = TurnBudget(budget, Approvals(allowed=ALLOWED, interactive=False), person.events.append, TURN)
+    nobody = TurnBudget(budget, Approvals(rules=RULES, interactive=False), person.events.append, TURN)
     with pytest.raises(CostStopped, match=r"model\.max_session_cost"):
         await nobody.before_request()
 

@@ -104,9 +104,7 @@ async def test_a_call_that_is_being_checked_when_planning_begins_is_refused(
             return prepared
 
         monkeypatch.setattr(agent.services.toolbox, "prepare", prepare_and_switch)
-        tools = RestrictedTools(
-            agent.services.toolbox, None, "Nobody", lambda: mode, agent.services.approvals.only_reads
-        )
+        tools = RestrictedTools(agent.services.toolbox, None, "Nobody", lambda: mode, agent.services.approvals.judge)
         with pytest.raises(ToolError, match="not allowed while planning"):
             await tools.prepare("create_file", '{"path": "new.txt", "content": "x"}')
 

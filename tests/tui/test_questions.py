@@ -296,9 +296,9 @@ async def test_trust(run_chat: ChatRunner, key: str, allow: bool) -> None:
 async def test_always_shows_the_pattern_that_is_saved(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await asked_command(chat, always=["pytest *"])
-        assert "yes, and always allow `pytest *`" in labels(chat)
+        assert "yes, and always allow `pytest *` here" in labels(chat)
         await chat.press("a")
-        await chat.until(lambda: "Save this pattern in your settings?" in text(chat, "#question-title"))
+        await chat.until(lambda: "Save this rule in your settings?" in text(chat, "#question-title"))
         assert text(chat, "#question-detail") == "pytest *"
         await chat.press("escape")
         await chat.until(lambda: text(chat, "#question-detail") == "$ rm -rf [build]")
@@ -312,9 +312,9 @@ async def test_always_shows_the_pattern_that_is_saved(run_chat: ChatRunner) -> N
 async def test_always_for_a_chain_names_each_of_its_commands(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await asked_command(chat, always=["cd src", "pytest *"])
-        assert "yes, and always allow `cd src` and `pytest *`" in labels(chat)
+        assert "yes, and always allow `cd src` and `pytest *` here" in labels(chat)
         await chat.press("a")
-        await chat.until(lambda: "Save these 2 patterns in your settings?" in text(chat, "#question-title"))
+        await chat.until(lambda: "Save these 2 rules in your settings?" in text(chat, "#question-title"))
         assert text(chat, "#question-detail") == "cd src\npytest *"
         await chat.press("enter")
         assert await answers(chat) == [("a1", "always", "")]

@@ -17,17 +17,12 @@ A project's settings can never add a pattern: the loader of the settings rejects
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import shlex
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from ragforge_tui.shared.errors import ConfigError
-from ragforge_tui.shared.events import Notice
-from ragforge_tui.shared.files import STATE_BYTES, read_regular
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.sanitize import revealed
 from ragforge_tui.tools.sensitive import BECAUSE, Guard
@@ -37,6 +32,8 @@ SETTING = "tools.allow_commands"
 # A tilde within a word (`HEAD~1`) is literal; anywhere else a shell may expand it to a folder.
 _REFUSED = re.compile(r"[$`*?\[{\x00-\x08\x0a-\x1f\x7f-\x9f]|(?<![A-Za-z0-9])~")
 _QUOTED = re.compile(r"'[\x20-\x7e\xa0-\U0010ffff]*?'|\"[\x20-\x21\x23-\x7e\xa0-\U0010ffff]*\"")
+_QUOTES = re.compile(r"('[^']*'|\"[^\"]*\")")
+_REDIRECTION = re.compile(r"(?<=[ \t])(?:2>&1|(?:[12]|&)?> ?/dev/null)(?=[ \t;|]|$)")
 _PUNCTUATION = ";&|<>()"
 _CHAINS = frozenset({";", "&&", "||", "|"})
 _NAME = re.compile(r"[\w./+-]+")
@@ -215,6 +212,19 @@ def _linked_commands(command: str, *, quoted: bool = False) -> list[tuple[str, l
     return commands if all(words for _, words in commands) else None
 
 
+def without_redirections(command: str) -> str:
+    """Return a command without redirections that only join or drop its output: ``2>&1``, ``2>/dev/null``.
+
+    Those within quotes stay, and all where a backslash or a quote without its end could make them something else.
+    """
+    if "\\" in command or _REDIRECTION.search(command) is None:
+        return command
+    pieces = _QUOTES.split(command)
+    if any("'" in piece or '"' in piece for piece in pieces[::2]):
+        return command
+    return "".join(_REDIRECTION.sub(" ", piece) if at % 2 == 0 else piece for at, piece in enumerate(pieces))
+
+
 def _without_quoted(command: str) -> str:
     """Return a command without what a shell takes to the letter: all between single quotes, wildcards in double ones.
 
@@ -260,21 +270,31 @@ class Placed(NamedTuple):
     folders: frozenset[str]
 
 
-def judge(patterns: Iterable[str], command: str, guard: Guard) -> Judgement:
-    """Return whether a command may run without approval; blocks, as it looks at the files that the command names."""
-    commands = placed_commands(command, guard)
-    if not commands:
-        return Judgement(covered=False)
+def judge(
+    patterns: Iterable[str], command: str, guard: Guard, is_known: Callable[[Placed], bool] = lambda placed: False
+) -> Judgement:
+    """Return whether a command may run without approval; blocks, as it looks at the files that the command names.
+
+    Args:
+        is_known: Whether a simple command may run without a pattern.
+    """
+    commands = placed_commands(command, guard, quoted=True)
+    literal = placed_commands(command, guard)
     valid = [words for pattern in patterns if not problem_of(pattern) and (words := _words(pattern))]
     why = ""
-    for placed in commands:
+    for at, known in enumerate(commands):
+        if is_known(known):
+            continue
+        if not literal:
+            return Judgement(covered=False)
+        placed = literal[at]
         meant = [pattern for pattern in valid if _matches(pattern, placed.words)]
         refusals = [refusal(pattern, placed, guard) for pattern in meant]
         if not meant:
             return Judgement(covered=False)
         if all(refusals):
             why = why or f"`{_shown(meant[0])}` does not cover {refusals[0]}"
-    return Judgement(covered=not why, why=why)
+    return Judgement(covered=bool(commands) and not why, why=why)
 
 
 def covers(patterns: Iterable[str], command: str, guard: Guard) -> bool:
@@ -282,23 +302,35 @@ def covers(patterns: Iterable[str], command: str, guard: Guard) -> bool:
     return judge(patterns, command, guard).covered
 
 
-def offer(command: str, guard: Guard) -> list[str]:
+def offer(command: str, guard: Guard, name_of: Callable[[Placed], str | None] = lambda placed: None) -> list[str]:
     """Return the patterns to offer for permanent permission after this command, which together allow it.
 
     A chain gets one for each of its commands; it gets none if one of them has none.
+
+    Args:
+        name_of: What allows a simple command without a pattern: the name of a rule, or nothing; None: a pattern must.
     """
     patterns: list[str] = []
+    names: list[str] = []
     if revealed(command) != command:
         return []  # What is saved must be what one reads.
-    for placed in placed_commands(command, guard):
+    literal = placed_commands(command, guard)
+    for at, known in enumerate(placed_commands(command, guard, quoted=True)):
+        if (name := name_of(known)) is not None:
+            names += [name] if name else []
+            continue
+        if not literal:
+            return []
+        placed = literal[at]
         # What a pipe feeds may take orders from it, as `sh` and `xargs` do: only known programs are offered there.
         fed = placed.operator == "|" and not _option_entry(placed.words)
         pattern = "" if fed else _pattern_for(placed, guard)
         if not pattern:
             return []
         patterns.append(pattern)
-    patterns = list(dict.fromkeys(patterns))
-    return patterns if len(patterns) <= MOST_OFFERED and covers(patterns, command, guard) else []
+    offered = list(dict.fromkeys([*names, *patterns]))
+    covered = judge(patterns, command, guard, lambda placed: name_of(placed) is not None).covered
+    return offered if len(offered) <= MOST_OFFERED and covered else []
 
 
 def placed_commands(command: str, guard: Guard, *, quoted: bool = False) -> list[Placed]:
@@ -413,62 +445,3 @@ def _is_one_of(word: str, options: tuple[str, ...]) -> bool:
     if given.startswith("--"):
         return any(option.startswith(given) for option in options if len(option) > 2)
     return any(option[1] in name for option in options if len(option) == 2)
-
-
-class AllowedCommands:
-    """Patterns of commands that run without asking.
-
-    Args:
-        guard: Judges the words of commands.
-        patterns: The patterns in the settings.
-        config_file: The user's settings file. If empty, new patterns are not saved and end with the engine.
-    """
-
-    def __init__(self, guard: Guard, patterns: Iterable[str] = (), config_file: str = "") -> None:
-        self.patterns = list(patterns)
-        self.guard = guard
-        self._file = config_file
-
-    def problems(self) -> list[str]:
-        """Return a sentence for each invalid pattern, which has no effect."""
-        wrong = ((pattern, problem_of(pattern)) for pattern in self.patterns)
-        return [f"{SETTING}: {pattern!r} has no effect, because {problem}." for pattern, problem in wrong if problem]
-
-    def offer(self, command: str) -> list[str]:
-        """Return the patterns to offer for this command that are not allowed yet; none if it cannot be allowed."""
-        return [pattern for pattern in offer(command, self.guard) if pattern not in self.patterns]
-
-    def judge(self, command: str) -> Judgement:
-        """Return whether a command may run without approval."""
-        return judge(self.patterns, command, self.guard)
-
-    async def add(self, patterns: Sequence[str]) -> Notice:
-        """Allow patterns from now on; return a notice that names the file, or why they were not saved."""
-        self.patterns += [pattern for pattern in patterns if pattern not in self.patterns]
-        names = " and ".join(filter(None, [", ".join(f"`{one}`" for one in patterns[:-1]), f"`{patterns[-1]}`"]))
-        run = f"{names} {'runs' if len(patterns) == 1 else 'run'} without asking"
-        if not self._file:
-            return Notice(text=f"{run} until the chat ends.")
-        try:
-            await asyncio.to_thread(_save, Path(self._file), patterns)
-        except ConfigError as error:
-            return Notice(text=f"{run}, but only in this chat: {error}", level="warning")
-        return Notice(text=f"{run} from now on: {SETTING} in {self._file}.")
-
-
-def _save(file: Path, patterns: Sequence[str]) -> None:
-    from ragforge_tui.settings.edit import set_value
-    from ragforge_tui.settings.parse import parse_yaml
-
-    try:
-        values = parse_yaml(file, read_regular(file, STATE_BYTES).decode())
-    except FileNotFoundError:
-        values = None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file}: cannot be read: {error}.") from error
-    section = values.get("tools") if isinstance(values, dict) else None
-    saved = section.get("allow_commands") if isinstance(section, dict) else None
-    before = list(saved) if isinstance(saved, list) else []
-    new = [pattern for pattern in patterns if pattern not in before]
-    if new:
-        set_value(file, SETTING, [*before, *new])

@@ -1,6 +1,6 @@
 """Approvals of tool calls: the policy as one table, and the questions that wait for the user's answer.
 
-A question is an event; the answer counts once or for the session, or saves a pattern in `AllowedCommands`.
+A question is an event; the answer counts once or for the session, or saves a rule in `Rules`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Literal
 
-from ragforge_tui.conversation.approvals.allowed_commands import AllowedCommands, Judgement
 from ragforge_tui.conversation.approvals.reading_commands import only_reads
+from ragforge_tui.conversation.approvals.rules import Rules
 from ragforge_tui.shared.events import ApprovalDecision, ApprovalRequested, ApprovalResolved, CostLimitReached, Event
 from ragforge_tui.shared.records import ToolCall
 from ragforge_tui.shared.requests.work import Mode
+from ragforge_tui.shared.rules import PROGRAMS
 from ragforge_tui.shared.sanitize import revealed, visible
-from ragforge_tui.tools.base import ApprovalNeed
+from ragforge_tui.tools.base import ApprovalNeed, Ruling
+from ragforge_tui.tools.registry import PreparedCall
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +36,7 @@ UNDECIDED = "The program could not decide."
 TERMINAL_CLOSED = "The user's terminal is closed; no one could be asked."
 NOT_ASKED = frozenset({NO_USER, UNDECIDED, TERMINAL_CLOSED})
 """Comments of refusals that no user made."""
+NO_RULE = Ruling()
 
 
 class ApprovalPolicy:
@@ -42,9 +45,10 @@ class ApprovalPolicy:
     | need                              | mode  | granted    | verdict |
     |-----------------------------------|-------|------------|---------|
     | a file of the program's           | any   | any        | ask     |
-    | a command the user always allows  | any   | any        | run     |
     | none                              | any   | any        | run     |
     | any                               | yes   | any        | run     |
+    | a call that a rule asks about     | other | any        | ask     |
+    | a call that a rule allows         | other | any        | run     |
     | a write, without a reason to ask  | edits | any        | run     |
     | offered for the session           | other | its key    | run     |
     | offered for the session           | other | other keys | ask     |
@@ -55,15 +59,17 @@ class ApprovalPolicy:
 
     @staticmethod
     def decide(
-        need: ApprovalNeed | None, granted: AbstractSet[str], mode: ApprovalMode, *, covered: bool = False
+        need: ApprovalNeed | None, granted: AbstractSet[str], mode: ApprovalMode, ruling: Ruling = NO_RULE
     ) -> Verdict:
-        """Decide on one call; `covered` commands match one of the user's patterns."""
+        """Decide on one call, given what the user's rules say about it."""
         if need is None:
             return "run"
         if need.in_every_mode:
             return "ask"
-        if mode == "yes" or covered:
+        if mode == "yes" or ruling.effect == "allow":
             return "run"
+        if ruling.effect == "ask":
+            return "ask"
         offered = bool(need.session_scope and need.session_key)
         if offered and not need.why and need.kind == "write" and mode == "edits":
             return "run"
@@ -76,7 +82,7 @@ class Approvals:
     Args:
         approve_all: Run every call without asking (`ask --yes`).
         interactive: A user answers; otherwise questions are shown and refused at once.
-        allowed: Commands that the user allows permanently.
+        rules: The user's rules.
         approve: Answers questions about calls in place of a user; a sync function runs in a thread.
     """
 
@@ -85,7 +91,7 @@ class Approvals:
         *,
         approve_all: bool = False,
         interactive: bool = True,
-        allowed: AllowedCommands,
+        rules: Rules,
         approve: Approve | None = None,
     ) -> None:
         self._approve = approve
@@ -93,10 +99,10 @@ class Approvals:
         self._interactive = interactive
         self._approve_all = approve_all
         self._granted: set[str] = set()
-        self._allowed = allowed
+        self.rules = rules
         self._pending: dict[str, asyncio.Future[tuple[ApprovalDecision, str]]] = {}
         self._asked: dict[str, ApprovalRequested | CostLimitReached] = {}
-        self._needs: dict[str, tuple[str, ApprovalNeed]] = {}
+        self._needs: dict[str, tuple[str, ApprovalNeed, Ruling]] = {}
         self._closed = False
 
     @property
@@ -130,12 +136,13 @@ class Approvals:
         batch = uuid.uuid4().hex if len(calls) > 1 else ""
         questions: list[ApprovalRequested | None] = []
         for need, call in calls:
-            judged = await self._judged(need)
-            if self._decide(need, mode, judged) == "run" or self._closed:
+            ruling = await self._judged(need)
+            if self._decide(need, mode, ruling) == "run" or self._closed:
                 questions.append(None)
                 continue
-            always = await asyncio.to_thread(self._allowed.offer, need.command) if need.command else []
-            why = judged.why or need.why
+            asked = ruling.effect == "ask"
+            always = [] if asked or not need.command else await asyncio.to_thread(self.rules.offer, need.command)
+            why = f"Your rule is: {ruling.why}" if asked else ruling.why or need.why
             questions.append(
                 ApprovalRequested(
                     conversation_id=conversation_id,
@@ -145,7 +152,7 @@ class Approvals:
                     kind=need.kind,
                     question=revealed(f"{need.question} {visible(why)}." if why else need.question),
                     detail=revealed(need.detail),
-                    session_scope=need.session_scope,
+                    session_scope="" if asked else _scope_of(always) or need.session_scope,
                     always=always,
                     batch=batch,
                 )
@@ -163,41 +170,46 @@ class Approvals:
     ) -> tuple[bool, str]:
         if question is None:
             return (False, TERMINAL_CLOSED) if self._closed and await self.is_asked(need, mode) else (True, "")
-        self._needs[question.approval_id] = question.conversation_id, need
+        self._needs[question.approval_id] = question.conversation_id, need, await self._judged(need)
         try:
             decision, feedback = await self._wait_for_answer(question, emit)
         finally:
             del self._needs[question.approval_id]
-        if decision == "session":
+        if decision == "session" and _scope_of(question.always):
+            self.rules.allow_in_session(question.always)
+        elif decision == "session":
             self._granted.add(need.session_key)
         if decision == "always" and question.always:
-            emit(await self._allowed.add(question.always))
+            emit(await self.rules.allow(question.always))
         if decision in ("session", "always"):
             await self._answer_granted()
         return decision != "no", feedback
 
     async def _answer_granted(self) -> None:
         """Approve, once, pending calls that an answer to another one permits."""
-        for approval_id, (_, need) in list(self._needs.items()):
+        for approval_id, (_, need, _) in list(self._needs.items()):
             if not await self.is_asked(need, "ask"):
                 self.answer(approval_id, "once")
 
-    async def _judged(self, need: ApprovalNeed) -> Judgement:
-        if not need.command:
-            return Judgement(covered=False)
-        return await asyncio.to_thread(self._allowed.judge, need.command)
+    async def _judged(self, need: ApprovalNeed) -> Ruling:
+        if need.subject is None:
+            return NO_RULE
+        return await asyncio.to_thread(self.rules.judge, need.subject, careful=bool(need.why))
 
-    async def only_reads(self, command: str) -> bool:
-        """Return whether a command only reads the workspace, and so needs no approval in any mode."""
-        return await asyncio.to_thread(only_reads, command, self._allowed.guard)
+    async def judge(self, prepared: PreparedCall) -> Ruling:
+        """Return what the user's rules say about a call; a command that only reads needs no approval in any mode."""
+        need, subject = prepared.approval, prepared.subject
+        ruling = await asyncio.to_thread(self.rules.judge, subject, careful=need is not None and bool(need.why))
+        if ruling.effect in ("ask", "deny") or not subject.command:
+            return ruling
+        return ruling._replace(reads=await asyncio.to_thread(only_reads, subject.command, self.rules.guard))
 
     def mode_changed(self, conversation_id: str, mode: Mode) -> None:
         """Approve, once, pending calls of a conversation that need no approval in its new mode."""
         if mode == "plan":
             return  # even granted calls are not allowed while planning
-        for approval_id, (pending_in, need) in list(self._needs.items()):
-            # What a pattern covers is not asked about: only the mode can have changed.
-            if pending_in == conversation_id and self._decide(need, mode, Judgement(covered=False)) == "run":
+        for approval_id, (pending_in, need, ruling) in list(self._needs.items()):
+            if pending_in == conversation_id and self._decide(need, mode, ruling) == "run":
                 self.answer(approval_id, "once")
 
     async def ask_cost(self, question: Callable[[str], CostLimitReached], emit: Emit) -> ApprovalDecision:
@@ -257,8 +269,8 @@ class Approvals:
             return "no", verdict
         return ("once" if verdict and not self._closed else "no"), ""
 
-    def _decide(self, need: ApprovalNeed, mode: Mode, judged: Judgement) -> Verdict:
-        return self._policy.decide(need, self._granted, self._effective(mode), covered=judged.covered)
+    def _decide(self, need: ApprovalNeed, mode: Mode, ruling: Ruling) -> Verdict:
+        return self._policy.decide(need, self._granted, self._effective(mode), ruling)
 
     def _effective(self, mode: Mode) -> ApprovalMode:
         if self._approve_all:
@@ -287,3 +299,8 @@ class Approvals:
         for future in self._pending.values():
             if not future.done():
                 future.set_result(("no", TERMINAL_CLOSED))
+
+
+def _scope_of(always: Sequence[str]) -> str:
+    """Return what "this session" allows if all of a command are programs of a known kind; else nothing."""
+    return " and ".join(PROGRAMS[one] for one in always) if all(one in PROGRAMS for one in always) else ""

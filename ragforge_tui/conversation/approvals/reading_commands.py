@@ -13,7 +13,12 @@ import re
 import shutil
 from pathlib import Path
 
-from ragforge_tui.conversation.approvals.allowed_commands import Placed, placed_commands, refusal
+from ragforge_tui.conversation.approvals.allowed_commands import (
+    Placed,
+    placed_commands,
+    refusal,
+    without_redirections,
+)
 from ragforge_tui.shared.git import runs_nothing
 from ragforge_tui.tools.sensitive import SEARCHING, Guard
 
@@ -57,11 +62,12 @@ _WORK_TREE = frozenset({"git diff", "git status", "git stash"})
 
 def only_reads(command: str, guard: Guard) -> bool:
     """Return whether a command only reads the workspace; blocks, as it looks at files and asks git."""
-    commands = placed_commands(command, guard, quoted=True)
-    return bool(commands) and all(_reads(placed, guard) for placed in commands)
+    commands = placed_commands(without_redirections(command), guard, quoted=True)
+    return bool(commands) and all(reads(placed, guard) for placed in commands)
 
 
-def _reads(placed: Placed, guard: Guard) -> bool:
+def reads(placed: Placed, guard: Guard) -> bool:
+    """Return whether a simple command only reads the workspace; blocks."""
     words = placed.words
     if words[0] == "cd":
         # Where it leads is judged with the commands behind it.

@@ -164,7 +164,7 @@ class InputBuilder:
         persona = await services.personas.for_turn(self._record.persona)
         allowed_by = f"The persona {persona.name}"
         tools = RestrictedTools(
-            services.toolbox, persona.fields.tools, allowed_by, self._mode, services.approvals.only_reads
+            services.toolbox, persona.fields.tools, allowed_by, self._mode, services.approvals.judge
         )
         model = await services.persona_models.model_for(persona)
         instructions = await services.trust.instructions()

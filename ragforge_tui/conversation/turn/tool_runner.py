@@ -40,7 +40,7 @@ from ragforge_tui.shared.requests.work import Mode
 from ragforge_tui.shared.sanitize import storable, storable_value
 from ragforge_tui.shared.tool_calls import CHANGING, ToolAccess
 from ragforge_tui.tools.base import ApprovalNeed, CallStopped, ToolOutcome, report_output
-from ragforge_tui.tools.registry import PLANNING, PreparedCall
+from ragforge_tui.tools.registry import DENIED, PLANNING, PreparedCall
 from ragforge_tui.tools.shell.run_command import STOPPED_TEXT
 from ragforge_tui.tools.workspace import foreseen
 
@@ -174,7 +174,9 @@ class ToolRunner:
             if commits:
                 outcome.data = {**outcome.data, "commits": commits}
         except ToolError as error:
-            short = f"{REFUSED_BECAUSE}not while planning" if error.info.kind == PLANNING else str(error)
+            refusals = {PLANNING: "not while planning", DENIED: "a rule of yours forbids it"}
+            reason = refusals.get(error.info.kind)
+            short = f"{REFUSED_BECAUSE}{reason}" if reason else str(error)
             return ToolOutcome(text=f"Error: {error}", success=False, error=short), started
         except Exception as error:
             log.exception("tool %s failed", call.tool_name)

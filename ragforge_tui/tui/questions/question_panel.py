@@ -24,6 +24,7 @@ from textual.widgets import Input, Static
 
 from ragforge_tui.shared.events import ApprovalRequested, CostLimitReached, TrustRequested
 from ragforge_tui.shared.formatting import counted, dollars
+from ragforge_tui.shared.rules import PROGRAMS
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.tool_calls import given_reason
 from ragforge_tui.shared.truncation import cut_middle
@@ -55,7 +56,7 @@ OWN_CELLS = 2 + 2 + 2
 """Margin, border and padding at the sides."""
 OWN_LINES = 2 + 2 + 1
 """Border of the panel, margins of the detail, and a line of the chat that stays in view."""
-RUN_CODE = frozenset({"cargo", "go", "make", "mypy", "npm", "pytest"})
+RUN_CODE = frozenset({"@tests", "@checks", "cargo", "go", "make", "mypy", "npm", "pytest"})
 """Programs whose every call runs code of the folder."""
 DetailKind = Literal["diff", "command", "text"]
 DETAIL_KINDS: dict[Literal["write", "command", "secret"], DetailKind] = {
@@ -98,7 +99,7 @@ def approval_question(event: ApprovalRequested, answer: Callable[[str, str], Non
     if event.session_scope:
         answers.append(Choice("session", f"yes, and allow {event.session_scope} for this session", mark="s"))
     if event.always:
-        answers.append(Choice("always", f"yes, and always allow {_named(event.always)}", mark="a"))
+        answers.append(Choice("always", f"yes, and always allow {_named(event.always)} here", mark="a"))
     rest = "; it refuses the rest too" if event.batch else ""
     answers += [Choice("because", f"no, and say why{rest}", mark="w"), Choice("no", "no", mark="n")]
     return Question(
@@ -147,7 +148,7 @@ def _number(count: int, noun: str) -> str:
 
 def _named(patterns: Sequence[str]) -> str:
     """Return patterns as they are named in a choice, or their number if they are too long for one."""
-    *others, last = (f"`{one_line(pattern)}`" for pattern in patterns)
+    *others, last = (PROGRAMS.get(pattern, f"`{one_line(pattern)}`") for pattern in patterns)
     named = " and ".join([", ".join(others), last] if others else [last])
     if len(named) > MAX_PATTERN_CHARS:
         named = "this command, as shown next" if len(patterns) == 1 else f"its {len(patterns)} commands, as shown next"
@@ -157,16 +158,17 @@ def _named(patterns: Sequence[str]) -> str:
 def _saving_question(question: Question, answer: Callable[[str, str], None]) -> Question:
     """Return the question whether to save the patterns; only Enter and a click answer it."""
     several = len(question.saves) > 1
-    what = f"these {len(question.saves)} patterns" if several else "this pattern"
+    what = f"these {len(question.saves)} rules" if several else "this rule"
     matches = "one of them, alone or in a chain," if several else "it"
     answers = [
-        Choice("always", f"Enter: run the command, and save {'the patterns' if several else 'the pattern'}"),
+        Choice("always", f"Enter: run the command, and save {'the rules' if several else 'the rule'}"),
         Choice("back", "back to the question"),
     ]
-    title = f"Save {what} in your settings? Commands that match {matches} will run without asking in every folder."
+    title = f"Save {what} in your settings? Commands that match {matches} will run without asking in this folder."
     if any(pattern.partition(" ")[0] in RUN_CODE for pattern in question.saves):
         title += " They run the code they find there."
-    return Question(f"{question.key}:always", "text", title, "\n".join(question.saves), answers, answer)
+    lines = [f"{one}  {PROGRAMS[one]}, whatever the arguments" if one in PROGRAMS else one for one in question.saves]
+    return Question(f"{question.key}:always", "text", title, "\n".join(lines), answers, answer)
 
 
 def cost_question(event: CostLimitReached, answer: Callable[[str, str], None]) -> Question:
