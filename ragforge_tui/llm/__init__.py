@@ -18,8 +18,10 @@ from ragforge_tui.llm.base import (
     TextPart,
     ToolRequest,
 )
+from ragforge_tui.llm.check import check_model
 from ragforge_tui.llm.client import LiteLLMModel, check_provider
-from ragforge_tui.llm.discover import choose_model, list_models, make_model
+from ragforge_tui.llm.connections import Connections
+from ragforge_tui.llm.discover import ListedModel, choose_model, list_models, make_model
 from ragforge_tui.llm.litellm_loader import preload
 from ragforge_tui.llm.offline import OfflineAssistant
 from ragforge_tui.llm.tokens import count_tokens
@@ -29,7 +31,9 @@ __all__ = [
     "PROVIDER_STATE",
     "THIS_MACHINE",
     "ChatModel",
+    "Connections",
     "Finished",
+    "ListedModel",
     "LiteLLMModel",
     "ModelChoice",
     "ModelPart",
@@ -39,6 +43,7 @@ __all__ = [
     "Retrying",
     "TextPart",
     "ToolRequest",
+    "check_model",
     "check_provider",
     "choose_model",
     "count_tokens",

@@ -1,7 +1,7 @@
-"""Choice of the model: from the settings, keys in the environment, servers on this machine, else offline.
+"""Choice of the model: from the settings, the last connection, keys in the environment, servers here, else offline.
 
 The program never asks before the first prompt: something always answers. Used by the engine before the first turn
-and for lists of models. It needs httpx (which LiteLLM brings), imported late.
+and for lists of models.
 """
 
 from __future__ import annotations
@@ -9,117 +9,154 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 
 from ragforge_tui.llm.base import OFFLINE_NAME, THIS_MACHINE, ChatModel, ModelChoice
 from ragforge_tui.llm.client import LiteLLMModel
+from ragforge_tui.llm.connections import Connection, Connections
+from ragforge_tui.llm.listing import list_names
 from ragforge_tui.llm.offline import OfflineAssistant
+from ragforge_tui.llm.providers import (
+    LOCAL_SERVERS,
+    PROVIDERS,
+    LocalServer,
+    Provider,
+    destination_of,
+    host_of,
+    provider_of,
+)
 from ragforge_tui.settings.schema import ModelSettings
 from ragforge_tui.shared.errors import ModelError
 
 logger = logging.getLogger(__name__)
 
 _LOCAL_TIMEOUT = 0.3
-_NAMED_TIMEOUT = 5.0
+NAMED_TIMEOUT = 5.0
 
 
-class Provider(msgspec.Struct, frozen=True):
-    """Provider whose key may be in the environment.
+class ListedModel(msgspec.Struct, frozen=True):
+    """A model that can be chosen.
 
     Attributes:
-        model: Default model, used if none is configured.
-        base_variables: Variables in which LiteLLM looks for another address.
+        name: As LiteLLM names it.
+        provider: The connection it is chosen from, with its `url`; empty if the name says it all.
     """
 
-    key: str
-    prefix: str
-    model: str
-    host: str
-    base_variables: tuple[str, ...] = ()
-
-
-class LocalServer(msgspec.Struct, frozen=True):
-    """Model server that may be running on this machine."""
-
-    title: str
-    url: str
-    kind: str = "openai"
-    """Format of its list of models: ``ollama`` or ``openai``."""
-
-
-# In the order they are tried. LiteLLM's table lists each of the models without a date of withdrawal.
-PROVIDERS: tuple[Provider, ...] = (
-    Provider(
-        "ANTHROPIC_API_KEY",
-        "anthropic",
-        "anthropic/claude-sonnet-5",
-        "api.anthropic.com",
-        ("ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL"),
-    ),
-    Provider("OPENAI_API_KEY", "openai", "openai/gpt-5.2", "api.openai.com", ("OPENAI_BASE_URL", "OPENAI_API_BASE")),
-    Provider("GEMINI_API_KEY", "gemini", "gemini/gemini-pro-latest", "generativelanguage.googleapis.com"),
-    Provider("MISTRAL_API_KEY", "mistral", "mistral/mistral-large-latest", "api.mistral.ai", ("MISTRAL_API_BASE",)),
-    Provider(
-        "OPENROUTER_API_KEY",
-        "openrouter",
-        "openrouter/openai/gpt-5.2",
-        "openrouter.ai",
-        ("OPENROUTER_API_BASE",),
-    ),
-    Provider("GROQ_API_KEY", "groq", "groq/openai/gpt-oss-120b", "api.groq.com", ("GROQ_API_BASE",)),
-    Provider("DEEPSEEK_API_KEY", "deepseek", "deepseek/deepseek-v4-flash", "api.deepseek.com", ("DEEPSEEK_API_BASE",)),
-    Provider("XAI_API_KEY", "xai", "xai/grok-4.3", "api.x.ai", ("XAI_API_BASE",)),
-)
-LOCAL_SERVERS: tuple[LocalServer, ...] = (
-    LocalServer("Ollama", "http://127.0.0.1:11434", "ollama"),
-    LocalServer("LM Studio", "http://127.0.0.1:1234"),
-    LocalServer("llama.cpp", "http://127.0.0.1:8080"),
-)
+    name: str
+    provider: str = ""
+    url: str = ""
 
 
 async def choose_model(
-    settings: ModelSettings, env: Mapping[str, str], *, local_servers: Sequence[LocalServer] = LOCAL_SERVERS
+    settings: ModelSettings,
+    env: Mapping[str, str],
+    *,
+    connections: Connections | None = None,
+    local_servers: Sequence[LocalServer] = LOCAL_SERVERS,
 ) -> ModelChoice:
     """Return the model that answers; the offline assistant if nothing else does.
 
+    Args:
+        connections: Addresses and keys that the user stored; None to use none.
+
     Raises:
-        ModelError: kind ``no_network`` if `settings.api_base` is given without a name and no server answers there.
+        ModelError: kind ``no_network`` if `settings.api_base` is given without a name and no server answers there;
+            ``bad_key`` if the keyring does not return a stored key.
     """
     if settings.name:
-        return _named(settings, env)
+        return await _named(settings, env, connections)
     if settings.api_base:
         return await _first_at(settings)
+    if connections is not None and (last := connections.last()) is not None:
+        named = msgspec.structs.replace(settings, name=last.model, api_base=last.url)
+        chosen = await _named(named, env, connections)
+        return msgspec.structs.replace(chosen, origin="chosen last with /connect or /model")
     for provider in PROVIDERS:
         if env.get(provider.key):
             return ModelChoice(
                 name=provider.model,
                 origin=f"{provider.key} in the environment",
-                destination=_destination(provider.model, "", env),
+                destination=destination_of(provider.model, "", env),
                 api_key=settings.api_key,
             )
-    for server, names in await _ask_local(local_servers):
+    if connections is not None:
+        for provider in PROVIDERS:
+            if (stored := connections.get(provider.prefix, "")) is not None and stored.kept_in:
+                return await _named(msgspec.structs.replace(settings, name=provider.model), env, connections)
+    for server, names in await ask_local(local_servers):
         return _local_choice(server, names[0])
     return _offline("no model configured and none found")
 
 
 async def list_models(
-    settings: ModelSettings, env: Mapping[str, str], *, local_servers: Sequence[LocalServer] = LOCAL_SERVERS
-) -> list[str]:
-    """Return the models available with the settings and servers found; the offline assistant is always the last."""
-    names: list[str] = [settings.name] if settings.name else []
+    settings: ModelSettings,
+    env: Mapping[str, str],
+    *,
+    connections: Connections | None = None,
+    local_servers: Sequence[LocalServer] = LOCAL_SERVERS,
+) -> list[ListedModel]:
+    """Return the models available with settings, connections and servers; the offline assistant is always the last."""
+    found: list[ListedModel] = [ListedModel(settings.name)] if settings.name else []
     if settings.api_base:
         try:
-            found = await _names(_models_url(settings.api_base), "openai", settings.api_key, _NAMED_TIMEOUT)
-            names += [f"openai/{name}" for name in found]
+            names = await list_names(settings.api_base, "openai", settings.api_key, NAMED_TIMEOUT)
+            found += [ListedModel(f"openai/{name}") for name in names]
         except ModelError as error:
             logger.info("No list of models: %s", error.info.what)
-    names += [provider.model for provider in PROVIDERS if env.get(provider.key)]
-    for server, found in await _ask_local(local_servers):
-        names += [_local_choice(server, name).name for name in found]
-    return list(dict.fromkeys([*(name for name in names if name != OFFLINE_NAME), OFFLINE_NAME]))
+    found += [ListedModel(provider.model) for provider in PROVIDERS if env.get(provider.key)]
+    if connections is not None:
+        listed = await asyncio.gather(*(_connected(one, connections, env) for one in connections.all()))
+        found += [model for models in listed for model in models]
+    for server, names in await ask_local(local_servers):
+        found += [ListedModel(model_name(server.id or server.kind, name), server.id, server.api) for name in names]
+    by_name: dict[str, ListedModel] = {}
+    for model in found:
+        if model.name != OFFLINE_NAME:
+            by_name.setdefault(model.name, model)
+    return [*by_name.values(), ListedModel(OFFLINE_NAME)]
+
+
+async def _connected(connection: Connection, connections: Connections, env: Mapping[str, str]) -> list[ListedModel]:
+    """Return the models of a connection; only the one chosen last if its server does not list them."""
+    try:
+        names = await connection_names(connection, connections, env)
+    except ModelError as error:
+        logger.info("No list of models: %s", error.info.what)
+        names = [connection.model] if connection.model else []
+    return [ListedModel(name, connection.provider, connection.url) for name in names]
+
+
+async def connection_names(connection: Connection, connections: Connections, env: Mapping[str, str]) -> list[str]:
+    """Return the full names of the models that the server of a connection lists.
+
+    Raises:
+        ModelError: The server or the keyring does not answer, or the key is refused.
+    """
+    provider = next((one for one in PROVIDERS if one.prefix == connection.provider), None)
+    if provider is None:
+        key, api = await connections.key(connection), connection.url
+    else:
+        variable = provider.key_variable(env)
+        key, api = env[variable] if variable else await connections.key(connection), provider.address(env)
+    return await server_names(connection.provider, api, key)
+
+
+async def server_names(provider_id: str, api: str, key: str, seconds: float = NAMED_TIMEOUT) -> list[str]:
+    """Return the full names of the models that a provider, or a server of a kind, lists at an address.
+
+    Raises:
+        ModelError: The server does not answer, or refuses the key.
+    """
+    kinds = {one.prefix: one.kind for one in PROVIDERS} | {one.id: one.kind for one in LOCAL_SERVERS}
+    names = await list_names(api, kinds.get(provider_id, "openai"), key, seconds)
+    return [model_name(provider_id, name) for name in names]
+
+
+def model_name(provider_id: str, name: str) -> str:
+    """Return how LiteLLM names a model of a provider, or of a server with the API of OpenAI."""
+    known = {"ollama"} | {one.prefix for one in PROVIDERS}
+    return f"{provider_id if provider_id in known else 'openai'}/{name}"
 
 
 def make_model(
@@ -129,28 +166,52 @@ def make_model(
     return OfflineAssistant() if choice.offline else LiteLLMModel(choice, settings, live=live)
 
 
-def _named(settings: ModelSettings, env: Mapping[str, str]) -> ModelChoice:
+async def _named(settings: ModelSettings, env: Mapping[str, str], connections: Connections | None) -> ModelChoice:
     if settings.name == OFFLINE_NAME:
         return _offline("settings")
+    base, key, origin = settings.api_base, settings.api_key, "settings"
+    if not key and connections is not None:
+        stored = _stored_for(settings, env, connections)
+        if stored is not None:
+            base, key = stored.url or base, await connections.key(stored)
+            origin = f"connected; its key is in {connections.place(stored)}" if stored.kept_in else "connected"
     return ModelChoice(
         name=settings.name,
-        origin="settings",
-        destination=_destination(settings.name, settings.api_base, env),
-        api_base=settings.api_base,
-        api_key=settings.api_key,
+        origin=origin,
+        destination=destination_of(settings.name, base, env),
+        api_base=base,
+        api_key=key,
     )
 
 
+def _stored_for(settings: ModelSettings, env: Mapping[str, str], connections: Connections) -> Connection | None:
+    """Return the connection whose address and key serve a model; None if the settings or the environment do."""
+    if settings.api_base:
+        return next((one for one in connections.all() if one.url == settings.api_base), None)
+    provider = provider_of(settings.name)
+    if provider is not None and provider.key_variable(env):
+        return None
+    return connections.for_model(settings.name)
+
+
+def missing_key(choice: ModelChoice, env: Mapping[str, str]) -> Provider | None:
+    """Return the provider of a model whose key is neither stored nor configured; None if nothing is missing."""
+    if choice.offline or choice.api_base or choice.api_key:
+        return None
+    provider = provider_of(choice.name)
+    return provider if provider is not None and not provider.key_variable(env) else None
+
+
 async def _first_at(settings: ModelSettings) -> ModelChoice:
-    names = await _names(_models_url(settings.api_base), "openai", settings.api_key, _NAMED_TIMEOUT)
+    names = await list_names(settings.api_base, "openai", settings.api_key, NAMED_TIMEOUT)
     if not names:
         raise ModelError(
             f"{settings.api_base} lists no model.", kind="unknown_model", todo="Name one with --model or model.name."
         )
     return ModelChoice(
         name=f"openai/{names[0]}",
-        origin=f"the first model of {_host(settings.api_base)}",
-        destination=_host(settings.api_base),
+        origin=f"the first model of {host_of(settings.api_base)}",
+        destination=host_of(settings.api_base),
         api_base=settings.api_base,
         api_key=settings.api_key,
     )
@@ -161,98 +222,23 @@ def _offline(origin: str) -> ModelChoice:
 
 
 def _local_choice(server: LocalServer, name: str) -> ModelChoice:
-    ollama = server.kind == "ollama"
     return ModelChoice(
-        name=f"ollama/{name}" if ollama else f"openai/{name}",
+        name=model_name(server.id or server.kind, name),
         origin=f"{server.title} on this machine",
         destination=THIS_MACHINE,
-        api_base=server.url if ollama else f"{server.url}/v1",
+        api_base=server.api,
     )
 
 
-def _destination(name: str, api_base: str, env: Mapping[str, str]) -> str:
-    """Return where requests for this model go, in words."""
-    if api_base:
-        return _host(api_base)
-    prefix = name.partition("/")[0] if "/" in name else _bare_prefix(name)
-    for provider in PROVIDERS:
-        if provider.prefix == prefix:
-            moved = next((env[variable] for variable in provider.base_variables if env.get(variable)), "")
-            return _host(moved) if moved else provider.host
-    if prefix in ("ollama", "ollama_chat"):
-        return _host(env.get("OLLAMA_API_BASE") or "http://127.0.0.1:11434")
-    return prefix
-
-
-def _bare_prefix(name: str) -> str:
-    """Return the provider LiteLLM assumes for a name without one."""
-    if name.startswith("claude"):
-        return "anthropic"
-    return "openai" if name.startswith(("gpt", "o1", "o3", "o4", "chatgpt")) else name
-
-
-def _host(url: str) -> str:
-    host = urlsplit(url if "://" in url else f"http://{url}").hostname or url
-    return THIS_MACHINE if host in ("localhost", "::1") or host.startswith("127.") else host
-
-
-def _models_url(api_base: str) -> str:
-    return f"{api_base.rstrip('/')}/models"
-
-
-async def _ask_local(servers: Sequence[LocalServer]) -> list[tuple[LocalServer, list[str]]]:
-    """Return the servers that list at least one model, in the given order."""
+async def ask_local(servers: Sequence[LocalServer] = LOCAL_SERVERS) -> list[tuple[LocalServer, list[str]]]:
+    """Return the servers of this machine that list at least one model, in the given order."""
 
     async def ask(server: LocalServer) -> list[str]:
-        url = f"{server.url}/api/tags" if server.kind == "ollama" else f"{server.url}/v1/models"
         try:
-            return await _names(url, server.kind, "", _LOCAL_TIMEOUT)
+            return await list_names(server.api, server.kind, "", _LOCAL_TIMEOUT)
         except ModelError:
             # No server listening there is the usual case.
             return []
 
     found = await asyncio.gather(*(ask(server) for server in servers))
     return [(server, names) for server, names in zip(servers, found, strict=True) if names]
-
-
-async def _names(url: str, kind: str, key: str, timeout: float) -> list[str]:
-    """Return the names of the models a server lists.
-
-    Raises:
-        ModelError: The server cannot be reached or its answer is not a list of models.
-    """
-    import httpx
-
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
-    try:
-        # A proxy in the environment is for remote hosts; it would swallow requests to this machine.
-        trust = _host(url) != THIS_MACHINE
-        async with httpx.AsyncClient(timeout=timeout, trust_env=trust, follow_redirects=False) as client:
-            response = await client.get(url, headers=headers)
-            response.raise_for_status()
-            listed = response.json()
-    except httpx.HTTPStatusError as error:
-        status = error.response.status_code
-        raise ModelError(
-            f"{_host(url)} does not list its models ({status}).",
-            kind="bad_key" if status in (401, 403) else "provider",
-            todo="Name the model with --model or model.name, and check the key.",
-        ) from None
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-        raise ModelError(
-            f"No model server answers at {url} ({type(error).__name__}).",
-            kind="no_network",
-            todo="Check model.api_base (RAGFORGE_API_BASE) and that the server runs.",
-            transient=True,
-        ) from None
-    return _listed_names(listed, kind)
-
-
-def _listed_names(listed: Any, kind: str) -> list[str]:
-    list_key, name_key = ("models", "name") if kind == "ollama" else ("data", "id")
-    entries = listed.get(list_key) if isinstance(listed, dict) else None
-    if not isinstance(entries, list):
-        return []
-    names = [str(entry[name_key]) for entry in entries if isinstance(entry, dict) and entry.get(name_key)]
-    # Servers list embedding models among the others; those cannot chat.
-    return [name for name in names if "embed" not in name.lower()]

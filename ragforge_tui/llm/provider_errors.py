@@ -41,7 +41,7 @@ _MODEL_WORDS = re.compile(
 _KEY_WORDS = re.compile(
     r"api[_ ]key[^.]{0,60}must be (?:set|provided)|missing[^.]{0,40}api[_ ]key|missing credentials", re.IGNORECASE
 )
-_KEY_TODO = "Set the right key in the provider's variable, RAGFORGE_API_KEY or model.api_key."
+_KEY_TODO = "Enter the right key with /connect, or set the provider's variable or RAGFORGE_API_KEY."
 _QUOTA_WORDS = re.compile(
     r"insufficient[_ ](?:quota|balance|credit)|current quota|billing|credit balance", re.IGNORECASE
 )
@@ -107,7 +107,7 @@ def to_model_error(error: BaseException, *, model: str, destination: str, secret
     if _NO_PROVIDER_WORDS.search(detail):
         return no_provider(model)
     if _MODEL_WORDS.search(detail):
-        return _unknown_model(model, where)
+        return unknown_model(model, where)
     if status == 404:
         return ModelError(
             f"{_sentence(where)} answered a request for the model {model} with 404 (not found).{quote}",
@@ -137,7 +137,7 @@ def no_provider(model: str) -> ModelError:
     )
 
 
-def _unknown_model(model: str, where: str) -> ModelError:
+def unknown_model(model: str, where: str) -> ModelError:
     """Return the error for a model that its provider does not offer to this user."""
     provider, _, name = model.partition("/")
     if provider in ("ollama", "ollama_chat"):

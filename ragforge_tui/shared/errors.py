@@ -128,6 +128,7 @@ ModelErrorKind = Literal[
     "provider",
     "bad_request",
     "not_configured",
+    "unreachable",
 ]
 
 

@@ -2,6 +2,6 @@
 
 WITHOUT_MODEL = "the offline assistant answers by fixed rules"
 WAYS_TO_A_MODEL = (
-    "start Ollama, LM Studio or llama.cpp and choose with /model",
+    "/connect takes a key, or finds Ollama, LM Studio and llama.cpp",
     "or restart with a key: export ANTHROPIC_API_KEY=… (OPENAI_, …)",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -12,8 +13,10 @@ import yaml
 
 from ragforge_tui import __version__
 from ragforge_tui.cli.app import with_bare_resume
+from ragforge_tui.llm import Connections
 from ragforge_tui.settings.keys import example_yaml
 from tests.cli.conftest import ROOT, Cli
+from tests.support.sizes import paths_under
 
 COMMANDS = {"ask", "sessions", "show", "search", "export", "import", "archive", "delete", "graph", "doctor", "config"}
 
@@ -167,3 +170,26 @@ def test_a_reader_that_has_enough(bare: Cli) -> None:
             env=os.environ | {"PYTHONPATH": str(ROOT)},
         )
     assert (run.returncode, run.stderr) == (0, b"")
+
+
+def test_doctor_names_the_source_of_each_key_and_shows_none(
+    bare: Cli, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = "hunter2-of-no-known-shape"
+    connections = Connections(paths_under(home))
+
+    async def store() -> None:
+        await connections.save("mistral", "", secret)
+        await connections.save("openai", "", secret)
+
+    asyncio.run(store())
+    monkeypatch.setenv("OPENAI_API_KEY", secret)
+    monkeypatch.setenv("NEO4J_URI", "bolt://127.0.0.1:9")
+    ran = bare.run("doctor", "--json", "--model", "offline")
+    model = ran.json["sections"]["model"]
+    assert "connections.json, readable by you alone" in model["key of mistral"]
+    assert model["key of openai"].startswith("OPENAI_API_KEY in the environment, which precedes the one in")
+    assert secret not in ran.out + ran.err
+    connections.file.chmod(0o644)
+    ran = bare.run("doctor", "--json", "--model", "offline")
+    assert any("others may read" in problem for problem in ran.json["problems"])

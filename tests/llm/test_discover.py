@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ragforge_tui.llm import LiteLLMModel, OfflineAssistant, choose_model, list_models, make_model
-from ragforge_tui.llm.discover import PROVIDERS, LocalServer
 from ragforge_tui.llm.litellm_loader import load_litellm
+from ragforge_tui.llm.providers import PROVIDERS, LocalServer
 from ragforge_tui.settings.schema import ModelSettings
 from ragforge_tui.shared.errors import ModelError
 from tests.support.openai_server import OpenAIServer
@@ -61,7 +61,8 @@ async def test_an_address_without_a_name_takes_its_first_model() -> None:
         choice = await choose_model(settings, {"OPENAI_API_KEY": "k"})
         assert choice.name == "openai/qwen3" and choice.destination == "this machine"
         assert server.requests[0].headers["authorization"] == "Bearer the-key-of-it"
-        assert await list_models(settings, {}, local_servers=NOBODY) == ["openai/qwen3", "openai/other", "offline"]
+        listed = await list_models(settings, {}, local_servers=NOBODY)
+        assert [model.name for model in listed] == ["openai/qwen3", "openai/other", "offline"]
 
 
 async def test_an_address_where_no_one_answers_is_an_error() -> None:
@@ -82,8 +83,13 @@ async def test_servers_of_this_machine_are_found() -> None:
         )
         choice = await choose_model(ModelSettings(), {}, local_servers=servers)
         assert (choice.name, choice.origin) == ("ollama/qwen3:8b", "Ollama on this machine")
-        names = await list_models(ModelSettings(), {"GROQ_API_KEY": "k"}, local_servers=servers)
-        assert names == ["groq/openai/gpt-oss-120b", "ollama/qwen3:8b", "openai/local", "offline"]
+        listed = await list_models(ModelSettings(), {"GROQ_API_KEY": "k"}, local_servers=servers)
+        assert [model.name for model in listed] == [
+            "groq/openai/gpt-oss-120b",
+            "ollama/qwen3:8b",
+            "openai/local",
+            "offline",
+        ]
         choice = await choose_model(ModelSettings(), {}, local_servers=servers[2:])
         model = make_model(choice, ModelSettings())
         assert isinstance(model, LiteLLMModel)

@@ -29,6 +29,13 @@ from ragforge_tui.shared.export_records import ConversationExport, ImportAdds
 from ragforge_tui.shared.found_sessions import FoundSession, ListedSession, SessionImport
 from ragforge_tui.shared.records import Conversation, Message, Turn, Usage
 from ragforge_tui.shared.requests.imports import ImportFoundSession, ListFoundSessions
+from ragforge_tui.shared.requests.models import (
+    Connected,
+    ConnectProvider,
+    DisconnectProvider,
+    ListProviders,
+    ProviderInfo,
+)
 from ragforge_tui.shared.requests.past import MakeInsights
 from ragforge_tui.shared.requests.sessions import (
     ArchiveConversation,
@@ -136,6 +143,12 @@ class FakeEngine:
         self.interrupted: dict[str, int] = {}
         self.found_sessions: list[ListedSession] = []
         self.models = ["openai/gpt-5", "anthropic/claude-sonnet-4-5", "offline"]
+        self.providers = [
+            ProviderInfo(id="anthropic", title="Anthropic (Claude)", host="api.anthropic.com"),
+            ProviderInfo(id="openai", title="OpenAI", host="api.openai.com", key_from="the keyring", stored=True),
+            ProviderInfo(id="ollama", title="Ollama", url="http://127.0.0.1:11434", asks_url=True, needs_key=False),
+        ]
+        self.offered = ["anthropic/claude-a", "anthropic/claude-b"]
         self.model = ModelChanged(phase="ready", name="claude-sonnet", destination="api.anthropic.com")
         self.graph = GraphChanged(phase=cast(Any, phase), name="embedded")
         self.files = ["README.md", "src/app.py", "src/store.py", "docs/a guide.md"]
@@ -268,6 +281,12 @@ class FakeEngine:
                 return ConversationExport(conversation=self._find(request.ref), turns=self.turns[request.ref])
             case ChangeModelSettings():
                 return Empty()
+            case ListProviders():
+                return self.providers
+            case ConnectProvider():
+                return Connected(provider=request.provider, url=request.url, models=self.offered, kept="Stored.")
+            case DisconnectProvider():
+                return f"Removed {request.provider}."
             case SetModel():
                 self.model = ModelChanged(phase="ready", name=request.name, destination="api.example.com")
                 return self.model

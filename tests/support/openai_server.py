@@ -44,6 +44,8 @@ class OpenAIServer:
     Attributes:
         window: Tokens a request may have; a longer one gets the 400 that OpenAI answers. None for no limit.
         token_scale: Tokens this server counts for one of tiktoken's.
+        key: The key it wants; empty: any or none.
+        silent: Whether it never answers a request for its models.
         too_long: Tokens of the requests that were longer.
         refused: What chat templates of local models said to the requests they do not take; each got it as an HTTP 400.
     """
@@ -65,6 +67,8 @@ class OpenAIServer:
         self.requests: list[Recorded] = []
         self.refused: list[str] = []
         self.window: int | None = None
+        self.key = ""
+        self.silent = False
         self.token_scale = 1.0
         self.too_long: list[int] = []
         self.port = port
@@ -146,6 +150,9 @@ class OpenAIServer:
         if self._log is not None:
             with self._log.open("a") as out:
                 out.write(json.dumps({"path": path, "at": at, "body": body}) + "\n")
+        if self.key and headers.get("authorization") != f"Bearer {self.key}":
+            await self._json(writer, 401, {"error": {"message": "the key is not valid", "type": "invalid_key"}})
+            return True
         if method == "POST" and path.endswith("/chat/completions"):
             return await self._chat(request, reader, writer)
         if method == "POST" and (path.endswith(("/v1/messages", "/v1/responses")) or ":streamGenerateContent" in path):
@@ -163,6 +170,8 @@ class OpenAIServer:
         await writer.drain()
 
     async def _lists(self, path: str, writer: asyncio.StreamWriter) -> None:
+        if self.silent:
+            await asyncio.Event().wait()
         if path.endswith("/v1/models"):
             await self._json(writer, 200, {"object": "list", "data": [{"id": name} for name in self.models]})
         elif path == "/api/tags" and self.ollama_models is not None:

@@ -297,7 +297,7 @@ async def test_model_without_any_says_how_to_get_one(run_chat: ChatRunner) -> No
     async with run_chat(engine) as chat:
         await chat.ready()
         await chat.type("/model")
-        await chat.until(lambda: chat.noticed("No language model was found. To get one: start Ollama"))
+        await chat.until(lambda: chat.noticed("No language model was found. To get one: /connect"))
         assert not isinstance(chat.app.screen, Picker)
 
 

@@ -108,7 +108,7 @@ def test_without_a_model_it_tells_how_to_get_one() -> None:
     offline = ModelChanged(phase="ready", name="offline", destination="this machine", offline=True)
     rows = texts(msgspec.structs.replace(FULL, model=offline))
     assert rows[5].startswith("model   none yet")
-    assert "/model" in rows[6] and "ANTHROPIC_API_KEY" in rows[7]
+    assert "/connect" in rows[6] and "ANTHROPIC_API_KEY" in rows[7]
     failed = ModelChanged(phase="failed", name="gpt-9")
     assert "gpt-9 cannot be used · /model" in texts(msgspec.structs.replace(FULL, model=failed))[5]
 

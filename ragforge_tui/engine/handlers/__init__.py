@@ -1,6 +1,6 @@
 """Handlers of the requests to the engine, one file a subject; importing this package registers them."""
 
-from ragforge_tui.engine.handlers import code, imports, memory, past, personas, sessions, turns, work
+from ragforge_tui.engine.handlers import code, imports, memory, models, past, personas, sessions, turns, work
 from ragforge_tui.engine.registry import EngineContext, answer, request_decoder
 
 __all__ = [
@@ -9,6 +9,7 @@ __all__ = [
     "code",
     "imports",
     "memory",
+    "models",
     "past",
     "personas",
     "request_decoder",

@@ -54,7 +54,9 @@ async def answer_trust(engine: EngineContext, request: requests.AnswerTrust) -> 
 
 @handles(requests.SetModel)
 async def set_model(engine: EngineContext, request: requests.SetModel) -> ModelChanged:
-    return await engine.agent.set_model(request.name)
+    return await engine.agent.services.model.choose(
+        request.name, provider=request.provider, url=request.url, unchecked=request.unchecked
+    )
 
 
 @handles(requests.ChangeModelSettings)

@@ -38,19 +38,30 @@ class AnswerTrust(Request[Empty]):
 
 
 class SetModel(Request[ModelChanged]):
-    """Use another model from the next turn on; an empty name selects the discovered one."""
+    """Use another model from the next turn on; an empty name selects the discovered one.
+
+    It is checked first: an unknown model and a missing or refused key fail with the kinds ``unknown_model``,
+    ``not_configured`` and ``bad_key``, a server that does not answer with ``unreachable``.
+
+    Attributes:
+        provider: The connection it is chosen from, with its `url`; empty if the name says it all.
+        unchecked: Use it although its server does not answer.
+    """
 
     name: str
+    provider: str = ""
+    url: str = ""
+    unchecked: bool = False
 
 
 class ChangeModelSettings(Request[Empty]):
     """Apply settings of the model, by name, from its next request on; see `LIVE_MODEL_SETTINGS`."""
 
-    changes: dict[str, int | float | None]
+    changes: dict[str, int | float | str | None]
 
 
 class ListModels(Request[list[str]]):
-    """List the names of the models that are configured or discovered."""
+    """List the names of the models that are configured, connected or discovered."""
 
 
 class ListFiles(Request[list[str]]):

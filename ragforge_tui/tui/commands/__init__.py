@@ -11,6 +11,7 @@ from ragforge_tui.tui.commands import (
     code_commands,
     conversation_commands,
     memory_commands,
+    model_commands,
     persona_commands,
     screen_commands,
     work_commands,
@@ -20,6 +21,7 @@ from ragforge_tui.tui.sidebar.pane import PANES, PaneEntry
 
 SUBJECTS = (
     chat_commands,
+    model_commands,
     persona_commands,
     memory_commands,
     code_commands,

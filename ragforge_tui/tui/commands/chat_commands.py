@@ -1,20 +1,16 @@
-"""Commands that start, find and resume conversations, show help and choose the model."""
+"""Commands that start, find and resume conversations, and show help and costs."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
-from ragforge_tui.shared.events import ModelChanged
 from ragforge_tui.shared.formatting import dollars
-from ragforge_tui.shared.model_help import WAYS_TO_A_MODEL, WITHOUT_MODEL
 from ragforge_tui.shared.records import ConversationFilter
 from ragforge_tui.shared.requests.sessions import ListConversations
-from ragforge_tui.shared.requests.work import ListModels, SetModel
 from ragforge_tui.tui.command_registry import Commands
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.session.state import Spent
-from ragforge_tui.tui.widgets.choice_list import Choice
 from ragforge_tui.tui.widgets.status_bar import count
 
 if TYPE_CHECKING:
@@ -91,45 +87,6 @@ async def search(host: Host, words: str) -> None:
         host.navigator.go_to_conversation(hit.conversation_id, hit.turn_index)
 
     host.open_screen(SearchScreen(SessionService(host), words), picked)
-
-
-@COMMANDS.add("model", "Choose the model that answers next", arguments="[NAME]", completes="models")
-async def use_model(host: Host, name: str) -> None:
-    """Use a model from the next turn on; without a name, show a list."""
-    session = host.session
-    if name:
-        try:
-            changed = await session.ask(SetModel(name=name))
-        except RagforgeError as error:
-            if session.state.model is not None and session.state.model.error == error.info:
-                return  # The event of the change has told it.
-            raise
-        session.model_changed(changed)
-        session.changed()
-        session.notice(changed_text(changed))
-        return
-    found = await session.ask(ListModels())
-    if set(found) <= {"offline"}:
-        session.notice(f"No language model was found. To get one: {', '.join(WAYS_TO_A_MODEL)}.")
-        return
-    from ragforge_tui.tui.sessions.session_list_model import model_rows
-    from ragforge_tui.tui.widgets.list_screen import Picker
-
-    async def rows() -> list[Choice]:
-        return model_rows(found, session.state.model)
-
-    def picked(key: str) -> None:
-        session.spawn(use_model(host, key), group="model", exclusive=True)
-
-    host.open_screen(Picker("Models", rows, empty="no model was found", verb="use"), picked)
-
-
-def changed_text(model: ModelChanged) -> str:
-    """Return what a change of the model means; for the offline assistant also how to get a language model."""
-    if model.offline:
-        return f"From the next message on, {WITHOUT_MODEL}. To get a language model: {', '.join(WAYS_TO_A_MODEL)}."
-    where = f" ({model.destination})" if model.destination else ""
-    return f"{model.name}{where} answers from the next message on."
 
 
 def open_conversation_id(host: Host) -> str:

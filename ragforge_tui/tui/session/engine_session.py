@@ -91,7 +91,7 @@ class EngineSession:
         self._pending_open = _first_reference(options)
         self.state.opening = self._pending_open is not None
         self._was_lost = False
-        self._model_settings: dict[str, int | float | None] = {}
+        self._model_settings: dict[str, int | float | str | None] = {}
 
     # -- connection
 
@@ -233,7 +233,7 @@ class EngineSession:
         if self.state.ready:
             self.spawn(self._resume_work(), group="begin")
 
-    async def change_model_setting(self, name: str, value: float | None) -> None:
+    async def change_model_setting(self, name: str, value: float | str | None) -> None:
         """Apply a setting of the model to the engine, and to every engine that is started after a crash."""
         self._model_settings[name] = value
         if self.engine is not None:

@@ -45,7 +45,7 @@ NAME = "ragforge"
 CLAIM = "the chat that remembers"
 CHAT_FEATURES = frozenset({"undo", "edit", "branch", "context", "recall"})
 """Tips about a conversation that does not exist yet, or about a command with an argument: a click runs nothing."""
-NO_MODEL = ((f"none yet: {WITHOUT_MODEL}", ""), (WAYS_TO_A_MODEL[0], "model"), (WAYS_TO_A_MODEL[1], ""))
+NO_MODEL = ((f"none yet: {WITHOUT_MODEL}", ""), (WAYS_TO_A_MODEL[0], "connect"), (WAYS_TO_A_MODEL[1], ""))
 """Ways to get a model, each with the command that a click on its line runs."""
 
 
