@@ -42,6 +42,26 @@ def counts(diff: str) -> tuple[int, int]:
     return sum(line.startswith("+") for line in lines), sum(line.startswith("-") for line in lines)
 
 
+def new_lines(diff: str, most: int = 40) -> str:
+    """Return the new side of a unified diff as numbered lines, of each place and in all at most so many."""
+    places: list[list[str]] = []
+    number = 0
+    for line in diff.split("\n")[2:]:
+        if line.startswith("@@"):
+            number = int(line.split("+", 1)[1].split(" ", 1)[0].split(",", 1)[0])
+            places.append([])
+        elif line[:1] in ("+", " ") and places:
+            places[-1].append(f"{number:>6}\t{line[1:]}")
+            number += 1
+    shown: list[str] = []
+    for place in places:
+        if len(shown) >= most:
+            return "\n".join([*shown, "   ..."])
+        shown += ["   ..."] if shown else []
+        shown += place if len(place) <= most else [*place[: most // 2], "   ...", *place[-most // 2 :]]
+    return "\n".join(shown)
+
+
 def line_opcodes(old: list[str], new: list[str]) -> list[Opcode]:
     """Return the steps from one list of lines to another, as `SequenceMatcher.get_opcodes` does."""
     return _Trimmed(old, new).get_opcodes()

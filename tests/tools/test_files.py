@@ -114,16 +114,38 @@ async def test_escape_sequences_in_a_file_are_shown_not_sent(folder: Path, box: 
     assert "␛[8mrm -rf /" in prepared.approval.detail
 
 
-async def test_edit_must_be_read_first_and_unchanged_since(folder: Path, box: Toolbox, call: Call) -> None:
+async def test_a_file_that_was_not_read_is_edited_where_old_string_is_unique(folder: Path, call: Call) -> None:
+    (folder / "a.py").write_text("".join(f"line {number}\n" for number in range(1, 31)))
+    outcome = await call("edit_file", path="a.py", old_string="line 20", new_string="twenty\nmore")
+    assert outcome.text.splitlines() == [
+        "Wrote a.py (+2 -1 lines). It now reads:",
+        *(f"    {n}\tline {n}" for n in (17, 18, 19)),
+        "    20\ttwenty",
+        "    21\tmore",
+        *(f"    {n}\tline {n - 1}" for n in (22, 23, 24)),
+    ]
+
+
+async def test_a_file_with_secrets_is_read_before_an_edit_shows_anything_of_it(folder: Path, box: Toolbox) -> None:
+    (folder / ".env").write_text("PASSWORD=tulip\n")
+    with pytest.raises(ToolError, match="not read in this session") as refused:
+        await box.prepare("edit_file", json.dumps({"path": ".env", "old_string": "PASSWORD=t", "new_string": "x"}))
+    assert "tulip" not in str(refused.value)
+
+
+async def test_an_edit_of_a_file_that_changed_shows_its_lines_and_may_be_repeated(
+    folder: Path, box: Toolbox, call: Call
+) -> None:
     (folder / "a.txt").write_text("one\n")
-    edit = json.dumps({"path": "a.txt", "old_string": "one", "new_string": "two"})
-    with pytest.raises(ToolError, match="not read in this session"):
-        await box.prepare("edit_file", edit)
+    edit = {"path": "a.txt", "old_string": "one", "new_string": "two"}
     await call("read_file", path="a.txt")
-    (folder / "a.txt").write_text("one \n")
-    for name, arguments in (("edit_file", edit), ("write_file", '{"path": "a.txt", "content": "x"}')):
-        with pytest.raises(ToolError, match="changed since it was read"):
+    (folder / "a.txt").write_text("one and a half\n")
+    for name, arguments in (("write_file", '{"path": "a.txt", "content": "x"}'), ("edit_file", json.dumps(edit))):
+        with pytest.raises(ToolError, match="changed since it was read") as refused:
             await box.prepare(name, arguments)
+    assert "     1\tone and a half" in str(refused.value)
+    assert (await call("edit_file", **edit)).success
+    assert (folder / "a.txt").read_text() == "two and a half\n"
 
 
 async def test_a_write_that_is_stopped_too_late_shows_what_it_wrote(

@@ -59,7 +59,7 @@ def test_uncertain_white_space_is_refused(text: str, old: str) -> None:
 def test_a_miss_shows_the_closest_lines() -> None:
     with pytest.raises(ToolError, match="closest lines") as missed:
         replace(CODE, "        if self.z:\n            return 1", "x", "a.py")
-    assert "3|         if self.x:\n4|             return 1" in missed.value.info.what
+    assert "     3\t        if self.x:\n     4\t            return 1" in missed.value.info.what
 
 
 def test_a_miss_without_likeness_shows_nothing() -> None:

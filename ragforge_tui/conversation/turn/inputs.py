@@ -43,7 +43,7 @@ given.
 # Work
 - Go on until the task is done. Ask only what you cannot find out yourself, and what the user must decide.
 - A question gets an answer, not a change: edit files only when the user asks for a change.
-- Look before you answer or act: read the code, its callers and similar places. Read a file before you edit it. @path \
+- Look before you answer or act: read the code, its callers and similar places. @path \
 or @"path" in a message names a file of the workspace; read it before you answer.
 - Make the smallest change that does what was asked, in the style around it: names, idioms, formatting, tests. Use \
 what the project has before you add code or a dependency. Mention unrelated faults; do not fix them.
@@ -136,6 +136,13 @@ class InputBuilder:
         """Start what takes time of the inputs for a message, so that it runs while the message is stored."""
         self._environment.look()
         self._memory.begin(text)
+
+    def turn_of_call(self, uuid: str) -> str:
+        """Return the mark of the earlier turn that made a call, such as `t12`; empty if none did."""
+        for turn in reversed(self._window.turns):
+            if any(call.uuid == uuid for message in turn.messages for call in message.tool_calls):
+                return f"t{turn.turn_index}"
+        return ""
 
     async def prepare(self) -> None:
         """Read the turns that a request may hold, before there is one."""

@@ -44,6 +44,7 @@ class TurnRequest:
         self._builder = builder
         self._emit = emit
         self._running = RunningTurn(turn.turn_index, turn.messages[0].content)
+        self._sent: list[ChatMessage] = []
         self._estimated = 0
         self._scale = 1.0
         """Tokens the provider counts for one of ours, at least 1."""
@@ -62,7 +63,13 @@ class TurnRequest:
         stable = self.inputs.overhead + system_tokens(context)
         own = self._running.messages(window - answer_tokens(window) - stable - context.tokens)
         self._estimated = stable + context.tokens + tokens_of(own)
-        return [*context.render(), *own]
+        self._sent = [*context.render(), *own]
+        return self._sent
+
+    def shown_in(self, result: str) -> str:
+        """Return where the last request held exactly this result of a call: `t12`, or `this turn`; empty if nowhere."""
+        calls = [m["tool_call_id"] for m in self._sent if m["role"] == "tool" and m["content"] == result]
+        return self._builder.turn_of_call(calls[-1]) or "this turn" if calls else ""
 
     def note_usage(self, usage: Usage | None) -> None:
         """Compare the provider's count of the last request with the estimate, for the requests to come."""

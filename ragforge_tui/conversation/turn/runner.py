@@ -145,6 +145,7 @@ class TurnRunner:
         with services.memory.pace.urgent():
             inputs = await self._builder.build(self._turn)
         self._persona, self._planning = inputs.persona.name, inputs.planning
+        request = self._request = TurnRequest(self._turn, inputs, self._builder, services.emit)
         tools = ToolRunner(
             toolbox=inputs.tools,
             recorder=services.recorder,
@@ -152,8 +153,8 @@ class TurnRunner:
             workspace=services.workspace,
             emit=services.emit,
             mode=self._mode,
+            shown_in=request.shown_in,
         )
-        request = self._request = TurnRequest(self._turn, inputs, self._builder, services.emit)
         most = services.settings.model.max_iterations
         for iteration in range(1, most + 1):
             reply = await self._ask(request)

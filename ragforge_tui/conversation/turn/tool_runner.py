@@ -38,7 +38,7 @@ from ragforge_tui.shared.records import REFUSED, REFUSED_BECAUSE, STOPPED, Messa
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.requests.work import Mode
 from ragforge_tui.shared.sanitize import storable, storable_value
-from ragforge_tui.shared.tool_calls import CHANGING, ToolAccess
+from ragforge_tui.shared.tool_calls import CHANGING, ToolAccess, tool_info
 from ragforge_tui.tools.base import ApprovalNeed, CallStopped, ToolOutcome, report_output
 from ragforge_tui.tools.registry import DENIED, PLANNING, PreparedCall
 from ragforge_tui.tools.shell.run_command import STOPPED_TEXT
@@ -48,6 +48,8 @@ log = logging.getLogger(__name__)
 
 IDENTICAL_CALLS = 2
 """Number of times the same call may return the same result before it is refused (design section 4)."""
+SHORTEST_KNOWN = 400
+"""Characters of a file's lines from which a place where the model has them takes less room."""
 CALLS_AT_ONCE = 16
 """Reading calls that run at the same time; each stores its beginning and end over a connection to the graph."""
 
@@ -65,7 +67,11 @@ class UsableTools(Protocol):
 
 
 class ToolRunner:
-    """Runner of the tool calls of one turn."""
+    """Runner of the tool calls of one turn.
+
+    Args:
+        shown_in: Returns where the model's last request holds exactly this result of a call; empty if it does not.
+    """
 
     def __init__(
         self,
@@ -76,9 +82,11 @@ class ToolRunner:
         workspace: Path,
         emit: Callable[[Event], None],
         mode: Callable[[], Mode],
+        shown_in: Callable[[str], str] = lambda result: "",
     ) -> None:
         self._toolbox = toolbox
         self._mode = mode
+        self._shown_in = shown_in
         self._recorder = recorder
         self._approvals = approvals
         self._workspace = workspace
@@ -149,6 +157,7 @@ class ToolRunner:
             raise
         # The model receives the stored, masked text: a key in a file must not leave the machine.
         outcome.text = mask_secrets(outcome.text)
+        self._shorten_known(call, outcome)
         await self._finish(reply, call, outcome, started)
         return outcome.text
 
@@ -231,6 +240,14 @@ class ToolRunner:
         finally:
             foreseen.reset(reset)
         return found
+
+    def _shorten_known(self, call: ToolCall, outcome: ToolOutcome) -> None:
+        """Replace the lines of a file that the model still sees, by the place where it sees them."""
+        if len(outcome.text) < SHORTEST_KNOWN or tool_info(call.tool_name).result != "numbered":
+            return
+        if where := self._shown_in(outcome.text):
+            outcome.text = f"Unchanged since {where}: the result of that call, above, is what it still contains."
+            outcome.full_size = 0
 
     def _reporter(self, reply: Message, call: ToolCall) -> Callable[[list[str]], None]:
         """Return a function that shows output of a call, without secrets."""

@@ -10,13 +10,16 @@ import difflib
 import heapq
 from typing import NamedTuple
 
-from ragforge_tui.shared.encoding import line_end_of, with_line_ends
+from ragforge_tui.shared.encoding import line_end_of, lines_of, with_line_ends
 from ragforge_tui.shared.errors import ToolError
+from ragforge_tui.shared.sanitize import visible
 
 CLOSE = 0.6
 """Similarity, as `difflib` measures it, from which lines are shown as the closest; the same as its own default."""
 MOST_COMPARED = 20_000
 """Lines of a file that are searched for the closest ones."""
+AROUND = 15
+"""Lines shown before and after a place of a file that changed."""
 _SHOWN_LINES = 12
 
 
@@ -67,6 +70,18 @@ def replace(text: str, old: str, new: str, path: str, *, everywhere: bool = Fals
         f"old_string does not occur in {path}.{_closest(text, old)}",
         todo="Copy it exactly from the file, without line numbers and with its indentation.",
         kind="no_match",
+    )
+
+
+def lines_around(text: str, old: str) -> str:
+    """Return the numbered lines around the only occurrence of a piece; empty if it does not occur exactly once."""
+    if not old or text.count(old) != 1:
+        return ""
+    start = text.count("\n", 0, text.index(old))
+    end = start + old.count("\n") + 1
+    first = max(start - AROUND, 0)
+    return "\n".join(
+        f"{number:>6}\t{visible(line)}" for number, line in enumerate(lines_of(text)[first : end + AROUND], first + 1)
     )
 
 
@@ -152,5 +167,6 @@ def _closest(text: str, old: str) -> str:
     score, at = max(rated, default=(0.0, 0))
     if score < CLOSE:
         return ""
-    shown = [f"{number}| {line}" for number, line in enumerate(lines[at : at + min(size, _SHOWN_LINES)], at + 1)]
+    near = lines[at : at + min(size, _SHOWN_LINES)]
+    shown = [f"{number:>6}\t{visible(line)}" for number, line in enumerate(near, at + 1)]
     return "\n".join([f" The closest lines ({score:.0%} alike):", *shown, ""])

@@ -1,7 +1,9 @@
 """Tools write_file, create_file and edit_file.
 
 Everything written could be seen as a diff first. The content that a write replaces is stored
-before. A file that changed since it was read, or since its diff was shown, is left alone.
+before. A file that changed since it was read, or since its diff was shown, is left alone. One that was never read can
+be edited: an old_string that occurs exactly once shows that its lines are known, wherever they were shown. Only a file
+with secrets must be read first, because reading it asks the user and an error about it would show its lines.
 """
 
 from __future__ import annotations
@@ -26,9 +28,9 @@ from ragforge_tui.tools.base import (
     ToolOutcome,
     finished_in_thread,
 )
-from ragforge_tui.tools.diff import STORED_DIFF, counts, unified_diff
+from ragforge_tui.tools.diff import STORED_DIFF, counts, new_lines, unified_diff
 from ragforge_tui.tools.files.read import FilePath, existing
-from ragforge_tui.tools.files.replacing import replace
+from ragforge_tui.tools.files.replacing import lines_around, replace
 from ragforge_tui.tools.line_changes import line_changes
 from ragforge_tui.tools.sensitive import BECAUSE
 from ragforge_tui.tools.snapshots import digest_of
@@ -76,6 +78,8 @@ class _Change(msgspec.Struct, kw_only=True):
     after: bytes
     diff: str
     note: str = ""
+    shown: str = ""
+    """Lines that the answer shows, because the model gave only parts of them."""
 
 
 class _WriteTool(Tool):
@@ -215,7 +219,7 @@ class EditFile(_WriteTool):
         weight=3,
     )
     description = (
-        "Replace pieces of a text file that you have read. old_string must occur exactly once: include enough lines "
+        "Replace pieces of a text file. old_string must occur exactly once: include enough lines "
         "around the change, or set replace_all. Further replacements of the same file go into edits."
     )
     arguments = EditFileArguments
@@ -223,8 +227,7 @@ class EditFile(_WriteTool):
     def _change(self, arguments: EditFileArguments) -> _Change:
         place = self.context.workspace.locate(arguments.path)
         before = existing(place)
-        self._earlier(place)
-        if place.relative not in self.context.seen:
+        if place.secret and place.relative not in self.context.seen:
             raise ToolError(
                 f"{place.shown} was not read in this session.", todo="Read it before editing it.", kind="not_read"
             )
@@ -232,6 +235,10 @@ class EditFile(_WriteTool):
         if decoded is None:
             raise ToolError(f"{place.shown} is binary and cannot be edited as text.", kind="binary")
         text, encoding = decoded
+        try:
+            self._earlier(place)
+        except ToolError as error:
+            raise self._changed(error, place, before, text, arguments) from error
         edited, notes = text, []
         for each in arguments.replacements():
             if MASK in each.old_string and each.old_string not in edited:
@@ -253,7 +260,31 @@ class EditFile(_WriteTool):
                 kind="encoding",
             ) from error
         diff = unified_diff(text, edited, place.shown)
-        return _Change(place=place, before=before, after=after, diff=diff, note=" ".join(filter(None, notes)))
+        return _Change(
+            place=place,
+            before=before,
+            after=after,
+            diff=diff,
+            note=" ".join(filter(None, notes)),
+            shown="" if place.secret else new_lines(diff),
+        )
+
+    def _changed(
+        self, error: ToolError, place: Place, content: bytes, text: str, arguments: EditFileArguments
+    ) -> ToolError:
+        """Return the refusal for a file that changed since it was read, with its lines now, which then count as read.
+
+        Without a place that must be meant, the file has to be read again, as after any other change.
+        """
+        near = "" if place.secret else lines_around(text, arguments.old_string)
+        if not near:
+            return error
+        self.context.seen[place.relative] = digest_of(content)
+        return ToolError(
+            f"{place.shown} changed since it was read. Its lines are now:\n{near}\n",
+            todo="Nothing was written. Repeat the edit if it is still right.",
+            kind="changed",
+        )
 
 
 def _refuse_masks(before: str, after: str, place: Place) -> None:
@@ -326,7 +357,8 @@ def _written(change: _Change) -> str:
     verb = "Created" if change.before is None else "Wrote"
     added, removed = counts(change.diff)
     what = f"+{added} -{removed} lines" if change.diff else "no change"
-    return " ".join(part for part in (f"{verb} {change.place.shown} ({what}).", change.note) if part)
+    said = " ".join(part for part in (f"{verb} {change.place.shown} ({what}).", change.note) if part)
+    return f"{said} It now reads:\n{change.shown}" if change.shown else said
 
 
 def _stored_diff(change: _Change) -> str:

@@ -1,0 +1,46 @@
+"""A day's work on files, held through the whole agent and resumed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.settings.schema import Loaded
+from tests.support.openai_server import OpenAIServer
+
+LINES = "".join(f"VALUE_{number} = {number}\n" for number in range(60))
+
+
+def results(server: OpenAIServer) -> list[str]:
+    """The results of calls in the last request, oldest first."""
+    return [m["content"] for m in server.chats()[-1]["messages"] if m["role"] == "tool"]
+
+
+async def test_what_the_model_has_seen_is_neither_refused_nor_sent_again(loaded: Loaded, server: OpenAIServer) -> None:
+    (Path(loaded.workspace) / "values.py").write_text(LINES)
+    read = {"name": "read_file", "arguments": {"path": "values.py"}}
+    grep = {"name": "grep_files", "arguments": {"pattern": "VALUE_7 "}}
+    edit = {"path": "values.py", "old_string": "VALUE_7 = 7", "new_string": "VALUE_7 = 70"}
+    async with ConversationAgent(loaded, approve_all=True) as agent:
+        conversation = await agent.create_conversation()
+        server.script(
+            [{"tool_calls": [grep]}, {"tool_calls": [{"name": "edit_file", "arguments": edit}]}, {"text": ""}]
+        )
+        await conversation.send_message("Make it 70.")
+        assert "VALUE_7 = 70" in results(server)[-1]
+        server.script([{"tool_calls": [read]}, {"text": "60 values."}])
+        await conversation.send_message("How many are there?")
+        assert "VALUE_59 = 59" in results(server)[-1]
+        uuid = conversation.record.uuid
+    async with ConversationAgent(loaded, approve_all=True) as again:
+        conversation = await again.load_conversation(uuid)
+        back = {"name": "edit_file", "arguments": {**edit, "old_string": "VALUE_7 = 70", "new_string": "VALUE_7 = 7"}}
+        server.script([{"tool_calls": [read]}, {"tool_calls": [back]}, {"tool_calls": [read]}, {"text": "Done."}])
+        await conversation.send_message("Look again, then make it 7.")
+        *_, unchanged, edited, changed = results(server)
+        assert unchanged.startswith("Unchanged since t2:")
+        assert "VALUE_7 = 7\n" in edited
+        assert "VALUE_59 = 59" in changed
+        server.script([{"tool_calls": [read]}, {"tool_calls": [read]}, {"text": "Still."}])
+        await conversation.send_message("And now?")
+        assert [result[:20] for result in results(server)[-2:]] == ["Unchanged since t3: "] * 2
