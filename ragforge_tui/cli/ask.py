@@ -1,7 +1,7 @@
 """Command `ask`: one turn without a user interface.
 
 The answer goes to stdout, everything else to stderr; with --json every event is a line on stdout. The command asks no
-questions: without --yes, calls that need approval are refused and the model is informed.
+questions: calls that need approval, and that neither --yes nor --allow covers, are refused and the model is informed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Callable
 from typing import Annotated
 
+import msgspec
 import typer
 
 from ragforge_tui.cli.common import (
@@ -27,6 +28,7 @@ from ragforge_tui.cli.common import (
 )
 from ragforge_tui.cli.output import print_json_line, print_text
 from ragforge_tui.cli.start import CANCELLED, FAILED, complain
+from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared import events
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.records import call_end
@@ -60,15 +62,23 @@ def ask(
     config: ConfigOption = None,
     json: Annotated[bool, typer.Option("--json", help="Print every event as a line of JSON.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Approve every tool call.")] = False,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow",
+            metavar="RULE",
+            help="Approve calls by a rule, such as '@tests', 'git commit *' or 'write(src/)'; repeatable.",
+        ),
+    ] = None,
 ) -> None:
-    """Ask once and print the answer; tools that need approval are refused unless --yes is given."""
+    """Ask once and print the answer; tools that need approval are refused unless --yes or --allow covers them."""
     if text == "-":
         text = sys.stdin.buffer.read().decode("utf-8", "replace")
     if not text.strip():
         raise typer.BadParameter("The question is empty.", param_hint="TEXT")
     loaded = settings(ctx, config=config, workspace=workspace, graph=graph, model=model, persona=persona)
     end = with_engine(
-        loaded,
+        _with_rules(loaded, allow) if allow else loaded,
         lambda engine: _turn(engine, text, resume or "", persona or "", json=json),
         approve_all=yes,
         settle_seconds=SETTLE_SECONDS,
@@ -79,6 +89,21 @@ def ask(
         raise typer.Exit(FAILED)
     if isinstance(end, events.TurnCancelled):
         raise typer.Exit(CANCELLED)
+
+
+def _with_rules(loaded: Loaded, allow: list[str]) -> Loaded:
+    """Return settings with more rules, which nothing saves."""
+    from ragforge_tui.conversation.approvals.rules import valid_rule
+
+    rules = [f"allow {rule}" for rule in allow]
+    for rule in rules:
+        try:
+            valid_rule(rule)
+        except ValueError as error:
+            raise typer.BadParameter(f"{rule.removeprefix('allow ')!r}: {error}.", param_hint="--allow") from error
+    tools = loaded.settings.tools
+    tools = msgspec.structs.replace(tools, rules=[*tools.rules, *rules])
+    return msgspec.structs.replace(loaded, settings=msgspec.structs.replace(loaded.settings, tools=tools))
 
 
 async def _turn(engine: Engine, text: str, resume: str, persona: str, *, json: bool) -> events.TurnEnd:
@@ -184,7 +209,7 @@ def _notice(event: events.Event) -> str:
         case events.MessageFinished(message=message) if message.state == "interrupted" and message.error:
             return message.error
         case events.ApprovalRequested():
-            return f"Refused without --yes: {event.question}"
+            return f"Refused without --yes or --allow: {event.question}"
         case events.ToolCallFinished(call=call):
             end = call_end(call)
             outcome = end if end == "refused" else f"{call.duration_ms or 0} ms"

@@ -77,7 +77,7 @@ def test_calls_that_need_approval_are_refused_and_the_turn_continues(cli: Cli, m
     model.script([Step(when="tools", tool_calls=[WRITE]), Step(when="tools", text="I could not.")])
     ran = cli.ok("ask", "Write a note")
     assert ran.out == "I could not.\n"
-    assert "Refused without --yes" in ran.err
+    assert "Refused without --yes or --allow" in ran.err
     assert "⊘ Create note.txt refused" in ran.err
     assert not (cli.workspace / "note.txt").exists()
     told = [message for message in model.chats()[1]["messages"] if message["role"] == "tool"]
@@ -89,6 +89,16 @@ def test_yes_runs_what_needs_approval(cli: Cli, model: OpenAIServer) -> None:
     ran = cli.ok("ask", "--yes", "Write a note")
     assert (cli.workspace / "note.txt").read_text() == "hello\n"
     assert "✓ Create note.txt" in ran.err
+
+
+def test_allow_runs_what_a_rule_covers(cli: Cli, model: OpenAIServer) -> None:
+    run = {"name": "run_command", "arguments": {"command": "touch made"}}
+    model.script([Step(when="tools", tool_calls=[WRITE, run]), Step(when="tools", text="Done.")])
+    ran = cli.ok("ask", "--allow", "write(*.txt)", "--allow", "@tests", "Write a note")
+    assert (cli.workspace / "note.txt").read_text() == "hello\n"
+    assert not (cli.workspace / "made").exists() and "Refused without --yes or --allow" in ran.err
+    wrong = cli.run("ask", "--allow", "nothing(x)", "Write a note")
+    assert wrong.code == 2 and "there is no tool nothing" in wrong.err
 
 
 def test_a_failed_turn(cli: Cli, model: OpenAIServer) -> None:
