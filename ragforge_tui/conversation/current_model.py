@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import msgspec
@@ -18,6 +18,7 @@ from ragforge_tui.llm import (
     ChatModel,
     Connections,
     ListedModel,
+    LiteLLMModel,
     ModelChoice,
     check_model,
     check_provider,
@@ -29,6 +30,7 @@ from ragforge_tui.personas import Persona
 from ragforge_tui.settings.schema import ModelSettings
 from ragforge_tui.shared.errors import ErrorInfo, RagforgeError
 from ragforge_tui.shared.events import Event, ModelChanged, Notice
+from ragforge_tui.shared.requests.work import EffortState
 
 log = logging.getLogger(__name__)
 
@@ -186,6 +188,30 @@ class CurrentModel:
 
     def _now(self) -> ModelSettings:
         return self._settings
+
+    async def effort(self) -> EffortState:
+        """Return how much the model thinks.
+
+        Raises:
+            RagforgeError: No model could be chosen.
+        """
+        model = await self.model()
+        taken = isinstance(model, LiteLLMModel) and model.takes_effort
+        return EffortState(model=model.name, effort=self._settings.reasoning_effort or "", taken=taken)
+
+    async def fallback(self, tried: Collection[str]) -> ChatModel | None:
+        """Return the first model of `model.fallbacks` that is not among the tried ones, None if there is none."""
+        for name in self._settings.fallbacks:
+            if name in tried:
+                continue
+            try:
+                model = await self.other(name)
+            except RagforgeError as error:
+                log.warning("the fallback %s cannot be used: %s", name, error)
+                continue
+            if model.name not in tried:
+                return model
+        return None
 
     async def other(self, name: str) -> ChatModel:
         """Return a model next to the current one, such as the one for summaries.

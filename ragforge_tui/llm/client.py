@@ -43,6 +43,8 @@ logger = logging.getLogger(__name__)
 
 LONGEST_WAIT = 120.0
 """Seconds; if a provider asks for a longer wait, the error is shown and no retry is sent."""
+RETRIES_BEFORE_FALLBACK, LONGEST_BEFORE_FALLBACK = 1, 5.0
+"""Retries, and seconds to wait for one, where `model.fallbacks` names another model that may answer at once."""
 _LONGEST_BACKOFF = 30.0
 FIRST_TOKEN_TIMEOUT = 600.0
 """Seconds a remote server may take to start its answer; models that hide their reasoning take minutes."""
@@ -140,6 +142,21 @@ class LiteLLMModel:
         custom = bool(self._choice.api_base) and self.name.startswith(_OPENAI_API)
         return (custom or self.name.startswith(_TAKES_REASONING)) and NO_STATE not in self._forms
 
+    @property
+    def takes_effort(self) -> bool:
+        """Whether the model takes `reasoning_effort`, as LiteLLM's tables say once it is loaded."""
+        if (litellm := loaded_litellm()) is None:
+            return False
+        name = _litellm_name(litellm, self.name, custom=bool(self._choice.api_base))
+        try:
+            model, provider, *_ = litellm.get_llm_provider(name)
+            taken = litellm.get_supported_openai_params(model, custom_llm_provider=provider)
+        except Exception as error:
+            # A model that its tables do not know raises all kinds of errors.
+            logger.info("No parameters known for %s: %s", self.name, type(error).__name__)
+            return False
+        return "reasoning_effort" in (taken or ())
+
     async def stream(
         self, messages: Messages, *, tools: list[dict[str, Any]] | None, cache_marks: Sequence[int] = ()
     ) -> AsyncGenerator[ModelPart, None]:
@@ -167,6 +184,8 @@ class LiteLLMModel:
         messages = await asyncio.to_thread(_without_secrets, messages)
         arguments = self._arguments(litellm, messages, tools, cache_marks, max_tokens)
         attempt, retries = 1, self._settings.retries
+        if self._settings.fallbacks:
+            retries = min(retries, RETRIES_BEFORE_FALLBACK)
         while True:
             shown = False
             try:
@@ -212,7 +231,8 @@ class LiteLLMModel:
 
     def _wait(self, error: ModelError, attempt: int) -> float | None:
         """Return the seconds until the next attempt, None if a retry is pointless."""
-        if not error.transient or (error.retry_after or 0) > LONGEST_WAIT:
+        longest = LONGEST_BEFORE_FALLBACK if self._settings.fallbacks else LONGEST_WAIT
+        if not error.transient or (error.retry_after or 0) > longest:
             return None
         backoff: float = min(_LONGEST_BACKOFF, self._backoff * 2.0 ** (attempt - 1)) * random.uniform(0.75, 1.25)
         return max(backoff, error.retry_after or 0.0)

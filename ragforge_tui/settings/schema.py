@@ -35,6 +35,13 @@ class ModelSettings(_Section, frozen=True):
             "'offline' for the built-in assistant. Empty: discovered in the environment, then on localhost."
         ),
     ] = ""
+    fallbacks: Annotated[
+        list[str],
+        Meta(
+            description="Models that answer the rest of a turn, in this order, if the provider limits requests or is "
+            "down; the chat says so, and the next message goes to the chosen model again."
+        ),
+    ] = []
     api_base: Annotated[str, Meta(description="Base URL of an OpenAI-compatible server.")] = ""
     api_key: Annotated[
         str, Meta(description="Key for the provider; the provider's own environment variable is safer.")
@@ -273,7 +280,12 @@ class SummarizationSettings(_Section, frozen=True):
     level_chars: Annotated[
         PositiveInt, Meta(description="Characters of one level after which a summary of the next level is due.")
     ] = 10_000
-    model: Annotated[str, Meta(description="Model for summaries; empty: the conversation's own.")] = ""
+    model: Annotated[
+        str,
+        Meta(
+            description="Model for titles and summaries, such as a fast and cheap one; empty: the conversation's own."
+        ),
+    ] = ""
 
 
 class RecallSettings(_Section, frozen=True):

@@ -60,7 +60,14 @@ from ragforge_tui.shared.requests.turns import (
     TurnPage,
     Unqueue,
 )
-from ragforge_tui.shared.requests.work import ChangeModelSettings, ListFiles, ListModels, SetModel
+from ragforge_tui.shared.requests.work import (
+    ChangeModelSettings,
+    EffortState,
+    FetchEffort,
+    ListFiles,
+    ListModels,
+    SetModel,
+)
 from ragforge_tui.shared.tool_calls import described_tools
 from ragforge_tui.shared.wire import PROTOCOL_VERSION, Empty, EngineState, Hello, Request
 from tests.support import fake_calls, fake_sessions
@@ -148,6 +155,7 @@ class FakeEngine:
             ProviderInfo(id="openai", title="OpenAI", host="api.openai.com", key_from="the keyring", stored=True),
             ProviderInfo(id="ollama", title="Ollama", url="http://127.0.0.1:11434", asks_url=True, needs_key=False),
         ]
+        self.model_settings: dict[str, Any] = {}
         self.offered = ["anthropic/claude-a", "anthropic/claude-b"]
         self.model = ModelChanged(phase="ready", name="claude-sonnet", destination="api.anthropic.com")
         self.graph = GraphChanged(phase=cast(Any, phase), name="embedded")
@@ -280,7 +288,11 @@ class FakeEngine:
             case ExportConversation():
                 return ConversationExport(conversation=self._find(request.ref), turns=self.turns[request.ref])
             case ChangeModelSettings():
+                self.model_settings |= request.changes
                 return Empty()
+            case FetchEffort():
+                effort = str(self.model_settings.get("reasoning_effort") or "")
+                return EffortState(model=self.model.name, effort=effort, taken="claude" in self.model.name)
             case ListProviders():
                 return self.providers
             case ConnectProvider():

@@ -10,7 +10,7 @@ from textual.widgets import Input, Static
 from ragforge_tui.shared.errors import ModelError, RagforgeError
 from ragforge_tui.shared.events import ModelChanged
 from ragforge_tui.shared.requests.models import CancelConnect, ConnectProvider, DisconnectProvider
-from ragforge_tui.shared.requests.work import SetModel
+from ragforge_tui.shared.requests.work import ChangeModelSettings, SetModel
 from ragforge_tui.shared.wire import Request
 from ragforge_tui.tui.dialogs.connect_screen import ConnectScreen
 from ragforge_tui.tui.widgets.list_screen import Picker
@@ -135,3 +135,19 @@ async def test_a_stored_key_is_removed(run_chat: ChatRunner) -> None:
         await chat.press("enter")
         await chat.until(lambda: chat.noticed("Removed openai."))
         assert len(chat.engine.asked(DisconnectProvider)) == 1
+
+
+async def test_effort_is_set_where_the_model_takes_it(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        await chat.type("/effort high")
+        await chat.until(lambda: chat.noticed("claude-sonnet thinks with effort high from the next request on."))
+        assert chat.engine.asked(ChangeModelSettings)[0].changes == {"reasoning_effort": "high"}
+        await chat.type("/effort much")
+        await chat.until(lambda: chat.noticed("There is no effort 'much'. /effort takes none, low, medium, high"))
+        await chat.type("/effort default")
+        await chat.until(lambda: chat.noticed("thinks as much as its provider lets it"))
+        await chat.type("/model openai/gpt-5")
+        await chat.until(lambda: chat.noticed("openai/gpt-5 (api.example.com) answers"))
+        await chat.type("/effort low")
+        await chat.until(lambda: chat.noticed("openai/gpt-5 does not take an effort; it thinks as it does. Low is"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -107,6 +107,9 @@ class InputBuilder:
     Args:
         window: Its newest turns.
         mode: Returns what the agent may currently do without asking.
+
+    Attributes:
+        substitute: Model that answers in place of the chosen one, for the rest of the turn.
     """
 
     def __init__(
@@ -124,6 +127,7 @@ class InputBuilder:
         self._mode = mode
         self._environment = Environment(services.toolbox, services.settings.tools.ignore)
         self._environment.look()
+        self.substitute: ChatModel | None = None
         self._code_awaited = False
         self._tools_counted = ("", 0)
         """Descriptions of the tools with their tokens; they hardly ever change, and counting takes milliseconds."""
@@ -173,7 +177,7 @@ class InputBuilder:
         tools = RestrictedTools(
             services.toolbox, persona.fields.tools, allowed_by, self._mode, services.approvals.judge
         )
-        model = await services.persona_models.model_for(persona)
+        model = self.substitute or await services.persona_models.model_for(persona)
         instructions = await services.trust.instructions()
         window = services.windows.of(model)
         if not services.recorder.journaling:
@@ -233,6 +237,10 @@ class InputBuilder:
                 asked.note = note
                 await self._services.recorder.finish_message(asked, asked.uuid)
         return note
+
+    async def fallback(self, tried: Collection[str]) -> ChatModel | None:
+        """Return the next model of `model.fallbacks` that was not tried in this turn, None if there is none."""
+        return await self._services.model.fallback(tried)
 
     def learn_window(self, model: ChatModel, tokens: int, *, named: bool) -> None:
         """Remember that a model reads fewer tokens than was assumed; see `ModelWindows.learn`."""

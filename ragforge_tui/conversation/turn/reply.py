@@ -208,7 +208,7 @@ class Reply:
             await self._finish("complete")
 
     async def _answered(self, request: TurnRequest) -> bool:
-        """Receive the answer; return False if the request was too long and a shorter one is ready."""
+        """Receive the answer; return False if another request is ready: a shorter one, or one for a fallback."""
         messages, tools = await request.messages(), request.inputs.tools.schemas()
         try:
             async for part in self._model.stream(messages, tools=tools, cache_marks=request.inputs.context.cache_marks):
@@ -216,8 +216,13 @@ class Reply:
                 self._take(part)
         except ModelError as error:
             await self._begun_message()
-            if self._answering or not await request.shrink(error):
+            if self._answering:
                 raise
+            if not await request.shrink(error):
+                if not await request.fall_back(error):
+                    raise
+                self._model = request.inputs.model
+                self.message.model = self._model.name
             return False
         return True
 

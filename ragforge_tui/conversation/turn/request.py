@@ -3,7 +3,7 @@
 Providers reject a request above the window, and a turn may need hundreds. Before each request the running turn is
 shortened to the tokens left. If a provider still rejects a request as too long, its window is smaller than
 assumed or its tokens are: the context is built again for a smaller window, which is remembered for the model unless
-the provider named one that is no smaller.
+the provider named one that is no smaller. If the provider limits requests or is down, it is built for a fallback.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ SMALLEST_WINDOW = 1_000
 """Tokens below which no request can hold the instructions; the error is shown instead."""
 SHRINK = 0.75
 """Factor from a rejected request to the next one if the provider does not state its limit."""
+OUTAGES = ("rate_limit", "no_network", "stall", "provider")
+"""Kinds of errors for which another model is asked: the request was right, and nobody answered it."""
 
 
 class TurnRequest:
@@ -48,6 +50,8 @@ class TurnRequest:
         self._estimated = 0
         self._scale = 1.0
         """Tokens the provider counts for one of ours, at least 1."""
+        self._tried: list[str] = []
+        """Models that failed in this turn."""
 
     def add(self, messages: list[ChatMessage]) -> None:
         """Append a reply with the results of its calls, or a note."""
@@ -105,6 +109,32 @@ class TurnRequest:
             Notice(
                 text=f"{model.name} reads fewer tokens than assumed: the request was shortened to "
                 f"{int(smaller / self._scale):,} tokens and sent again.{reset}",
+                level="warning",
+                conversation_id=self._turn.messages[0].conversation_id,
+            )
+        )
+        return True
+
+    async def fall_back(self, error: ModelError) -> bool:
+        """Prepare the request for the next model of `model.fallbacks`; return whether there is one.
+
+        A fallback that fails in any way is passed over. The chosen model is asked again in the next turn.
+        """
+        if not self._tried and error.info.kind not in OUTAGES:
+            return False
+        failed = self.inputs.model.name
+        self._tried.append(failed)
+        model = await self._builder.fallback(self._tried)
+        if model is None:
+            return False
+        self._builder.substitute = model
+        self._scale = 1.0
+        self.inputs = await self._builder.build(self._turn)
+        self.stored = to_stored(self.inputs.context)
+        later = f" The next message goes to {self._tried[0]} again." if len(self._tried) == 1 else ""
+        self._emit(
+            Notice(
+                text=f"{failed} does not answer: {error.info.what} {model.name} answers instead.{later}",
                 level="warning",
                 conversation_id=self._turn.messages[0].conversation_id,
             )

@@ -142,6 +142,7 @@ class TurnRunner:
 
     async def _converse(self) -> None:
         services = self._services
+        self._builder.substitute = None
         with services.memory.pace.urgent():
             inputs = await self._builder.build(self._turn)
         self._persona, self._planning = inputs.persona.name, inputs.planning

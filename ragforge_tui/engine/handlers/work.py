@@ -65,6 +65,11 @@ async def change_model_settings(engine: EngineContext, request: requests.ChangeM
     return Empty()
 
 
+@handles(requests.FetchEffort)
+async def fetch_effort(engine: EngineContext, _: requests.FetchEffort) -> requests.EffortState:
+    return await engine.agent.services.model.effort()
+
+
 @handles(requests.ListModels)
 async def list_models(engine: EngineContext, _: requests.ListModels) -> list[str]:
     return await engine.agent.model_names()

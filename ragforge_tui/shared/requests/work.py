@@ -60,6 +60,23 @@ class ChangeModelSettings(Request[Empty]):
     changes: dict[str, int | float | str | None]
 
 
+class EffortState(msgspec.Struct, frozen=True, kw_only=True):
+    """How much the current model thinks.
+
+    Attributes:
+        effort: As it is set; empty: left to the provider.
+        taken: Whether the model takes it at all.
+    """
+
+    model: str
+    effort: str
+    taken: bool
+
+
+class FetchEffort(Request[EffortState]):
+    """Return how much the current model thinks; `ChangeModelSettings` changes ``reasoning_effort``."""
+
+
 class ListModels(Request[list[str]]):
     """List the names of the models that are configured, connected or discovered."""
 

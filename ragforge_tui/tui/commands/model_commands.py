@@ -11,7 +11,7 @@ from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import ModelChanged
 from ragforge_tui.shared.model_help import WAYS_TO_A_MODEL, WITHOUT_MODEL
 from ragforge_tui.shared.requests.models import Connected, DisconnectProvider, ListProviders, ProviderInfo
-from ragforge_tui.shared.requests.work import ListModels, SetModel
+from ragforge_tui.shared.requests.work import EffortState, FetchEffort, ListModels, SetModel
 from ragforge_tui.tui.command_registry import Commands
 from ragforge_tui.tui.drawing.lines import one_line
 from ragforge_tui.tui.host import Host
@@ -20,6 +20,8 @@ from ragforge_tui.tui.widgets.choice_list import Choice
 COMMANDS = Commands("Models")
 
 PROVIDERS = "Providers"
+EFFORTS = ("none", "low", "medium", "high")
+DEFAULT = "default"
 SERVERS = "Servers, here or elsewhere"
 
 
@@ -172,6 +174,34 @@ async def disconnect(host: Host, wanted: str) -> None:
 async def _remove(host: Host, provider: ProviderInfo) -> None:
     url = provider.url if provider.asks_url else ""
     host.session.notice(await host.session.ask(DisconnectProvider(provider=provider.id, url=url)))
+
+
+@COMMANDS.add(
+    "effort",
+    "Set how much the model thinks before it answers",
+    ("think",),
+    arguments="[none|low|medium|high|default]",
+    completes=(*EFFORTS, DEFAULT),
+)
+async def set_effort(host: Host, wanted: str) -> None:
+    """Change how much the model thinks, from the next request on; without a word, say how much it does."""
+    session = host.session
+    if wanted and wanted not in (*EFFORTS, DEFAULT):
+        raise RagforgeError(f"There is no effort {wanted!r}.", todo=f"/effort takes {', '.join((*EFFORTS, DEFAULT))}.")
+    if wanted:
+        await session.change_model_setting("reasoning_effort", None if wanted == DEFAULT else wanted)
+    session.notice(effort_text(await session.ask(FetchEffort()), changed=bool(wanted)))
+
+
+def effort_text(state: EffortState, *, changed: bool) -> str:
+    """Return how much the model thinks as a sentence."""
+    model = one_line(state.model)
+    if not state.taken:
+        kept = f" {state.effort.capitalize()} is kept for a model that does." if state.effort else ""
+        return f"{model} does not take an effort; it thinks as it does.{kept}"
+    if not state.effort:
+        return f"{model} thinks as much as its provider lets it by default."
+    return f"{model} thinks with effort {state.effort}{' from the next request on' if changed else ''}."
 
 
 def changed_text(model: ModelChanged) -> str:
