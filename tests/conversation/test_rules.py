@@ -218,8 +218,8 @@ def test_a_kind_of_program_is_one_rule(kind: str, commands: str, expected: str) 
 
 _WORDS = """
     pytest -m python uv run npm test -- -x tests -k a_b .venv/bin/pytest make -p evil /etc/passwd ../x .env
-    --basetemp=/x -c env A=1 PYTHONPATH=.. sh timeout @file --junitxml=o -exec go cargo --config rm 10 eslint
-    -o ~/x $(rm) *
+    --basetemp=/x -c env A=1 PYTHONPATH=.. sh timeout @file --junitxml=o -exec go cargo
+    --config rm 10 eslint -o ~/x $(rm) *
 """
 WORDS = st.lists(st.sampled_from(_WORDS.split()), min_size=1, max_size=8)
 OUTSIDE = {"/etc/passwd", "../x", ".env", "PYTHONPATH=..", "@file", "~/x", "sh", "rm", "-exec", "--junitxml=o", "$(rm)"}

@@ -9,6 +9,7 @@ from msgspec import structs
 
 from ragforge_tui.shared.events import MessageFinished, ToolCallFinished, ToolCallStarted, TurnCompleted, TurnStarted
 from ragforge_tui.shared.records import ToolCall, ToolResult, Turn
+from ragforge_tui.shared.requests.rules import ChangeRule, ListRules, RuleEntry, RuleList
 from ragforge_tui.shared.requests.work import (
     FileDiff,
     Mode,
@@ -19,6 +20,7 @@ from ragforge_tui.shared.requests.work import (
     UndoPlan,
     UndoTurn,
 )
+from ragforge_tui.shared.rules import Rule
 from tests.support.request_subjects import WorkRequest
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ class WorkShelf:
         self.modes: dict[str, Mode] = {}
         self.diffs: list[FileDiff] = []
         self.undo_plan = UndoPlan(turn_index=0)
+        self.rules: list[Rule] = []
 
     def answer(self, engine: FakeEngine, request: WorkRequest) -> object:
         """Answer one."""
@@ -47,6 +50,15 @@ class WorkShelf:
                 return engine.conversations[request.conversation_id].next_turn
             case RunShell():
                 return _run(engine, request)
+            case ListRules():
+                return self._rules()
+            case ChangeRule(old=old, new=new):
+                self.rules = [new if rule == old else rule for rule in self.rules]
+                self.rules = [rule for rule in (*self.rules, *([] if old else [new])) if rule is not None]
+                return self._rules()
+
+    def _rules(self) -> RuleList:
+        return RuleList(rules=[RuleEntry(rule=rule) for rule in self.rules], folder="/w", file="/c/config.yaml")
 
 
 def _run(engine: FakeEngine, request: RunShell) -> int:

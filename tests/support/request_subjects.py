@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragforge_tui.shared.requests import code, memory, personas, sessions, work
+from ragforge_tui.shared.requests import code, memory, personas, rules, sessions, work
 
 CallRequest = work.ListCalls | work.FetchCall
 CodeRequest = code.SearchCode | code.FindScopes | code.FetchScope | code.ListTouchedCode
@@ -35,4 +35,6 @@ TreeRequest = (
     | memory.FetchSent
     | memory.FetchFindings
 )
-WorkRequest = work.SetMode | work.SessionDiff | work.PlanUndo | work.UndoTurn | work.RunShell
+WorkRequest = (
+    work.SetMode | work.SessionDiff | work.PlanUndo | work.UndoTurn | work.RunShell | rules.ListRules | rules.ChangeRule
+)

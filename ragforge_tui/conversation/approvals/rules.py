@@ -1,8 +1,8 @@
 """Rules of the user about tool calls: which run without asking, which always ask, which are refused.
 
 They come from the user's settings (`tools.rules`, and `tools.allow_commands`, whose patterns are rules for all
-folders), from the command line (`ask --allow`) and from answers to questions. A project's settings can hold none. Of
-the rules that concern a call, deny counts before ask, and ask before allow.
+folders), from `ask --allow` and from answers to questions. A project's settings can hold none. Of the rules that
+concern a call, deny counts before ask, and ask before allow.
 
 Allow is strict: all of a command must be covered, and nothing in it may have more effect than its words
 (`allowed_commands.py`, `programs.py`). Ask and deny are wide: they count if their words occur anywhere in a command.
@@ -35,6 +35,7 @@ from ragforge_tui.shared.files import STATE_BYTES, read_regular
 from ragforge_tui.shared.rules import COMMANDS, PROGRAMS, WRITES, Rule, parse_rule
 from ragforge_tui.shared.tool_calls import ToolAccess, described_tools
 from ragforge_tui.tools.base import CallSubject, Ruling
+from ragforge_tui.tools.registry import TOOLS
 from ragforge_tui.tools.search.gitignore import Patterns
 from ragforge_tui.tools.sensitive import Guard
 
@@ -52,7 +53,6 @@ class Rules:
         guard: Judges the words of commands.
         rules: The rules in the settings.
         patterns: Patterns of commands that the settings allow in all folders.
-        allowed: What else is allowed until the engine ends, without the word allow.
         config_file: The user's settings file. If empty, new rules are not saved and end with the engine.
     """
 
@@ -61,7 +61,6 @@ class Rules:
         guard: Guard,
         rules: Iterable[str] = (),
         patterns: Iterable[str] = (),
-        allowed: Iterable[str] = (),
         config_file: str = "",
     ) -> None:
         self.guard = guard
@@ -69,7 +68,7 @@ class Rules:
         self._bad: list[str] = []
         self.saved = list(self._valid(rules, SETTING, ""))
         self.patterns = list(self._valid(patterns, PATTERNS_SETTING, "allow "))
-        self.session = list(self._valid(allowed, "--allow", "allow "))
+        self.session: list[Rule] = []
 
     def _valid(self, texts: Iterable[str], source: str, before: str) -> Iterator[Rule]:
         for text in texts:
@@ -243,7 +242,7 @@ def valid_rule(text: str) -> Rule:
         ValueError: It cannot; the message says why, as a clause.
     """
     rule = parse_rule(text)
-    tools = {tool.name for tool in described_tools()}
+    tools = {tool.name for tool in (*described_tools(), *(kind.info for kind in TOOLS))}
     if rule.tool:
         if rule.tool not in tools and rule.tool != WRITES and "__" not in rule.tool:
             raise ValueError(f"there is no tool {rule.tool}")

@@ -1,6 +1,6 @@
 """Handlers of the requests to the engine, one file a subject; importing this package registers them."""
 
-from ragforge_tui.engine.handlers import code, imports, memory, models, past, personas, sessions, turns, work
+from ragforge_tui.engine.handlers import code, imports, memory, models, past, personas, rules, sessions, turns, work
 from ragforge_tui.engine.registry import EngineContext, answer, request_decoder
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "past",
     "personas",
     "request_decoder",
+    "rules",
     "sessions",
     "turns",
     "work",

@@ -58,6 +58,21 @@ async def set_mode(host: Host, wanted: str) -> None:
         await session.send_mode()
 
 
+@COMMANDS.add("rules", "Show and change what runs without asking, always asks or is refused", ("permissions",))
+async def show_rules(host: Host, _: str) -> None:
+    """Show the user's rules for the agent's calls; changes are saved."""
+    from ragforge_tui.shared.requests.rules import ChangeRule, ListRules, RuleList
+    from ragforge_tui.tui.settings.rules_screen import RulesScreen
+
+    async def load() -> RuleList:
+        return await host.session.ask(ListRules())
+
+    async def change(request: ChangeRule) -> RuleList:
+        return await host.session.ask(request)
+
+    host.open_screen(RulesScreen(load, change))
+
+
 @COMMANDS.add("diff", "Show what the agent changed in files during this conversation")
 async def show_diff(host: Host, _: str) -> None:
     """Show what the agent changed in this conversation."""
