@@ -25,6 +25,7 @@ from ragforge_tui.llm import (
     choose_model,
     list_models,
     make_model,
+    stated_window,
 )
 from ragforge_tui.personas import Persona
 from ragforge_tui.settings.schema import ModelSettings
@@ -63,6 +64,8 @@ class CurrentModel:
         self._emit = emit
         self._model: ChatModel | None = None
         self._task: asyncio.Task[ChatModel] | None = None
+        self._asking: asyncio.Task[None] | None = None
+        """The question for the window of the model that was chosen last."""
         self._made: tuple[ModelChoice, ModelSettings] | None = None
         self.chosen = own is not None or bool(settings.name)
         """Whether the user named the model in the settings or here; a persona cannot replace it then."""
@@ -87,7 +90,7 @@ class CurrentModel:
         if temperature is None or model.offline or self._made is None or self._settings.temperature is not None:
             return model
         choice, settings = self._made
-        return make_model(choice, msgspec.structs.replace(settings, temperature=temperature), self._now)
+        return self._make(choice, msgspec.structs.replace(settings, temperature=temperature))
 
     async def choose(self, name: str, *, provider: str = "", url: str = "", unchecked: bool = False) -> ModelChanged:
         """Check the model that the user chose, then use it from the next turn on; see `change`.
@@ -156,8 +159,15 @@ class CurrentModel:
         return self.state
 
     def _show_window(self, model: ChatModel) -> None:
-        window, learned = self._windows.of(model), self._windows.learned_at(model)
-        self._set_state(msgspec.structs.replace(self.state, context_window=window, window_learned=learned))
+        self._set_state(msgspec.structs.replace(self.state, **self._window_fields(model)))
+
+    def _window_fields(self, model: ChatModel) -> dict[str, Any]:
+        learned = self._windows.learned_at(model)
+        return {
+            "context_window": self._windows.of(model),
+            "window_learned": learned,
+            "window_assumed": learned is None and isinstance(model, LiteLLMModel) and model.window_assumed,
+        }
 
     def _settings_of(self, at: ListedModel) -> ModelSettings:
         """Return the settings with which a model is asked."""
@@ -231,9 +241,10 @@ class CurrentModel:
         return await choose_model(settings, os.environ, connections=self._connections)
 
     async def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        tasks = [task for task in (self._task, self._asking) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _choose(self, settings: ModelSettings, origin: str = "", *, report: bool = True) -> ChatModel:
         """Choose and make the model; unless it is not to be reported, a failure becomes the state."""
@@ -259,8 +270,7 @@ class CurrentModel:
                 origin=origin,
                 destination=model.destination,
                 offline=model.offline,
-                context_window=self._windows.of(model),
-                window_learned=self._windows.learned_at(model),
+                **self._window_fields(model),
             )
         )
         return model
@@ -275,9 +285,25 @@ class CurrentModel:
             choice = msgspec.structs.replace(choice, origin=origin)
         if not choice.offline:
             self._set_state(ModelChanged(phase="loading", name=choice.name, origin=choice.origin))
+        model = self._make(choice, settings)
+        if not choice.offline:
+            if settings.context_window is None:
+                self._asking = asyncio.create_task(self._ask_window(choice, model), name="model-window")
             await check_provider(choice)
         self._made = choice, settings
-        return make_model(choice, settings, self._now), choice.origin
+        return model, choice.origin
+
+    def _make(self, choice: ModelChoice, settings: ModelSettings) -> ChatModel:
+        return make_model(choice, settings, self._now, self._windows.stated)
+
+    async def _ask_window(self, choice: ModelChoice, model: ChatModel) -> None:
+        """Ask the model's server for its window; no answer waits for it."""
+        tokens = await stated_window(choice, os.environ)
+        if tokens is None:
+            return
+        self._windows.state(model, tokens)
+        if self.state.phase == "ready" and model.name == self.state.name:
+            self._show_window(model)
 
     def _set_state(self, state: ModelChanged) -> None:
         self.state = state

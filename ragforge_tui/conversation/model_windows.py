@@ -1,6 +1,8 @@
-"""Context windows of models, corrected by what providers rejected.
+"""Context windows of models, as their servers state them, and corrected by what providers rejected.
 
-A window comes from the settings or a table of models, and both can be wrong: a local server is started with any size.
+A window comes from the settings, the model's server or a table of models. What a server states is kept with its day,
+so that the next start knows it before it is asked again. Settings and table can be wrong: a local server is started
+with any size.
 A smaller window that a rejected request revealed is kept for a week, so that each session does not repeat the failure,
 and a server that was restarted with a larger one gets a new chance. It is never below a number that the provider named.
 Users see that a window was learned, and choosing the model again forgets it.
@@ -24,11 +26,18 @@ log = logging.getLogger(__name__)
 KEPT = timedelta(days=7)
 
 
-class _Learned(msgspec.Struct):
+class _Window(msgspec.Struct):
     tokens: int
     at: datetime
     named: bool = False
     """Whether the provider named this number; otherwise it is a guess from a request that was rejected."""
+
+
+class _Windows(msgspec.Struct):
+    """The file: windows by model and server."""
+
+    learned: dict[str, _Window] = {}
+    stated: dict[str, _Window] = {}
 
 
 class ModelWindows:
@@ -40,13 +49,29 @@ class ModelWindows:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._learned: dict[str, _Learned] = {}
+        self._windows = _Windows()
         try:
-            self._learned = decode_json(read_regular(path, STATE_BYTES), dict[str, _Learned])
+            self._windows = decode_json(read_regular(path, STATE_BYTES), _Windows)
         except FileNotFoundError:
             pass
         except (OSError, msgspec.MsgspecError) as error:
             log.warning("learned context windows are unreadable: %s", error)
+        self._learned, self._stated = self._windows.learned, self._windows.stated
+
+    def stated(self, model: ChatModel) -> int | None:
+        """Return the window that a model's server stated last; None if it never did."""
+        stated = self._stated.get(_key(model))
+        return None if stated is None else stated.tokens
+
+    def state(self, model: ChatModel, tokens: int) -> None:
+        """Keep the window that a model's server states; another one than before replaces a learned window."""
+        before = self._stated.get(_key(model))
+        if before is not None and before.tokens == tokens and before.at.date() == now().date():
+            return
+        if before is not None and before.tokens != tokens:
+            self._learned.pop(_key(model), None)
+        self._stated[_key(model)] = _Window(tokens, now(), named=True)
+        self._save()
 
     def of(self, model: ChatModel) -> int:
         """Return the tokens a model can read."""
@@ -69,7 +94,7 @@ class ModelWindows:
         Args:
             named: Whether the provider named the number.
         """
-        self._learned[_key(model)] = _Learned(tokens, now(), named)
+        self._learned[_key(model)] = _Window(tokens, now(), named)
         self._save()
 
     def forget(self, model: ChatModel) -> bool:
@@ -79,7 +104,7 @@ class ModelWindows:
         self._save()
         return True
 
-    def _of(self, model: ChatModel) -> _Learned | None:
+    def _of(self, model: ChatModel) -> _Window | None:
         learned = self._learned.get(_key(model))
         if learned is None or now() - learned.at > KEPT or learned.tokens >= model.context_window:
             return None
@@ -87,9 +112,9 @@ class ModelWindows:
 
     def _save(self) -> None:
         try:
-            atomic_write(self._path, msgspec.json.encode(self._learned))
+            atomic_write(self._path, msgspec.json.encode(self._windows))
         except OSError as error:
-            log.warning("a learned context window was not saved: %s", error)
+            log.warning("a context window was not saved: %s", error)
 
 
 def _key(model: ChatModel) -> str:

@@ -24,6 +24,7 @@ from ragforge_tui.llm.connections import Connections
 from ragforge_tui.llm.discover import ListedModel, choose_model, list_models, make_model
 from ragforge_tui.llm.litellm_loader import preload
 from ragforge_tui.llm.offline import OfflineAssistant
+from ragforge_tui.llm.server_window import stated_window
 from ragforge_tui.llm.tokens import count_tokens
 
 __all__ = [
@@ -50,4 +51,5 @@ __all__ = [
     "list_models",
     "make_model",
     "preload",
+    "stated_window",
 ]

@@ -23,6 +23,7 @@ from ragforge_tui.llm.base import (
     KEYLESS,
     PROVIDER_STATE,
     THIS_MACHINE,
+    ChatModel,
     Finished,
     Messages,
     ModelChoice,
@@ -94,6 +95,7 @@ class LiteLLMModel:
         settings: Sampling, limits and timeouts of requests.
         live: Returns the current settings; those in `LIVE_MODEL_SETTINGS` replace the ones in `settings` at the
             start of each request, so that a change in a running chat applies from the next request.
+        stated: Returns the window that the model's server states, None while it is not known.
         backoff: Seconds before the first retry, doubled for each further one.
     """
 
@@ -105,6 +107,7 @@ class LiteLLMModel:
         settings: ModelSettings,
         *,
         live: Callable[[], ModelSettings] | None = None,
+        stated: Callable[[ChatModel], int | None] | None = None,
         backoff: float = 1.0,
     ) -> None:
         self.name = choice.name
@@ -112,6 +115,7 @@ class LiteLLMModel:
         self._choice = choice
         self._settings = settings
         self._live = live
+        self._stated = stated
         self._backoff = backoff
         self._source = f"{choice.name} {choice.api_base}"
         self._forms: set[str] = set()
@@ -126,15 +130,22 @@ class LiteLLMModel:
 
     @property
     def context_window(self) -> int:
-        """Tokens the model can read: from the settings, else from LiteLLM's table once that is loaded."""
+        """Tokens the model can read: from the settings, its server, or LiteLLM's table once that is loaded."""
+        return self._known_window() or DEFAULT_CONTEXT_WINDOW
+
+    @property
+    def window_assumed(self) -> bool:
+        """Whether nothing tells the model's window."""
+        return self._known_window() is None
+
+    def _known_window(self) -> int | None:
         if self._settings.context_window is not None:
             return self._settings.context_window
+        if self._stated is not None and (stated := self._stated(self)) is not None:
+            return stated
         entry = self._table_entry()
-        for key in ("max_input_tokens", "max_tokens"):
-            value = entry.get(key)
-            if isinstance(value, int):
-                return value
-        return DEFAULT_CONTEXT_WINDOW
+        values = (entry.get(key) for key in ("max_input_tokens", "max_tokens"))
+        return next((value for value in values if isinstance(value, int)), None)
 
     @property
     def takes_reasoning(self) -> bool:

@@ -160,10 +160,13 @@ def model_name(provider_id: str, name: str) -> str:
 
 
 def make_model(
-    choice: ModelChoice, settings: ModelSettings, live: Callable[[], ModelSettings] | None = None
+    choice: ModelChoice,
+    settings: ModelSettings,
+    live: Callable[[], ModelSettings] | None = None,
+    stated: Callable[[ChatModel], int | None] | None = None,
 ) -> ChatModel:
-    """Return the model for a choice, ready for requests; for `live` see `LiteLLMModel`."""
-    return OfflineAssistant() if choice.offline else LiteLLMModel(choice, settings, live=live)
+    """Return the model for a choice, ready for requests; for `live` and `stated` see `LiteLLMModel`."""
+    return OfflineAssistant() if choice.offline else LiteLLMModel(choice, settings, live=live, stated=stated)
 
 
 async def _named(settings: ModelSettings, env: Mapping[str, str], connections: Connections | None) -> ModelChoice:

@@ -62,7 +62,7 @@ class ModelSettings(_Section, frozen=True):
     ] = None
     context_window: Annotated[
         PositiveInt | None,
-        Meta(description="Context window of the model in tokens; null: looked up by its name, else 32768."),
+        Meta(description="Context window of the model in tokens; null: what its server or a table says, else 32768."),
     ] = None
     max_iterations: Annotated[
         PositiveInt,

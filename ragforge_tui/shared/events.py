@@ -335,6 +335,7 @@ class ModelChanged(_Event):
         destination: Server that receives the conversation ("api.openai.com", "this machine").
         window_learned: When a rejected request showed that the window is smaller than configured; None if it is as
             configured.
+        window_assumed: Whether neither settings, nor the model's server, nor any table tell the window.
     """
 
     phase: Literal["loading", "ready", "failed"]
@@ -344,6 +345,7 @@ class ModelChanged(_Event):
     offline: bool = False
     context_window: int = 0
     window_learned: datetime | None = None
+    window_assumed: bool = False
     error: ErrorInfo | None = None
 
 

@@ -15,6 +15,7 @@ from tests.conftest import ONE_BACKEND
 from tests.support.agents import with_model
 from tests.support.model_script import Call, Step, request_tokens
 from tests.support.openai_server import OpenAIServer
+from tests.support.waiting import until
 
 FEW_CALLS = 40
 CALLS = int(os.environ.get("RAGFORGE_TURN_CALLS", FEW_CALLS))
@@ -147,3 +148,23 @@ async def test_a_tokenizer_that_counts_more_is_allowed_for(loaded: Loaded, serve
         answer = await conversation.send_message("Read all the parts")
     assert answer.content == "All read."
     assert server.too_long == []
+
+
+@ONE_BACKEND
+async def test_the_server_is_asked_for_its_window(loaded: Loaded, server: OpenAIServer) -> None:
+    """It is asked in the background and remembered; until it has told it, the window is said to be assumed."""
+    settings = with_model(loaded)
+    async with ConversationAgent(settings) as agent:
+        await agent.services.model.model()
+        await until(lambda: len(server.questions) >= 4)
+        state = agent.model_state
+        assert (state.context_window, state.window_assumed) == (32_768, True)
+    server.about["/v1/models"] = {"data": [{"id": "scripted", "max_model_len": 12_000}]}
+    async with ConversationAgent(settings) as agent:
+        await agent.services.model.model()
+        await until(lambda: agent.model_state.context_window == 12_000)
+        assert not agent.model_state.window_assumed
+    server.about.clear()
+    async with ConversationAgent(settings) as agent:
+        model = await agent.services.model.model()
+        assert model.context_window == agent.model_state.context_window == 12_000

@@ -60,7 +60,7 @@ async def test_an_address_without_a_name_takes_its_first_model() -> None:
         settings = ModelSettings(api_base=server.base_url, api_key="the-key-of-it")
         choice = await choose_model(settings, {"OPENAI_API_KEY": "k"})
         assert choice.name == "openai/qwen3" and choice.destination == "this machine"
-        assert server.requests[0].headers["authorization"] == "Bearer the-key-of-it"
+        assert server.questions[0].headers["authorization"] == "Bearer the-key-of-it"
         listed = await list_models(settings, {}, local_servers=NOBODY)
         assert [model.name for model in listed] == ["openai/qwen3", "openai/other", "offline"]
 

@@ -65,6 +65,10 @@ class OpenAIServer:
         self.models = models if models is not None else ["scripted"]
         self.ollama_models = ollama_models
         self.requests: list[Recorded] = []
+        self.questions: list[Recorded] = []
+        """What it was asked about its models."""
+        self.about: dict[str, Any] = {}
+        """Answers to these questions, by path."""
         self.refused: list[str] = []
         self.window: int | None = None
         self.key = ""
@@ -146,6 +150,10 @@ class OpenAIServer:
         at = time.monotonic()
         body = json.loads(raw) if raw else {}
         request = Recorded(method=method, path=path, headers=headers, raw=raw, body=body)
+        if method == "GET" or path == "/api/show":
+            self.questions.append(request)
+            await self._lists(path, writer)
+            return True
         self.requests.append(request)
         if self._log is not None:
             with self._log.open("a") as out:
@@ -158,7 +166,7 @@ class OpenAIServer:
         if method == "POST" and (path.endswith(("/v1/messages", "/v1/responses")) or ":streamGenerateContent" in path):
             await self._native(writer)
             return False
-        await self._lists(path, writer)
+        await self._json(writer, 404, {"error": {"message": f"no such path {path}"}})
         return True
 
     async def _native(self, writer: asyncio.StreamWriter) -> None:
@@ -172,7 +180,9 @@ class OpenAIServer:
     async def _lists(self, path: str, writer: asyncio.StreamWriter) -> None:
         if self.silent:
             await asyncio.Event().wait()
-        if path.endswith("/v1/models"):
+        if path in self.about:
+            await self._json(writer, 200, self.about[path])
+        elif path.endswith("/v1/models"):
             await self._json(writer, 200, {"object": "list", "data": [{"id": name} for name in self.models]})
         elif path == "/api/tags" and self.ollama_models is not None:
             await self._json(writer, 200, {"models": [{"name": name} for name in self.ollama_models]})

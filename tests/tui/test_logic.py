@@ -24,6 +24,7 @@ from ragforge_tui.tui import fuzzy
 from ragforge_tui.tui.command_registry import Registry, key_name
 from ragforge_tui.tui.commands import all_commands
 from ragforge_tui.tui.drawing.theme import choose
+from ragforge_tui.tui.memory.context_screen import window_note
 from ragforge_tui.tui.prompt.history import MAX_ENTRIES, Draft, Entry, History
 from ragforge_tui.tui.prompt.prompt import Pastes, is_large
 from ragforge_tui.tui.session.remote_turns import ending, events_between
@@ -248,6 +249,15 @@ class TestPicking:
         model = ModelChanged(phase="ready", name="c", context_window=8_192, window_learned=day)
         (row,) = model_rows(["c"], model)
         assert row.detail == "in use · window 8.2k, learned 24 Nov; choose again to reset"
+        assert "found to be 8.2k on 24 Nov. /settings model.context_window changes it" in window_note(model)
+
+    def test_an_assumed_window_is_said_to_be_assumed(self) -> None:
+        model = ModelChanged(phase="ready", name="c", context_window=32_768, window_assumed=True)
+        (row,) = model_rows(["c"], model)
+        assert row.detail == "in use · window 32.8k assumed"
+        assert "assumed: 32.8k" in window_note(model)
+        known = ModelChanged(phase="ready", name="c", context_window=32_768)
+        assert window_note(known) == "" == window_note(None)
 
 
 class TestState:

@@ -104,7 +104,7 @@ class TurnRequest:
             self._builder.learn_window(model, smaller, named=named is not None)
         self.inputs = await self._builder.build(self._turn, scale=self._scale)
         self.stored = to_stored(self.inputs.context)
-        reset = f" To forget this window: /model {model.name}" if smaller < window else ""
+        reset = f" Change it: /settings model.context_window, or /model {model.name}" if smaller < window else ""
         self._emit(
             Notice(
                 text=f"{model.name} reads fewer tokens than assumed: the request was shortened to "

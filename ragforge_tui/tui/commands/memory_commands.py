@@ -24,7 +24,7 @@ COMMANDS = Commands("Memory, tools and files")
 async def show_context(host: Host, turn: str) -> None:
     """Show the requests of a turn; without a number, of the last one."""
     from ragforge_tui.shared.requests.memory import FetchSent
-    from ragforge_tui.tui.memory.context_screen import ContextScreen
+    from ragforge_tui.tui.memory.context_screen import ContextScreen, window_note
 
     wanted = turn_number(turn, "context 12 shows turn 12")
     uuid = conversation_with_messages(host)
@@ -38,7 +38,8 @@ async def show_context(host: Host, turn: str) -> None:
         conversation_id, first, last = source
         host.navigator.go_to_turns(first, last, conversation_id=conversation_id)
 
-    host.open_screen(ContextScreen(load, uuid, turn=wanted, last_turn=newest), picked)
+    window = window_note(host.session.state.model)
+    host.open_screen(ContextScreen(load, uuid, turn=wanted, last_turn=newest, window=window), picked)
 
 
 @COMMANDS.add("summary", "Write this conversation's summary now")

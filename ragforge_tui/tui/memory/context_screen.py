@@ -17,6 +17,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from ragforge_tui.export.context import context_text, item_headline, item_kind, item_turns
+from ragforge_tui.shared.events import ModelChanged
 from ragforge_tui.shared.records import ContextItem, ContextRecord, ContextSection
 from ragforge_tui.shared.requests.memory import SentRequest
 from ragforge_tui.shared.sanitize import plain_text
@@ -90,6 +91,17 @@ def headline(sent: SentRequest) -> str:
 def warnings(record: ContextRecord) -> str:
     """Return what the user should know about a request: a source that changed, and searches that are missing."""
     return " ".join([*([] if record.verified else [CHANGED]), *record.missing])
+
+
+def window_note(model: ModelChanged | None) -> str:
+    """Return what the user should know about the model's window; empty if it is known for certain."""
+    if model is None or not (model.window_assumed or model.window_learned):
+        return ""
+    window, change = count(model.context_window), "/settings model.context_window changes it"
+    if model.window_learned is None:
+        return f"The window of {model.name} is assumed: {window}. {change}."
+    day = f"{model.window_learned.astimezone():%-d %b}"
+    return f"The window of {model.name} was found to be {window} on {day}. {change}, /model {model.name} resets it."
 
 
 def source_of(item: ContextItem, own: str) -> tuple[str, int, int] | None:
@@ -183,6 +195,7 @@ class ContextScreen(Dialog[Source | None]):
         load: Returns the contents of a request, by turn and number; see `FetchSent`.
         conversation_id: The conversation of the requests.
         turn: The first turn to show, 0 for the newest.
+        window: What is to be said about the model's window.
     """
 
     CSS = """
@@ -208,11 +221,13 @@ class ContextScreen(Dialog[Source | None]):
         *,
         turn: int,
         last_turn: int,
+        window: str = "",
     ) -> None:
         super().__init__()
         self._load = load
         self._conversation_id = conversation_id
         self._turn = turn
+        self._window = window
         self._number = 0
         self._last = last_turn
         self.sent: SentRequest | None = None
@@ -244,7 +259,7 @@ class ContextScreen(Dialog[Source | None]):
         self._turn, self._number, self._last = sent.record.turn_index, sent.number, sent.last_turn
         self._folded.clear()
         self._title.update(Content(plain_text(headline(sent))))
-        self._note.update(plain_text(warnings(sent.record)))
+        self._note.update(plain_text(" ".join(filter(None, [warnings(sent.record), self._window]))))
         self._show()
         self.rows.action_move_end(-1)
         self._show_keys()

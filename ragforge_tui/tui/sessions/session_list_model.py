@@ -109,6 +109,8 @@ def model_rows(names: Iterable[str], current: ModelChanged | None) -> list[Choic
 
 
 def _in_use(model: ModelChanged) -> str:
+    if model.window_assumed:
+        return f"in use · window {count(model.context_window)} assumed"
     if model.window_learned is None:
         return "in use"
     day = f"{model.window_learned.astimezone():%-d %b}"

@@ -147,8 +147,9 @@ def _gauge(state: EngineState) -> list[Part]:
     used = min(state.context_used, window)
     percent = round(100 * used / window)
     style = "$error" if percent >= GAUGE_ALARMS else "$warning" if percent >= GAUGE_WARNS else "dim"
-    learned = " (learned)" if model.window_learned else ""
-    whole = f"context {count(used)} of {count(window)}{learned}, {percent} %"
+    learned = f" (found {model.window_learned.astimezone():%-d %b})" if model.window_learned else ""
+    source = " (assumed)" if model.window_assumed else learned
+    whole = f"context {count(used)} of {count(window)}{source}, {percent} %"
     return [Part(whole, style, 60, short=f"ctx {percent} %", command="context")]
 
 
