@@ -96,7 +96,7 @@ async def test_a_check_is_cancelled(unconfigured: Loaded, server: OpenAIServer) 
     engine = InProcessEngine(unconfigured, interactive=True)
     try:
         checking = asyncio.create_task(engine.request(ConnectProvider(provider="custom", url=server.base_url)))
-        await until(lambda: server.requests, "the request arrived")
+        await until(lambda: server.questions, "the request arrived")
         await engine.request(CancelConnect())
         with pytest.raises(RagforgeError) as caught:
             await checking

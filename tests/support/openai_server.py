@@ -150,16 +150,16 @@ class OpenAIServer:
         at = time.monotonic()
         body = json.loads(raw) if raw else {}
         request = Recorded(method=method, path=path, headers=headers, raw=raw, body=body)
-        if method == "GET" or path == "/api/show":
-            self.questions.append(request)
-            await self._lists(path, writer)
-            return True
-        self.requests.append(request)
-        if self._log is not None:
+        asks = method == "GET" or path == "/api/show"
+        (self.questions if asks else self.requests).append(request)
+        if self._log is not None and not asks:
             with self._log.open("a") as out:
                 out.write(json.dumps({"path": path, "at": at, "body": body}) + "\n")
         if self.key and headers.get("authorization") != f"Bearer {self.key}":
             await self._json(writer, 401, {"error": {"message": "the key is not valid", "type": "invalid_key"}})
+            return True
+        if asks:
+            await self._lists(path, writer)
             return True
         if method == "POST" and path.endswith("/chat/completions"):
             return await self._chat(request, reader, writer)
