@@ -69,6 +69,22 @@ class HistorySource:
         Raises:
             NotFoundError: No such conversation is visible, or it has no such turn.
         """
+        return turn_view(*await self._turn(conversation, turn))
+
+    async def open_call(self, conversation: str, turn: int, call: int) -> str:
+        """Return a tool call with its whole result.
+
+        Raises:
+            NotFoundError: The turn does not exist or may not be seen, or it has fewer calls.
+        """
+        _, found = await self._turn(conversation, turn)
+        shown = [message for message in found.messages if message.state != "superseded"]
+        calls = [made for message in shown for made in message.tool_calls]
+        if not 1 <= call <= len(calls):
+            raise NotFoundError(f"Turn {turn} has no call {call}.", todo=f"It has {len(calls)} calls.")
+        return _call(calls[call - 1])
+
+    async def _turn(self, conversation: str, turn: int) -> tuple[Conversation, Turn]:
         store = await self._questions.store()
         own = calling_turn().conversation_id
         if not conversation and not own:
@@ -79,24 +95,7 @@ class HistorySource:
             first, last = await store.turns.range(record.uuid)
             extent = f"has turns {first} to {last}" if last else "has no turns yet"
             raise NotFoundError(f"Conversation {record.uuid[:SHORT_ID]} has no turn {turn}.", todo=f"It {extent}.")
-        return turn_view(record, turns[0])
-
-    async def open_call(self, turn: int, call: int) -> str:
-        """Return a tool call of the current conversation with its whole result.
-
-        Raises:
-            NotFoundError: The turn does not exist, or it has fewer calls.
-        """
-        store = await self._questions.store()
-        own = calling_turn().conversation_id
-        if not own:
-            raise NotFoundError("No conversation is open.")
-        turns = await store.turns.between(own, start=turn, end=turn + 1)
-        shown = [message for found in turns for message in found.messages if message.state != "superseded"]
-        calls = [made for message in shown for made in message.tool_calls]
-        if not 1 <= call <= len(calls):
-            raise NotFoundError(f"Turn {turn} has no call {call}.", todo=f"It has {len(calls)} calls.")
-        return _call(calls[call - 1])
+        return record, turns[0]
 
     async def _ranges(self, store: Store, topic: str, reach: Reach) -> tuple[Ranges, str]:
         """Return the turns about a topic, or about similar ones, with a note on these.

@@ -66,6 +66,7 @@ class ToolInfo(msgspec.Struct, frozen=True, kw_only=True):
         longest_argument: Characters of the main argument in a summary.
         weight: Importance in a summary; 3 for changes, 1 for searches on the way.
         label: Name of the tool in a list of calls; `name` if empty.
+        joined: Tool that does its work too and is offered in its place; it is still understood by its own name.
     """
 
     name: str
@@ -82,6 +83,7 @@ class ToolInfo(msgspec.Struct, frozen=True, kw_only=True):
     longest_argument: int = 56
     weight: int = 2
     label: str = ""
+    joined: str = ""
 
 
 _tools: dict[str, ToolInfo] = {}

@@ -151,11 +151,11 @@ class MemorySource(Protocol):
         """
         ...
 
-    async def open_call(self, turn: int, call: int) -> str:
-        """Return a tool call of the current conversation with its whole result; `call` counts from 1 in its turn.
+    async def open_call(self, conversation: str, turn: int, call: int) -> str:
+        """Return a tool call with its whole result; `call` counts from 1 in its turn.
 
         Raises:
-            RagforgeError: There is no such call; the message tells the model what to do.
+            RagforgeError: There is no such call that is visible from here; the message tells the model what to do.
         """
         ...
 

@@ -46,6 +46,9 @@ class SearchFunctionsArguments(ToolArguments):
 
 class GetFunctionCodeArguments(ToolArguments):
     name: ScopeName
+    details: Annotated[
+        bool, Meta(description="Instead: signature, members, callers and earlier conversations about it.")
+    ] = False
     line_numbers: bool = True
     offset: Annotated[int, Meta(ge=0, description="Start of the page.")] = 0
 
@@ -57,6 +60,10 @@ class GetFunctionDetailsArguments(ToolArguments):
 class ReferencesArguments(ToolArguments):
     name: ScopeName
     depth: Depth = 1
+
+
+class GetDependentsArguments(ReferencesArguments):
+    uses: Annotated[bool, Meta(description="The other way: what it calls, imports or inherits from.")] = False
 
 
 class BrainSearchArguments(ToolArguments):
@@ -164,10 +171,12 @@ class GetFunctionCode(ScopeTool):
         result="numbered",
         verb="read {}",
     )
-    description = "Read the current code of a function, class or section by name."
+    description = "Read the current code of a function, class or section by name, or details about it."
     arguments = GetFunctionCodeArguments
 
     async def run_on(self, scope: Scope, arguments: GetFunctionCodeArguments) -> ToolOutcome:
+        if arguments.details:
+            return await _details(self._code, scope)
         code = await reported(self._code.code(scope))
         text = visible_lines(code.text)
         if arguments.line_numbers and code.first_line:
@@ -187,21 +196,13 @@ class GetFunctionDetails(ScopeTool):
         help="describe a function or class",
         main_argument="name",
         verb="looked up {}",
+        joined="get_function_code",
     )
     description = "Signature, documentation, members, callers and earlier conversations of a function or class."
     arguments = GetFunctionDetailsArguments
 
     async def run_on(self, scope: Scope, arguments: GetFunctionDetailsArguments) -> ToolOutcome:
-        view = await reported(self._code.view(scope))
-        lines = [scope_line(scope, doc=False)]
-        lines += [scope.doc] if scope.doc else []
-        lines += _listed("Members", [scope_line(member) for member in view.members], MOST_MEMBERS)
-        lines.append(f"Referred to by {len(view.callers)}; refers to {len(view.callees)}.")
-        if view.unresolved:
-            lines.append(f"Outside the workspace or unresolved: {_names(view.unresolved)}.")
-        lines += _listed("Conversations about it", [_talk_line(talk) for talk in view.talks], MOST_MATCHES)
-        outcome = ToolOutcome(text=enclosed("\n".join(lines), _TAG, _NOTE))
-        return about(scope, outcome, access="search")
+        return await _details(self._code, scope)
 
 
 class GetDependents(ScopeTool):
@@ -215,10 +216,12 @@ class GetDependents(ScopeTool):
         counted=("caller", "callers"),
         verb="looked up the callers of {}",
     )
-    description = "List what calls, imports or inherits from a function or class, with file and line."
-    arguments = ReferencesArguments
+    description = "List what calls, imports or inherits from a function or class, with file and line, or what it uses."
+    arguments = GetDependentsArguments
 
-    async def run_on(self, scope: Scope, arguments: ReferencesArguments) -> ToolOutcome:
+    async def run_on(self, scope: Scope, arguments: GetDependentsArguments) -> ToolOutcome:
+        if arguments.uses:
+            return await _dependencies(self._code, scope, arguments.depth)
         links = await reported(self._code.dependents(scope, depth=arguments.depth))
         lines = [link_line(link, link.scope.file) for link in links]
         return _linked(scope, links, lines or ["Nothing in the workspace refers to it as far as the index can tell."])
@@ -234,17 +237,13 @@ class GetDependencies(ScopeTool):
         main_argument="name",
         counted=("reference", "references"),
         verb="looked up what {} uses",
+        joined="get_dependents",
     )
     description = "List what a function or class calls, imports or inherits from; names outside the workspace too."
     arguments = ReferencesArguments
 
     async def run_on(self, scope: Scope, arguments: ReferencesArguments) -> ToolOutcome:
-        links, unresolved = await reported(self._code.dependencies(scope, depth=arguments.depth))
-        lines = [link_line(link, scope.file if link.depth == 1 else "") for link in links]
-        lines = lines or ["It refers to nothing in the workspace as far as the index can tell."]
-        if unresolved:
-            lines.append(f"Outside the workspace or unresolved: {_names(unresolved)}.")
-        return _linked(scope, links, lines)
+        return await _dependencies(self._code, scope, arguments.depth)
 
 
 class BrainSearch(CodeTool):
@@ -283,6 +282,29 @@ class BrainSearch(CodeTool):
             data={"matches": len(found)},
             files=accessed((hit.file for hit in found if hit.file), "search"),
         )
+
+
+async def _details(code: CodeSource, scope: Scope) -> ToolOutcome:
+    """Return all about a scope but its text."""
+    view = await reported(code.view(scope))
+    lines = [scope_line(scope, doc=False)]
+    lines += [scope.doc] if scope.doc else []
+    lines += _listed("Members", [scope_line(member) for member in view.members], MOST_MEMBERS)
+    lines.append(f"Referred to by {len(view.callers)}; refers to {len(view.callees)}.")
+    if view.unresolved:
+        lines.append(f"Outside the workspace or unresolved: {_names(view.unresolved)}.")
+    lines += _listed("Conversations about it", [_talk_line(talk) for talk in view.talks], MOST_MATCHES)
+    return about(scope, ToolOutcome(text=enclosed("\n".join(lines), _TAG, _NOTE)), access="search")
+
+
+async def _dependencies(code: CodeSource, scope: Scope, depth: int) -> ToolOutcome:
+    """Return the scopes that a scope refers to."""
+    links, unresolved = await reported(code.dependencies(scope, depth=depth))
+    lines = [link_line(link, scope.file if link.depth == 1 else "") for link in links]
+    lines = lines or ["It refers to nothing in the workspace as far as the index can tell."]
+    if unresolved:
+        lines.append(f"Outside the workspace or unresolved: {_names(unresolved)}.")
+    return _linked(scope, links, lines)
 
 
 def given_query(text: str, todo: str) -> str:

@@ -28,6 +28,7 @@ class SearchHistoryArguments(ToolArguments):
 
 class OpenTurnArguments(ToolArguments):
     turn: Annotated[int, Meta(ge=1, description="Number of the turn: 12 for [t12].")]
+    call: Annotated[int | None, Meta(description="Only the whole result of this call of the turn, from 1.")] = None
     conversation: Annotated[
         str,
         Meta(description="Id from search_history; empty for this conversation."),
@@ -98,13 +99,16 @@ class OpenTurn(_MemoryTool):
         name="open_turn", label="Open", help="read an earlier turn in full", result="prose", repeats_turns=True
     )
     description = (
-        "Read an earlier turn in full, with its tool calls and results: a hit of search_history or one cited as [t12]. "
-        "Long turns come in pages."
+        "Read an earlier turn in full (a hit of search_history, or one cited as [t12]), or with call the whole result "
+        "of one of its tool calls that is shown cut: the mark there names turn and call. Long ones come in pages."
     )
     arguments = OpenTurnArguments
 
     async def run(self, arguments: OpenTurnArguments) -> ToolOutcome:
-        text = await _reported(self._memory.open_turn(arguments.conversation.strip(), arguments.turn))
+        conversation = arguments.conversation.strip()
+        if arguments.call is not None:
+            return await _opened_call(self._memory, conversation, arguments.turn, arguments.call, arguments.offset)
+        text = await _reported(self._memory.open_turn(conversation, arguments.turn))
         return paged(f"Turn {arguments.turn}", text, arguments.offset, _TAG, _NOTE)
 
 
@@ -112,17 +116,23 @@ class OpenCall(_MemoryTool):
     """Tool that returns one tool call with its whole result."""
 
     info = ToolInfo(
-        name="open_call", label="Open", help="read a tool result in full", result="prose", repeats_turns=True
+        name="open_call",
+        label="Open",
+        help="read a tool result in full",
+        result="prose",
+        repeats_turns=True,
+        joined="open_turn",
     )
-    description = (
-        "Read the whole result of a tool call of this conversation that is shown cut: the mark there names turn and "
-        "call. Long results come in pages."
-    )
+    description = "Read the whole result of a tool call of this conversation that is shown cut."
     arguments = OpenCallArguments
 
     async def run(self, arguments: OpenCallArguments) -> ToolOutcome:
-        text = await _reported(self._memory.open_call(arguments.turn, arguments.call))
-        return paged(f"Call {arguments.call} of turn {arguments.turn}", text, arguments.offset, _TAG, _NOTE)
+        return await _opened_call(self._memory, "", arguments.turn, arguments.call, arguments.offset)
+
+
+async def _opened_call(memory: MemorySource, conversation: str, turn: int, call: int, offset: int) -> ToolOutcome:
+    text = await _reported(memory.open_call(conversation, turn, call))
+    return paged(f"Call {call} of turn {turn}", text, offset, _TAG, _NOTE)
 
 
 async def _reported(answer: Awaitable[str]) -> str:

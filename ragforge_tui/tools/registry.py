@@ -83,7 +83,10 @@ TOOLS: list[type[Tool]] = [
     GetDependencies,
     BrainSearch,
 ]
-"""All tools that models are offered. A new one needs a line here, nothing else."""
+"""All tools that models may call: those that say what they are `joined` to are offered only where a list names them.
+
+A new one needs a line here, nothing else.
+"""
 USER_TOOLS: tuple[type[Tool], ...] = (UsersCommand, RestoreFiles)
 """Tools whose calls the user makes: ``!command`` and /undo."""
 
@@ -195,7 +198,9 @@ class Toolbox:
             self.workspace, settings, self.undo, state_dir, memory, code, [*folders, state_dir, undo_dir], settings_file
         )
         own = {kind.info.name: kind(context) for kind in TOOLS if kind.is_available(context)}
-        self._tools = {name: tool for name, tool in own.items() if settings.enabled is None or name in settings.enabled}
+        self._tools = {
+            name: tool for name, tool in own.items() if settings.enabled is None or _named(tool, settings.enabled)
+        }
         self._add(added)
         self._schemas = {name: _schema(tool) for name, tool in self._tools.items()}
         self._user_tools = {kind.info.name: kind(context) for kind in USER_TOOLS}
@@ -210,13 +215,27 @@ class Toolbox:
             self._tools[name] = kind(self._context)
         describe_tools(kind.info for kind in kinds)
 
-    def schemas(self) -> list[dict[str, Any]]:
-        """Return the tools that are offered now, in the form of an OpenAI-compatible request."""
-        return [self._schemas[name] for name, tool in self._tools.items() if tool.offered]
+    def schemas(self, named: Collection[str] = ()) -> list[dict[str, Any]]:
+        """Return the tools that are offered now, in the form of an OpenAI-compatible request.
+
+        Args:
+            named: Tools to offer by their own name although they are joined to another.
+        """
+        named = {*named, *(self._settings.enabled or ())}
+        return [
+            self._schemas[name]
+            for name, tool in self._tools.items()
+            if tool.offered and (not tool.info.joined or name in named)
+        ]
 
     def names(self) -> list[str]:
-        """Return the names of all tools, also of those that are not offered yet."""
+        """Return the names of all tools, also of those that are not offered."""
         return list(self._tools)
+
+    def joined(self, name: str) -> str:
+        """Return the tool that does the work of another too; empty if none does."""
+        tool = self._tools.get(name)
+        return tool.info.joined if tool is not None else ""
 
     def access(self, name: str) -> ToolAccess:
         """Return the kind of access of a tool; "control" for one that does not exist."""
@@ -287,7 +306,7 @@ class Toolbox:
     def _suggestion(self, name: str) -> str:
         similar = difflib.get_close_matches(name, self._tools, n=1)
         hint = f"Did you mean {similar[0]}? " if similar else ""
-        return f"{hint}The tools are: {', '.join(self._tools)}."
+        return f"{hint}The tools are: {', '.join(schema['function']['name'] for schema in self.schemas())}."
 
 
 class RestrictedTools:
@@ -319,7 +338,7 @@ class RestrictedTools:
         self._mode = mode
         self._judge = judge
         # Taken once: the requests of a turn offer the same tools.
-        self._schemas = [each for each in toolbox.schemas() if self._offers(each["function"]["name"])]
+        self._schemas = [each for each in toolbox.schemas(allowed or ()) if self._offers(each["function"]["name"])]
 
     def schemas(self) -> list[dict[str, Any]]:
         """Return the tools of the persona, whatever the mode, in the form of an OpenAI-compatible request."""
@@ -338,10 +357,10 @@ class RestrictedTools:
         if self._toolbox.access(name) != "command":
             self.check(name)
         if not self._offers(name):
-            offered = [schema["function"]["name"] for schema in self._toolbox.schemas()]
+            offered = [schema["function"]["name"] for schema in self._schemas]
             raise ToolError(
                 f"{self._allowed_by} may not use {name}.",
-                todo=f"The tools are: {', '.join(filter(self._offers, offered))}.",
+                todo=f"The tools are: {', '.join(offered)}.",
                 kind="unknown_tool",
             )
         prepared = await self._toolbox.prepare(name, arguments)
@@ -376,7 +395,7 @@ class RestrictedTools:
             )
 
     def _offers(self, name: str) -> bool:
-        if self._allowed is None or name in self._allowed:
+        if self._allowed is None or name in self._allowed or self._toolbox.joined(name) in self._allowed:
             return True
         access = self._toolbox.access(name)
         return access == "control" or (access == "read" and READING in self._allowed)
@@ -400,6 +419,11 @@ def _asked_by_rule(prepared: PreparedCall) -> ApprovalNeed:
     return ApprovalNeed(
         kind="secret", question=f"{label} this?", detail=visible("\n".join(subject.subjects)), subject=subject
     )
+
+
+def _named(tool: Tool, names: Collection[str]) -> bool:
+    """Return whether a list of names covers a tool, by its own name or that of the tool it is joined to."""
+    return tool.name in names or (tool.info.joined in names)
 
 
 def _schema(tool: Tool) -> dict[str, Any]:

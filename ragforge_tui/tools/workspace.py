@@ -231,7 +231,7 @@ def _status(folder: int, name: str) -> os.stat_result | None:
 
 def _name(place: Place) -> str:
     if not place.parts:
-        raise ToolError("The workspace itself is a folder.", todo="Use list_directory.", kind="is_directory")
+        raise ToolError("The workspace itself is a folder.", todo="Use glob_files to list it.", kind="is_directory")
     return place.parts[-1]
 
 
@@ -267,7 +267,9 @@ def _reporting_errors(place: Place) -> Iterator[None]:
             f"{place.shown} already exists.", todo="Use edit_file or write_file to change it.", kind="exists"
         ) from error
     except IsADirectoryError as error:
-        raise ToolError(f"{place.shown} is a folder.", todo="Use list_directory.", kind="is_directory") from error
+        raise ToolError(
+            f"{place.shown} is a folder.", todo="Use glob_files to list it.", kind="is_directory"
+        ) from error
     except NotADirectoryError as error:
         raise ToolError(
             f"{place.shown} cannot be reached: part of its path is not a folder, or was replaced by a symlink.",

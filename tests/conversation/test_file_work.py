@@ -44,3 +44,25 @@ async def test_what_the_model_has_seen_is_neither_refused_nor_sent_again(loaded:
         server.script([{"tool_calls": [read]}, {"tool_calls": [read]}, {"text": "Still."}])
         await conversation.send_message("And now?")
         assert [result[:20] for result in results(server)[-2:]] == ["Unchanged since t3: "] * 2
+
+
+async def test_calls_under_names_of_earlier_versions_run_and_stay_in_the_past(
+    loaded: Loaded, server: OpenAIServer
+) -> None:
+    old = [
+        {"name": "list_directory", "arguments": {"path": "."}},
+        {"name": "create_file", "arguments": {"path": "new.txt", "content": "x\n"}},
+    ]
+    async with ConversationAgent(loaded, approve_all=True) as agent:
+        conversation = await agent.create_conversation()
+        server.script([{"tool_calls": old}, {"text": "Made."}])
+        await conversation.send_message("List, then make a file.")
+    async with ConversationAgent(loaded, approve_all=True) as again:
+        conversation = await again.load_conversation(conversation.record.uuid)
+        opened = {"name": "open_turn", "arguments": {"turn": 1, "call": 1}}
+        server.script([{"tool_calls": [opened]}, {"text": "As before."}])
+        await conversation.send_message("What was there?")
+    listed, created, whole = results(server)
+    assert "greeting.py" in listed and "Created new.txt" in created
+    assert "Tool list_directory" in whole and "greeting.py" in whole
+    assert not {tool["function"]["name"] for tool in server.chats()[-1]["tools"]} & {"list_directory", "create_file"}

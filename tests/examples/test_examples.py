@@ -20,7 +20,7 @@ EXAMPLES = {
         "Imported again: False",
         "['.json'",
     ],
-    "plain_script": ["[list_directory]", "greeting.py", "Summary: "],
+    "plain_script": ["[glob_files]", "greeting.py", "Summary: "],
 }
 
 

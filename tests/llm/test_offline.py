@@ -89,13 +89,13 @@ async def test_a_range_of_lines(talk: Talk) -> None:
 
 async def test_a_file_in_another_folder_is_found(talk: Talk) -> None:
     answer = await talk.ask("show config.py")
-    assert talk.calls == ["read_file", "search_files", "read_file"]
+    assert talk.calls == ["read_file", "glob_files", "read_file"]
     assert "`src/config.py:1-6`" in answer
 
 
 async def test_where_something_is_defined(talk: Talk) -> None:
     answer = await talk.ask("where is load_config defined?")
-    assert talk.calls[:2] == ["grep_files", "search_files"] and "read_file" in talk.calls
+    assert talk.calls[:2] == ["grep_files", "glob_files"] and "read_file" in talk.calls
     assert answer.index("src/config.py:") < answer.index("src/retry.py:")
     assert "def load_config(path):" in answer
 
@@ -156,7 +156,7 @@ async def test_nothing_found_is_reported(talk: Talk) -> None:
 
 async def test_folders_are_listed(talk: Talk) -> None:
     answer = await talk.ask("list files")
-    assert talk.calls == ["list_directory"] and "README.md" in answer and "src/" in answer
+    assert talk.calls == ["glob_files"] and "README.md" in answer and "src/" in answer
     assert "retry.py" in await talk.ask("list the files in src")
     assert "retry.py" in await talk.ask("list src/")
     assert "src/retry.py" in await talk.ask("find files named *.py")
@@ -185,7 +185,7 @@ async def test_a_project_is_described_from_its_readme_and_top_level(talk: Talk) 
         "Lantern\n=======\n\n[![build](x.svg)](x)\n\nA tool that measures light.\nRun it with `make`.\n\nMore.\n"
     )
     answer = await talk.ask("What does this project do?")
-    assert talk.calls == ["list_directory", "read_file"]
+    assert talk.calls == ["glob_files", "read_file"]
     assert "`README.md:6-7`\n\n> A tool that measures light. Run it with `make`.\n" in answer
     assert "At the top level: `src/`, `README.md`, `notes.txt`." in answer and "More." not in answer
 

@@ -41,8 +41,8 @@ class Told:
     async def open_turn(self, conversation: str, turn: int) -> str:
         return self._answer(conversation, turn)
 
-    async def open_call(self, turn: int, call: int) -> str:
-        return self._answer(turn, call)
+    async def open_call(self, conversation: str, turn: int, call: int) -> str:
+        return self._answer(conversation, turn, call)
 
     def _answer(self, *asked: object) -> str:
         self.asked.append(asked)
@@ -230,21 +230,23 @@ async def test_one_call_is_opened_by_its_number(store: Store) -> None:
     turn = await talk(store, mine.uuid, "read them", ("hall.txt", "read"), ("garden.txt", "read"))
     source = source_over(store)
     with called_from(mine.uuid, turn + 1):
-        assert await source.open_call(turn, 2) == "Tool read_it garden.txt, succeeded in 7 ms:\ndone"
+        assert await source.open_call("", turn, 2) == "Tool read_it garden.txt, succeeded in 7 ms:\ndone"
         for number in (0, 3):
             with pytest.raises(NotFoundError, match="It has 2 calls"):
-                await source.open_call(turn, number)
-        with pytest.raises(NotFoundError, match="It has 0 calls"):
-            await source.open_call(99, 1)
+                await source.open_call("", turn, number)
+        with pytest.raises(NotFoundError, match="has no turn 99"):
+            await source.open_call("", 99, 1)
     with pytest.raises(NotFoundError, match="No conversation is open"):
-        await source.open_call(turn, 1)
+        await source.open_call("", turn, 1)
 
 
-async def test_a_long_result_comes_in_pages() -> None:
+@pytest.mark.parametrize("tool", ["open_turn", "open_call"])
+async def test_a_long_result_comes_in_pages(tool: str) -> None:
     text = "x" * (PAGE_CHARS + 10)
-    first = await call(Told(text), "open_call", turn=3, call=2)
+    first = await call(told_call := Told(text), tool, turn=3, call=2)
+    assert told_call.asked == [("", 3, 2)]
     assert f"continue with offset={PAGE_CHARS}" in first.text
-    second = await call(Told(text), "open_call", turn=3, call=2, offset=PAGE_CHARS)
+    second = await call(Told(text), tool, turn=3, call=2, offset=PAGE_CHARS)
     assert "xxxxxxxxxx\n</recalled>" in second.text and "continue" not in second.text
 
 

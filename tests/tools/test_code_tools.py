@@ -21,9 +21,7 @@ from tests.support.fake_code import SCOPES, SEND, scope
 CODE_TOOLS = [
     "search_functions",
     "get_function_code",
-    "get_function_details",
     "get_dependents",
-    "get_dependencies",
     "brain_search",
 ]
 DAY = datetime(2026, 11, 2, tzinfo=UTC)

@@ -97,7 +97,7 @@ async def test_binary_is_refused(folder: Path, call: Call) -> None:
 async def test_missing_file_and_folder(folder: Path, call: Call) -> None:
     (folder / "sub").mkdir()
     assert "does not exist" in (await call("read_file", path="nope.txt")).text
-    assert "list_directory" in (await call("read_file", path="sub")).text
+    assert "glob_files" in (await call("read_file", path="sub")).text
 
 
 async def test_escape_sequences_in_a_file_are_shown_not_sent(folder: Path, box: Toolbox, call: Call) -> None:

@@ -199,14 +199,12 @@ def _only_call(intent: Intent) -> list[PlannedCall]:
         case "run":
             return [PlannedCall("run_command", {"command": intent.command}, "You asked to run it.")]
         case "list":
-            return [PlannedCall("list_directory", {"path": intent.path or "."}, "To see what is there.")]
+            return [PlannedCall("glob_files", {"path": intent.path or "."}, "To see what is there.")]
         case "create":
             arguments = {"path": intent.path, "content": intent.new}
-            return [PlannedCall("create_file", arguments, "You asked for this file.")]
-        case "find_file" if any(mark in intent.path for mark in "*?{"):
-            return [PlannedCall("glob_files", {"pattern": intent.path}, "To find these files.")]
+            return [PlannedCall("write_file", arguments, "You asked for this file.")]
         case "find_file":
-            return [PlannedCall("search_files", {"query": intent.path}, "To find this file.")]
+            return [PlannedCall("glob_files", {"pattern": intent.path}, "To find these files.")]
         case _:
             return []
 
@@ -214,7 +212,7 @@ def _only_call(intent: Intent) -> list[PlannedCall]:
 def _about(done: list[FinishedCall]) -> list[PlannedCall]:
     """Return the calls that introduce a project: list its top level, then read its README or manifest."""
     if not done:
-        return [PlannedCall("list_directory", {"path": "."}, "To see what is there.")]
+        return [PlannedCall("glob_files", {"path": "."}, "To see what is there.")]
     introduction = introducing_file(done[0].text)
     if len(done) > 1 or not introduction:
         return []
@@ -236,8 +234,8 @@ def _read(intent: Intent, done: list[FinishedCall]) -> list[PlannedCall]:
         return [_read_call(intent, intent.path)]
     if len(done) == 1 and not is_listing(done[0].text):
         query = intent.path.rsplit("/", 1)[-1]
-        return [PlannedCall("search_files", {"query": query}, "No such file; perhaps it is elsewhere.")]
-    if len(done) == 2 and done[1].name == "search_files":
+        return [PlannedCall("glob_files", {"pattern": query}, "No such file; perhaps it is elsewhere.")]
+    if len(done) == 2 and done[1].name == "glob_files":
         paths = [line.strip() for line in done[1].text.splitlines()]
         name = intent.path.rsplit("/", 1)[-1].lower()
         same = [path for path in paths if path.rsplit("/", 1)[-1].lower() == name]
@@ -260,7 +258,7 @@ def _lookup(intent: Intent, done: list[FinishedCall]) -> list[PlannedCall]:
         pattern = {"pattern": search_pattern(intent.terms), "ignore_case": True}
         return [
             PlannedCall("grep_files", pattern, f"To find where {words} is mentioned."),
-            PlannedCall("search_files", {"query": intent.terms[0], "limit": 5}, "It may be a file."),
+            PlannedCall("glob_files", {"pattern": intent.terms[0]}, "It may be a file."),
             PlannedCall("search_history", {"query": words}, "It may have been mentioned before."),
         ]
     if any(call.name == "read_file" for call in done):

@@ -143,7 +143,7 @@ def introducing_file(listing: str) -> str:
 
 
 def _entries(listing: str) -> list[str]:
-    """Return the names in a result of list_directory, without the ignored ones."""
+    """Return the names in a list of a folder, without the ignored ones."""
     matches = [_ENTRY.fullmatch(line) for line in listing.splitlines()]
     return [match["name"] for match in matches if match and not match["ignored"]]
 
@@ -175,7 +175,7 @@ def _about(evidence: Evidence) -> str:
         parts.append(
             "Aucun README ne dit ce que fait ce projet." if french else "No README says what this project does."
         )
-    entries = [name for call in done if call.name == "list_directory" for name in _entries(call.text)]
+    entries = [name for call in done if call.name == "glob_files" for name in _entries(call.text)]
     shown = [name for name in entries if not name.startswith(".")]
     if shown:
         listed = ", ".join(f"`{name}`" for name in shown[:_MOST_ENTRIES])
@@ -219,9 +219,9 @@ def _outcome(evidence: Evidence) -> str:
         return _file(intent, last)
     if last.name == "run_command":
         return f"`{intent.command}`\n\n{_fenced(last.text)}"
-    if last.name in ("create_file", "edit_file"):
+    if last.name in ("write_file", "edit_file"):
         return last.text
-    if last.name in ("list_directory", "glob_files", "search_files") and intent.kind != "read":
+    if last.name == "glob_files" and intent.kind != "read":
         return _fenced(last.text)
     return "\n\n".join(dict.fromkeys(call.text for call in done))
 
@@ -285,7 +285,7 @@ def _quotes(evidence: Evidence) -> list[str]:
 def _files(evidence: Evidence) -> list[str]:
     """Return the files whose names contain the first term of the question."""
     term = evidence.intent.terms[0].lower() if evidence.intent.terms else ""
-    paths = [line.strip() for call in evidence.done if call.name == "search_files" for line in call.text.splitlines()]
+    paths = [line.strip() for call in evidence.done if call.name == "glob_files" for line in call.text.splitlines()]
     named = [path for path in paths if term and term in path.lower() and " " not in path]
     if not named:
         return []

@@ -3,7 +3,7 @@
 A turn may make hundreds of calls, so its messages can exceed any window although the past fits. The results of its
 earlier calls are cut first, largest and oldest first; if that is not enough, its oldest steps are replaced by notes of
 one line per call. The newest step is cut last, because the model has not read it yet. The graph keeps every result,
-and each mark refers the model to `open_call`, which returns it.
+and each mark refers the model to `open_turn`, which returns it.
 
 Changes are made in large steps and remembered, so that the messages of one request start like those of the one before
 and a provider's prompt cache stays valid. Pure; used by conversation/.
@@ -31,7 +31,7 @@ _OUTCOME_CHARS = 80
 _TEXT_CHARS = 300
 _NOTES_TITLE = (
     "[Notes on this turn. To save room, {steps} earlier steps of it were replaced by these lines. Their results are "
-    "stored: open_call(turn={turn}, call=N) returns the result of call N.]"
+    "stored: open_turn(turn={turn}, call=N) returns the result of call N.]"
 )
 _FEWER_NOTES = "- (the {count} oldest lines were left out too)"
 
@@ -148,7 +148,7 @@ class RunningTurn:
         short = cut_lines(text, limit)
         if short == text:
             return message
-        return {**message, "content": f"{short}\n[open_call(turn={self._turn_index}, call={call}) returns all of it]"}
+        return {**message, "content": f"{short}\n[open_turn(turn={self._turn_index}, call={call}) returns all of it]"}
 
     def _user_parts(self) -> list[str]:
         text = cut_middle(self._text, self._text_limit) if self._text_limit else self._text

@@ -81,9 +81,7 @@ def existing(place: Place) -> bytes:
     """
     content = read_bytes(place)
     if content is None:
-        raise ToolError(
-            f"{place.shown} does not exist.", todo="Use list_directory or search_files to find it.", kind="not_found"
-        )
+        raise ToolError(f"{place.shown} does not exist.", todo="Use glob_files to find it.", kind="not_found")
     return content
 
 

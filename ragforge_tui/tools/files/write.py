@@ -153,7 +153,7 @@ class WriteFile(_WriteTool):
         weight=3,
     )
     description = (
-        "Write a whole file, replacing its content; missing folders are created. Prefer edit_file for small changes."
+        "Write a whole file, new or in place of its content; missing folders are created. Prefer edit_file for changes."
     )
     arguments = WriteFileArguments
 
@@ -189,6 +189,7 @@ class CreateFile(_WriteTool):
         verb="created {}",
         outcome="changes",
         weight=3,
+        joined="write_file",
     )
     description = "Create a new file; fails if it already exists. Missing folders are created."
     arguments = CreateFileArguments

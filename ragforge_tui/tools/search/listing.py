@@ -1,4 +1,4 @@
-"""Tools list_directory, glob_files and search_files, which find files by folder and name.
+"""Tool glob_files, which finds files by folder and name, and its earlier parts list_directory and search_files.
 
 `grep.py` searches contents; `matching.py` completes names while the user types.
 """
@@ -26,6 +26,7 @@ IN_FOLDER = ShownArgument(names=("path",), before=" in ", hidden=".")
 
 _MOST_LISTED = 1_000
 _MOST_FOUND = 500
+_MOST_SIMILAR = 30
 _MOST_ACCESSES = 50
 _MOST_WALKED = 1_000_000
 _BRACES = re.compile(r"\{([^{},]*+,[^{}]*+)\}")
@@ -37,8 +38,12 @@ class ListDirectoryArguments(ToolArguments):
 
 
 class GlobFilesArguments(ToolArguments):
-    pattern: Annotated[str, Meta(description="E.g. src/**/test_*.{ts,tsx}; without a slash it matches at any depth.")]
+    pattern: Annotated[
+        str,
+        Meta(description="E.g. src/**/test_*.{ts,tsx} or part of a name, at any depth; empty to list the folder."),
+    ] = ""
     path: Annotated[str, Meta(description="Folder; empty for the workspace.")] = ""
+    depth: Annotated[int, Meta(ge=1, le=10, description="Levels of folders to list.")] = 1
 
 
 class SearchFilesArguments(ToolArguments):
@@ -59,46 +64,21 @@ class FolderTool(Tool):
         place = self.context.workspace.locate(given)
         if not place.absolute.is_dir():
             what = "is not a folder" if place.absolute.exists() else "does not exist"
-            raise ToolError(f"{place.shown} {what}.", todo="Use list_directory or search_files to find it.")
+            raise ToolError(f"{place.shown} {what}.", todo="Use glob_files to find it.")
         return place
 
     def rules(self) -> IgnoreRules:
         """Return the ignore rules, read again for each call because the agent changes files."""
         return IgnoreRules(self.context.workspace.root, self.context.settings.ignore)
 
-
-class ListDirectory(FolderTool):
-    """Tool that lists the entries of a folder."""
-
-    info = ToolInfo(
-        name="list_directory",
-        label="List",
-        help="list a folder",
-        main_argument="path",
-        counted=("entry", "entries"),
-        verb="listed {}",
-        outcome="files",
-        weight=1,
-    )
-    description = "List a folder: sub-folders first, files with their size; ignored entries are marked."
-    arguments = ListDirectoryArguments
-
-    async def prepare(self, arguments: ListDirectoryArguments) -> Plan:
-        place = await asyncio.to_thread(self.folder, arguments.path)
-
-        async def run() -> ToolOutcome:
-            return await asyncio.to_thread(self._run, arguments, place)
-
-        return Plan(run=run)
-
-    def _run(self, arguments: ListDirectoryArguments, place: Place) -> ToolOutcome:
-        place = self.context.workspace.locate_again(place, arguments.path)
+    def listed(self, place: Place, depth: int) -> ToolOutcome:
+        """Return the entries of a folder: sub-folders first, ignored entries marked; blocks."""
         start = "" if place.relative == "." else place.relative
         lines: list[str] = []
-        self._list(self.rules(), start, arguments.depth, "", lines)
+        self._list(self.rules(), start, depth, "", lines)
         count = min(len(lines), _MOST_LISTED)
         if len(lines) > _MOST_LISTED:
-            lines = [*lines[:_MOST_LISTED], f"[Cut after {_MOST_LISTED} entries; list a sub-folder or use glob_files.]"]
+            lines = [*lines[:_MOST_LISTED], f"[Cut after {_MOST_LISTED} entries; list a sub-folder or give a pattern.]"]
         text = "\n".join(lines) if lines else f"{place.shown} is empty."
         return ToolOutcome(text=text, data={"count": count}, files=[FileAccess(path=place.shown, access="list")])
 
@@ -127,39 +107,80 @@ class ListDirectory(FolderTool):
             return name
 
 
+class ListDirectory(FolderTool):
+    """Tool that lists the entries of a folder."""
+
+    info = ToolInfo(
+        name="list_directory",
+        label="List",
+        help="list a folder",
+        main_argument="path",
+        counted=("entry", "entries"),
+        verb="listed {}",
+        outcome="files",
+        weight=1,
+        joined="glob_files",
+    )
+    description = "List a folder: sub-folders first, files with their size; ignored entries are marked."
+    arguments = ListDirectoryArguments
+
+    async def prepare(self, arguments: ListDirectoryArguments) -> Plan:
+        place = await asyncio.to_thread(self.folder, arguments.path)
+
+        async def run() -> ToolOutcome:
+            return await asyncio.to_thread(self._run, arguments, place)
+
+        return Plan(run=run)
+
+    def _run(self, arguments: ListDirectoryArguments, place: Place) -> ToolOutcome:
+        place = self.context.workspace.locate_again(place, arguments.path)
+        return self.listed(place, arguments.depth)
+
+
 class GlobFiles(FolderTool):
     """Tool that finds files by a glob pattern."""
 
     info = ToolInfo(
         name="glob_files",
         label="Find",
-        help="find files by a pattern such as **/*.py",
+        help="list a folder, or find files by a pattern or name",
         main_argument="pattern",
         shown=(ShownArgument(names=("pattern",)), IN_FOLDER),
-        counted=("file", "files"),
-        verb="looked for files like {}",
+        counted=("entry", "entries"),
+        verb="listed {}",
         outcome="files",
         weight=1,
     )
-    description = "Find files by a glob pattern on their path; ignored files are left out."
+    description = (
+        "Find files by a glob pattern on their path, or by about what they are called if none matches; ignored files "
+        "are left out. Without a pattern, list a folder: sub-folders first, files with their size."
+    )
     arguments = GlobFilesArguments
 
     async def prepare(self, arguments: GlobFilesArguments) -> Plan:
         place = await asyncio.to_thread(self.folder, arguments.path)
-        matcher = glob_matcher(arguments.pattern)
+        matcher = glob_matcher(arguments.pattern) if arguments.pattern.strip() else None
 
         async def run() -> ToolOutcome:
             return await asyncio.to_thread(self._run, arguments, place, matcher)
 
         return Plan(run=run)
 
-    def _run(self, arguments: GlobFilesArguments, place: Place, matcher: Patterns) -> ToolOutcome:
+    def _run(self, arguments: GlobFilesArguments, place: Place, matcher: Patterns | None) -> ToolOutcome:
         place = self.context.workspace.locate_again(place, arguments.path)
+        if matcher is None:
+            return self.listed(place, arguments.depth)
         start = "" if place.relative == "." else place.relative
         skip = len(start) + 1 if start else 0
         rules = self.rules()
-        found = [path for path in _files(rules, start) if matcher.covers(path[skip:])]
-        return found_files(found, f"No file matches {visible(arguments.pattern)}.", cut=rules.walk_expired)
+        paths = list(_files(rules, start))
+        nothing = f"No file matches {visible(arguments.pattern)}."
+        found = [path for path in paths if matcher.covers(path[skip:])]
+        if not found and (similar := best_matches(paths, arguments.pattern, _MOST_SIMILAR)):
+            outcome = found_files(similar, "", cut=rules.walk_expired)
+            outcome.text = f"[{nothing} Files with such names, best first:]\n{outcome.text}"
+            return outcome
+        return found_files(found, nothing, cut=rules.walk_expired)
 
 
 class SearchFiles(FolderTool):
@@ -175,6 +196,7 @@ class SearchFiles(FolderTool):
         verb="looked for files like {}",
         outcome="files",
         weight=1,
+        joined="glob_files",
     )
     description = "Find files by an approximate name, best first; ignored files are left out."
     arguments = SearchFilesArguments

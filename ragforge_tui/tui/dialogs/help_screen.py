@@ -92,7 +92,7 @@ def help_text(registry: Registry, keymap: Mapping[str, str], *, screen: int = 0)
             lines += _entry(command.usage, command.help, key, width, narrow, room)
     lines += [Content(), Content.styled("Tools of the agent", "bold")]
     for tool in described_tools():
-        if tool.help:
+        if tool.help and not tool.joined:
             # Settings and personas know it by its name.
             name = f"  {tool.name}" if tool.label else ""
             lines += _entry(tool.label or tool.name, tool.help, name, width, narrow, room)
