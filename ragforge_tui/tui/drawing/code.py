@@ -13,6 +13,7 @@ from typing import Any
 
 from rich.style import Style
 
+from ragforge_tui.tui.drawing.hunk_start import misfit, openers_of
 from ragforge_tui.tui.drawing.lines import Line, Run, clean, wrap
 from ragforge_tui.tui.drawing.palette import Palette
 
@@ -123,6 +124,36 @@ class GrowingCode:
         if self._lexer is None:
             return highlight(text, self._language, self._palette)
         return _styled(_lexed(self._lexer, text, stack), self._palette)
+
+
+def hunk_runs(lines: Sequence[str], language: str, palette: Palette) -> tuple[list[list[Run]], GrowingCode]:
+    """Return lines from the middle of a file, which may begin in a string or a comment; then the code that follows."""
+    code = GrowingCode(language, palette)
+    text = "".join(f"{line}\n" for line in lines)
+    lexer = _lexer(language.lower()) if language and language.lower() not in _DIFF_NAMES else None
+    if lexer is None:
+        return by_line(code.add(text))[: len(lines)], code
+    best: tuple[tuple[int, int], list[tuple[object, str]], str] | None = None
+    for opener, closer in openers_of(language):
+        # Some lexers know a comment only as a whole, so it is closed behind the lines.
+        whole = opener + text + closer
+        read = lexer.get_tokens(whole) if code._lexer is None else _lexed(lexer, whole, ["root"])
+        tokens = _without_first(list(read), len(opener))
+        odd = misfit(tokens, lines)
+        if best is None or odd < best[0]:
+            best = odd, tokens, opener
+    assert best is not None
+    code.add(best[2] + text)
+    return by_line(_styled(best[1], palette))[: len(lines)], code
+
+
+def _without_first(tokens: list[tuple[object, str]], count: int) -> list[tuple[object, str]]:
+    """Return tokens without their first characters."""
+    for at, (kind, text) in enumerate(tokens):
+        if count < len(text):
+            return [(kind, text[count:]), *tokens[at + 1 :]]
+        count -= len(text)
+    return []
 
 
 def _is_plain(lexer: Any) -> bool:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from rich.cells import cell_len
 from rich.style import Style
 
-from ragforge_tui.tui.drawing.code import GrowingCode, by_line, language_of
+from ragforge_tui.tui.drawing.code import GrowingCode, by_line, hunk_runs, language_of
 from ragforge_tui.tui.drawing.diff_parser import DiffRow, FileChange, count_changes, parse_diff
 from ragforge_tui.tui.drawing.lines import Line, MadeLines, Run, clip, fold_spans, line_of, slices
 from ragforge_tui.tui.drawing.palette import Palette, on_ground
@@ -100,13 +100,16 @@ class _Syntax:
     def _make(self, piece: int) -> None:
         start = self._starts[piece]
         end = self._starts[piece + 1] if piece + 1 < len(self._starts) else len(self._lines)
-        before = self._states.get(piece - 1) if start not in self._hunks else None
-        code = before.following() if before is not None else GrowingCode(self._language, self._palette)
         lines = self._lines[start:end]
         if sum(map(len, lines)) > _LONGEST_PIECE:
             self._made[piece] = [[(line, self._palette.text)] for line in lines]
             return
-        colored = by_line(code.add("".join(f"{line}\n" for line in lines)))
+        before = self._states.get(piece - 1) if start not in self._hunks else None
+        if before is None:
+            colored, code = hunk_runs(lines, self._language, self._palette)
+        else:
+            code = before.following()
+            colored = by_line(code.add("".join(f"{line}\n" for line in lines)))
         self._states[piece] = code
         # A lexer may change what it does not understand; the text of a diff is shown as it is.
         self._made[piece] = [
