@@ -183,6 +183,18 @@ class ToolSettings(_Section, frozen=True):
             "display, such as SSH_AUTH_SOCK for git over ssh."
         ),
     ] = []
+    after_edit: Annotated[
+        list[str],
+        Meta(
+            description="Commands that run without approval after a reply has edited files, such as "
+            "'ruff format {*.py}' or 'pytest -q'; the model sees the result. {files} stands for the edited files, "
+            "{*.py} for those of that name."
+        ),
+    ] = []
+    after_edit_in: Annotated[
+        dict[str, list[str]],
+        Meta(description="The same for single folders and what is below, instead of the commands above."),
+    ] = {}
     max_output_chars: Annotated[
         PositiveInt, Meta(description="Characters of a tool's output sent to the model; the rest is cut.")
     ] = 30_000

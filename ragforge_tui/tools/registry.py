@@ -18,6 +18,7 @@ from ragforge_tui.shared.requests.work import Mode
 from ragforge_tui.shared.sanitize import storable, visible
 from ragforge_tui.shared.tool_calls import CHANGING, USUAL_ARGUMENTS, ToolAccess, describe_tools, tool_label
 from ragforge_tui.shared.truncation import cut_middle
+from ragforge_tui.tools.after_edit import AfterEdit
 from ragforge_tui.tools.arguments import parse, schema_of
 from ragforge_tui.tools.base import (
     ApprovalNeed,
@@ -172,6 +173,7 @@ class Toolbox:
     Attributes:
         writes_frozen: If True, no write and no command starts, approved or not.
         kept: Earlier contents of files, stored for undo.
+        after_edit: Commands that run after an edit.
     """
 
     def __init__(
@@ -197,6 +199,7 @@ class Toolbox:
         self._context = context = ToolContext(
             self.workspace, settings, self.undo, state_dir, memory, code, [*folders, state_dir, undo_dir], settings_file
         )
+        self.after_edit = AfterEdit(context, self.kept, lambda: self.writes_frozen)
         own = {kind.info.name: kind(context) for kind in TOOLS if kind.is_available(context)}
         self._tools = {
             name: tool for name, tool in own.items() if settings.enabled is None or _named(tool, settings.enabled)
@@ -302,6 +305,7 @@ class Toolbox:
     async def close(self) -> None:
         for tool in (*self._tools.values(), *self._user_tools.values()):
             await tool.close()
+        await self.after_edit.close()
 
     def _suggestion(self, name: str) -> str:
         similar = difflib.get_close_matches(name, self._tools, n=1)

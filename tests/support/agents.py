@@ -67,6 +67,12 @@ def with_model(loaded: Loaded, **changes: object) -> Loaded:
     return msgspec.structs.replace(loaded, settings=msgspec.structs.replace(loaded.settings, model=model))
 
 
+def with_tools(loaded: Loaded, **changes: object) -> Loaded:
+    """The same with other settings of tools."""
+    tools = msgspec.structs.replace(loaded.settings.tools, **changes)
+    return msgspec.structs.replace(loaded, settings=msgspec.structs.replace(loaded.settings, tools=tools))
+
+
 def with_memory(loaded: Loaded, **changes: object) -> Loaded:
     """The same with other memory settings."""
     memory = msgspec.structs.replace(loaded.settings.agent.memory, **changes)

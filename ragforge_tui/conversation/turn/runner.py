@@ -155,6 +155,7 @@ class TurnRunner:
             emit=services.emit,
             mode=self._mode,
             shown_in=request.shown_in,
+            after_edit=services.toolbox.after_edit,
         )
         most = services.settings.model.max_iterations
         for iteration in range(1, most + 1):

@@ -13,7 +13,7 @@ import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -39,6 +39,7 @@ from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.requests.work import Mode
 from ragforge_tui.shared.sanitize import storable, storable_value
 from ragforge_tui.shared.tool_calls import CHANGING, ToolAccess, tool_info
+from ragforge_tui.tools.after_edit import AfterEdit
 from ragforge_tui.tools.base import ApprovalNeed, CallStopped, ToolOutcome, report_output
 from ragforge_tui.tools.registry import DENIED, PLANNING, PreparedCall
 from ragforge_tui.tools.shell.run_command import STOPPED_TEXT
@@ -71,6 +72,7 @@ class ToolRunner:
 
     Args:
         shown_in: Returns where the model's last request holds exactly this result of a call; empty if it does not.
+        after_edit: Commands that run after the last edit of a reply; None for none.
     """
 
     def __init__(
@@ -83,8 +85,12 @@ class ToolRunner:
         emit: Callable[[Event], None],
         mode: Callable[[], Mode],
         shown_in: Callable[[str], str] = lambda result: "",
+        after_edit: AfterEdit | None = None,
     ) -> None:
         self._toolbox = toolbox
+        self._after_edit = after_edit
+        self._edited: list[str] = []
+        self._last_edit = ""
         self._mode = mode
         self._shown_in = shown_in
         self._recorder = recorder
@@ -106,6 +112,9 @@ class ToolRunner:
         calls = [_record(reply, request, iteration, ordinal) for ordinal, request in enumerate(requests)]
         self._raw_arguments = {call.uuid: request.arguments for call, request in zip(calls, requests, strict=True)}
         self._answers, self._objection = {}, ""
+        self._edited = []
+        writing = [call.uuid for call in calls if self._toolbox.access(call.tool_name) == "write"]
+        self._last_edit = writing[-1] if writing else ""
         answers: list[str] = []
         position = 0
         while position < len(calls):
@@ -155,11 +164,30 @@ class ToolRunner:
         except asyncio.CancelledError:
             await self._finish(reply, call, ToolOutcome(text=STOPPED_TEXT, success=False, error=STOPPED), started)
             raise
+        try:
+            await self._check_edits(reply, call, outcome)
+        except asyncio.CancelledError:
+            await self._finish(reply, call, outcome, started)
+            raise asyncio.CancelledError from None
         # The model receives the stored, masked text: a key in a file must not leave the machine.
         outcome.text = mask_secrets(outcome.text)
         self._shorten_known(call, outcome)
         await self._finish(reply, call, outcome, started)
         return outcome.text
+
+    async def _check_edits(self, reply: Message, call: ToolCall, outcome: ToolOutcome) -> None:
+        """Run the commands for what the reply has edited, after its last edit; their failure is no failure of it."""
+        if self._after_edit is None or self._toolbox.access(call.tool_name) != "write":
+            return
+        if outcome.success:
+            self._edited += [file.path for file in outcome.files if file.access == "write"]
+        if call.uuid == self._last_edit and self._edited:
+            checks = await self._after_edit.run(outcome, self._edited)
+            if checks:
+                told = " · ".join(f"{check.command}: {check.error.rstrip('.') or 'ok'}" for check in checks)
+                level: Literal["info", "warning"] = "warning" if any(check.error for check in checks) else "info"
+                text = mask_secrets(storable(f"After the edit: {told}"))
+                self._emit(Notice(text=text, level=level, conversation_id=reply.conversation_id))
 
     async def _outcome(self, reply: Message, call: ToolCall, started: float) -> tuple[ToolOutcome, float]:
         key = _identity(call)
