@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import sys
 import uuid
 from collections.abc import Callable
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import msgspec
 import typer
@@ -31,6 +33,9 @@ from ragforge_tui.cli.start import CANCELLED, FAILED, complain
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared import events
 from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.files import read_regular
+from ragforge_tui.shared.json_text import decode_json
+from ragforge_tui.shared.output_schema import OutputSchema
 from ragforge_tui.shared.records import call_end
 from ragforge_tui.shared.requests.memory import FetchDue
 from ragforge_tui.shared.requests.turns import (
@@ -39,12 +44,15 @@ from ragforge_tui.shared.requests.turns import (
     CreateConversation,
     OpenConversation,
     SendMessage,
+    TurnLimits,
 )
 from ragforge_tui.shared.tool_calls import CALL_MARKS, main_argument, tool_label
 from ragforge_tui.shared.wire import CLOSE_SECONDS, Engine
 
 SETTLE_SECONDS = 30.0
 """Longest wait at the end for due vectors and summaries; the next start finishes the rest."""
+
+MOST_SCHEMA_BYTES = 1024 * 1024
 
 Show = Callable[[events.Event], None]
 
@@ -70,22 +78,38 @@ def ask(
             help="Approve calls by a rule, such as '@tests', 'git commit *' or 'write(src/)'; repeatable.",
         ),
     ] = None,
+    max_cost: Annotated[
+        float | None,
+        typer.Option("--max-cost", metavar="AMOUNT", help="Stop before a request that would cost more US dollars."),
+    ] = None,
+    max_turns: Annotated[
+        int | None,
+        typer.Option("--max-turns", metavar="N", min=1, help="Requests to the model; the last asks for the answer."),
+    ] = None,
+    output_schema: Annotated[
+        Path | None,
+        typer.Option("--output-schema", metavar="FILE", help="JSON Schema that the answer has to match."),
+    ] = None,
 ) -> None:
     """Ask once and print the answer; tools that need approval are refused unless --yes or --allow covers them."""
     if text == "-":
         text = sys.stdin.buffer.read().decode("utf-8", "replace")
     if not text.strip():
         raise typer.BadParameter("The question is empty.", param_hint="TEXT")
+    limits = TurnLimits(max_requests=max_turns or 0, output_schema=_schema(output_schema))
     loaded = settings(ctx, config=config, workspace=workspace, graph=graph, model=model, persona=persona)
+    if max_cost is not None:
+        loaded = _with_max_cost(loaded, max_cost)
     end = with_engine(
         _with_rules(loaded, allow) if allow else loaded,
-        lambda engine: _turn(engine, text, resume or "", persona or "", json=json),
+        lambda engine: _turn(engine, text, resume or "", persona or "", limits, json=json),
         approve_all=yes,
         settle_seconds=SETTLE_SECONDS,
         start_host=True,
     )
     if isinstance(end, events.TurnFailed):
-        complain(end.error.sentence())
+        todo = "A higher --max-cost lets it continue." if end.error.kind == "max_cost" and max_cost else end.error.todo
+        complain(msgspec.structs.replace(end.error, todo=todo).sentence())
         raise typer.Exit(FAILED)
     if isinstance(end, events.TurnCancelled):
         raise typer.Exit(CANCELLED)
@@ -106,11 +130,39 @@ def _with_rules(loaded: Loaded, allow: list[str]) -> Loaded:
     return msgspec.structs.replace(loaded, settings=msgspec.structs.replace(loaded.settings, tools=tools))
 
 
-async def _turn(engine: Engine, text: str, resume: str, persona: str, *, json: bool) -> events.TurnEnd:
+def _schema(file: Path | None) -> dict[str, Any] | bool | None:
+    """Return the schema in a file, checked; None without one."""
+    if file is None:
+        return None
+    try:
+        schema = decode_json(read_regular(file, MOST_SCHEMA_BYTES))
+        if not isinstance(schema, dict | bool):
+            raise RagforgeError("A JSON Schema is an object.")
+        OutputSchema(schema)
+    except OSError as error:
+        raise typer.BadParameter(f"{file}: {error.strerror}.", param_hint="--output-schema") from None
+    except msgspec.MsgspecError as error:
+        raise typer.BadParameter(f"{file} holds no JSON Schema: {error}.", param_hint="--output-schema") from None
+    except RagforgeError as error:
+        raise typer.BadParameter(f"{file}: {error}", param_hint="--output-schema") from None
+    return schema
+
+
+def _with_max_cost(loaded: Loaded, dollars: float) -> Loaded:
+    """Return the settings with a cost limit of the turn."""
+    if not 0 < dollars < math.inf:
+        raise typer.BadParameter("The amount has to be more than 0.", param_hint="--max-cost")
+    model = msgspec.structs.replace(loaded.settings.model, max_cost=dollars)
+    return msgspec.structs.replace(loaded, settings=msgspec.structs.replace(loaded.settings, model=model))
+
+
+async def _turn(
+    engine: Engine, text: str, resume: str, persona: str, limits: TurnLimits, *, json: bool
+) -> events.TurnEnd:
     """Run the turn and print its final event or answer, then why the memory is behind, if it is."""
     notices = Notices()
     try:
-        end = await _answer(engine, text, resume, persona, print_json_line if json else notices.show)
+        end = await _answer(engine, text, resume, persona, limits, print_json_line if json else notices.show)
     except RagforgeError as error:
         if json:
             print_json_line(events.TurnFailed(conversation_id=resume, turn_index=0, error=error.info))
@@ -131,12 +183,15 @@ async def _turn(engine: Engine, text: str, resume: str, persona: str, *, json: b
     return end
 
 
-async def _answer(engine: Engine, text: str, resume: str, persona: str, show: Show) -> events.TurnEnd:
+async def _answer(
+    engine: Engine, text: str, resume: str, persona: str, limits: TurnLimits, show: Show
+) -> events.TurnEnd:
     message_id = uuid.uuid4().hex
     watcher = asyncio.create_task(_watch(engine, message_id, show))
     try:
         conversation_id = await _conversation(engine, resume, persona)
-        await engine.request(SendMessage(conversation_id=conversation_id, message_id=message_id, text=text))
+        message = SendMessage(conversation_id=conversation_id, message_id=message_id, text=text, limits=limits)
+        await engine.request(message)
         try:
             return await asyncio.shield(watcher)
         except asyncio.CancelledError:

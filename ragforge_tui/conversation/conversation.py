@@ -41,12 +41,15 @@ from ragforge_tui.shared.events import (
 )
 from ragforge_tui.shared.records import TITLE_CHARS, ContextRecord, Message, Turn, now
 from ragforge_tui.shared.redaction import mask_secrets
+from ragforge_tui.shared.requests.turns import TurnLimits
 from ragforge_tui.shared.requests.work import Mode
 from ragforge_tui.shared.sanitize import storable
 from ragforge_tui.tools.shell.run_command import RunCommand
 from ragforge_tui.tools.undo.changes import RESTORE
 
 log = logging.getLogger(__name__)
+
+NO_LIMITS = TurnLimits()
 
 OPENING_TURNS = 12
 """Turns that fill a screen; opening a long conversation reads no more than these."""
@@ -129,16 +132,17 @@ class Conversation(StoredConversation):
         """Return the index of the turn that this process is running."""
         return self._active.turn_index if self.busy and self._active is not None else None
 
-    async def submit(self, text: str, message_id: str | None = None) -> int:
+    async def submit(self, text: str, message_id: str | None = None, *, limits: TurnLimits = NO_LIMITS) -> int:
         """Store a message and start its turn, or queue it behind the running turn.
 
         Args:
             message_id: Chosen by the caller; a repeated id is ignored.
+            limits: Limits of this turn alone.
 
         Returns:
             The turn's index, 0 if it was queued.
         """
-        return await self._submit(QueuedTurn(text, message_id or uuid.uuid4().hex))
+        return await self._submit(QueuedTurn(text, message_id or uuid.uuid4().hex, limits=limits))
 
     async def run_command(self, command: str, message_id: str | None = None) -> int:
         """Run a shell command of the user in the workspace as a turn; arguments and result are those of `submit`."""
@@ -483,7 +487,7 @@ class Conversation(StoredConversation):
             await self._window.catch_up(turn.turn_index)
         self._window.add(turn)
         self._services.emit(TurnStarted(conversation_id=self.record.uuid, turn_index=turn.turn_index, message=message))
-        self._run(turn, queued.call)
+        self._run(turn, queued.call, queued.limits)
         if queued.call is None:
             await self._give_title(queued.text)
         return turn.turn_index
@@ -504,12 +508,12 @@ class Conversation(StoredConversation):
                 kind=STORED_ALREADY,
             )
 
-    def _run(self, turn: Turn, call: UserCall | None = None) -> None:
+    def _run(self, turn: Turn, call: UserCall | None = None, limits: TurnLimits = NO_LIMITS) -> None:
         self._active = turn
         with called_from(self.record.uuid, turn.turn_index):
-            self._task = asyncio.create_task(self._run_turn(turn, call), name=f"turn {turn.turn_index}")
+            self._task = asyncio.create_task(self._run_turn(turn, call, limits), name=f"turn {turn.turn_index}")
 
-    async def _run_turn(self, turn: Turn, call: UserCall | None) -> None:
+    async def _run_turn(self, turn: Turn, call: UserCall | None, limits: TurnLimits) -> None:
         runner: TurnRunner | UserTurn
         if call is not None:
             runner = UserTurn(self._services, turn, call, self._stop)
@@ -521,6 +525,7 @@ class Conversation(StoredConversation):
                 builder=self._inputs,
                 mode=lambda: self.mode,
                 stop=self._stop,
+                limits=limits,
             )
         memory = self._services.memory
         with memory.active_turns.running(), memory.pace.turn():

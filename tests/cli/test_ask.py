@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Iterator
@@ -158,3 +159,86 @@ def test_nothing_to_ask_is_wrong_usage(bare: Cli) -> None:
     assert bare.run("ask", "-", stdin="").code == 2
     assert bare.run("ask").code == 2
     assert bare.run("ask", "--resume", "", "Hello").code == 2
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "sizes": {"type": "array", "items": {"type": "integer"}}},
+    "required": ["name"],
+}
+READ = Call(name="read_file", arguments={"path": "greeting.py"})
+
+
+@pytest.fixture
+def schema(cli: Cli) -> str:
+    file = cli.workspace / "schema.json"
+    file.write_text(json.dumps(SCHEMA))
+    return str(file)
+
+
+def test_an_answer_with_a_schema_is_asked_for_checked_and_repaired(cli: Cli, model: OpenAIServer, schema: str) -> None:
+    good = '```json\n{"name": "a", "sizes": [1]}\n```'
+    model.script([Step(tool_calls=[READ]), Step(text='{"name": "a", "sizes": [1, "x"]}'), Step(text=good)])
+    ran = cli.ok("ask", "--json", "--output-schema", schema, "Tell me the sizes")
+    last = ran.events[-1]
+    assert last["type"] == "turn_completed" and json.loads(last["text"]) == {"name": "a", "sizes": [1]}
+    asked = model.chats()
+    assert len(asked) == 3 and all(body["tools"] and "response_format" not in body for body in asked)
+    assert '"required": ["name"]' in str(asked[0]["messages"][-1]["content"])
+    repair = asked[2]["messages"]
+    assert repair[-2] == {"role": "assistant", "content": '{"name": "a", "sizes": [1, "x"]}'}
+    assert "does not match the schema at $.sizes[1]: 'x' is not of type 'integer'" in repair[-1]["content"]
+    stored = cli.ok("show", last["conversation_id"], "--json").json
+    assert "JSON Schema" not in str(stored["messages"][0]["content"]), "the message is stored as it was written"
+    model.script([Step(text='{"name": "b"}')])
+    assert cli.ok("ask", "--output-schema", schema, "Again").out == '{"name": "b"}\n'
+
+
+def test_an_answer_that_matches_no_schema_fails(cli: Cli, model: OpenAIServer, schema: str) -> None:
+    model.script([Step(text="No."), Step(text="[]")])
+    ran = cli.run("ask", "--output-schema", schema, "Tell me")
+    assert ran.code == 1
+    assert "The answer does not match the schema at $: [] is not of type 'object'." in ran.err.splitlines()[-1]
+    model.script([Step(text="No.")])
+    ran = cli.run("ask", "--json", "--max-turns", "1", "--output-schema", schema, "Tell me")
+    assert (ran.code, len(model.chats())) == (1, 3), "no repair beyond the limit"
+    assert ran.events[-1]["type"] == "turn_failed" and ran.events[-1]["error"]["kind"] == "output_schema"
+
+
+def test_a_limit_of_requests(cli: Cli, model: OpenAIServer) -> None:
+    steps = [Step(text="I look.", tool_calls=[READ]), Step(tool_calls=[READ]), Step(text="Enough.")]
+    model.script(steps)
+    assert cli.ok("ask", "--max-turns", "3", "Look").out == "Enough.\n"
+    model.script(steps[:2])
+    ran = cli.run("ask", "--json", "--max-turns", "2", "Look")
+    assert (ran.code, len(model.chats())) == (1, 5)
+    assert "You have used all the steps" in model.chats()[-1]["messages"][-1]["content"]
+    end = ran.events[-1]
+    assert (end["type"], end["error"]["kind"], end["text"]) == ("turn_failed", "max_turns", "I look.")
+
+
+def test_a_limit_of_cost(cli: Cli, model: OpenAIServer) -> None:
+    model.script([Step(text="I look.", tool_calls=[READ]), Step(text="never sent")])
+    ran = cli.run("ask", "--model", "openai/gpt-4o", "--max-cost", "0.000001", "Look")
+    assert (ran.code, len(model.chats())) == (1, 1)
+    assert ran.err.splitlines()[-1].endswith("A higher --max-cost lets it continue.")
+    model.script([Step(text="free")])
+    ran = cli.ok("ask", "--max-cost", "1", "Look")
+    assert "The price of openai/scripted is unknown" in ran.err
+
+
+def test_wrong_limits_are_wrong_usage(bare: Cli) -> None:
+    files = {"broken.json": "{", "list.json": "[]", "wrong.json": '{"type": "objekt"}'}
+    for name, text in files.items():
+        (bare.workspace / name).write_text(text)
+    for arguments in (
+        ["--max-cost", "0"],
+        ["--max-cost", "-1"],
+        ["--max-cost", "nan"],
+        ["--max-turns", "0"],
+        ["--output-schema", "missing.json"],
+        *(["--output-schema", name] for name in files),
+    ):
+        ran = bare.run("ask", *arguments, "Hello")
+        assert (ran.code, ran.out) == (2, ""), ran
+    assert "no valid JSON Schema" in bare.run("ask", "--output-schema", "wrong.json", "Hello").err

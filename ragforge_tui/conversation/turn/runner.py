@@ -25,11 +25,14 @@ from ragforge_tui.conversation.turn.request import TurnRequest
 from ragforge_tui.conversation.turn.tool_runner import ToolRunner
 from ragforge_tui.llm import PROVIDER_STATE
 from ragforge_tui.memory.context import recalled_elsewhere
+from ragforge_tui.memory.history import ChatMessage
 from ragforge_tui.memory.retrieval.reach import called_from
 from ragforge_tui.shared.errors import ErrorInfo, RagforgeError, storage_error
 from ragforge_tui.shared.events import TurnCancelled, TurnCompleted, TurnEnd, TurnFailed
+from ragforge_tui.shared.output_schema import OutputSchema
 from ragforge_tui.shared.records import ContextRecord, Message, MessageState, Turn, Usage, now
 from ragforge_tui.shared.redaction import mask_secrets
+from ragforge_tui.shared.requests.turns import TurnLimits
 from ragforge_tui.shared.requests.work import Mode
 
 log = logging.getLogger(__name__)
@@ -54,6 +57,7 @@ class TurnRunner:
         builder: Builds the inputs of the requests.
         mode: Returns the current mode; the next request informs the model of a change.
         stop: Event that ends the turn when it is set; the partial answer is stored.
+        limits: Limits of this turn alone.
     """
 
     def __init__(
@@ -65,8 +69,11 @@ class TurnRunner:
         builder: InputBuilder,
         mode: Callable[[], Mode],
         stop: asyncio.Event,
+        limits: TurnLimits,
     ) -> None:
         self._services = services
+        self._limits = limits
+        self._requests = 0
         self._recorder = services.recorder
         self._turn = turn
         self._conversation_id = turn.messages[0].conversation_id
@@ -157,21 +164,61 @@ class TurnRunner:
             shown_in=request.shown_in,
             after_edit=services.toolbox.after_edit,
         )
-        most = services.settings.model.max_iterations
+        schema = await self._wanted_output(request)
+        limit = self._limits.max_requests
+        most = limit - 1 if limit else services.settings.model.max_iterations
         for iteration in range(1, most + 1):
             reply = await self._ask(request)
             if not reply.requests:
+                await self._check_output(request, schema)
                 return
             with called_from(self._conversation_id, self._turn.turn_index, held=request.inputs.context.held):
                 sent, *results = await tools.run(reply.message, reply.requests, iteration)
             request.add([{**sent, PROVIDER_STATE: reply.state} if reply.state else sent, *results])
         # Tools stay in the request, since providers refuse calls in the history of a request without them.
         request.add([{"role": "user", "content": _LAST_CALL}])
-        await self._ask(request)
+        reply = await self._ask(request)
+        if limit and reply.requests:
+            raise RagforgeError(
+                f"The turn needs more than {limit} model requests.",
+                kept="What was done so far is stored.",
+                todo="Continue the conversation with a higher limit.",
+                kind="max_turns",
+            )
+        await self._check_output(request, schema)
+
+    async def _wanted_output(self, request: TurnRequest) -> OutputSchema | None:
+        """Ask for the form of the answer that the caller wants, and return it; None for any form."""
+        wanted = self._limits.output_schema
+        if wanted is None:
+            return None
+        schema = await asyncio.to_thread(OutputSchema, wanted)
+        request.add([{"role": "user", "content": schema.request}])
+        return schema
+
+    async def _check_output(self, request: TurnRequest, schema: OutputSchema | None) -> None:
+        """Check the form of the answer; one that does not have it is asked for once more.
+
+        Raises:
+            RagforgeError: The answer does not match.
+        """
+        if schema is None:
+            return
+        answer = self._text
+        document, problem = await asyncio.to_thread(schema.checked, answer)
+        if problem and (not self._limits.max_requests or self._requests < self._limits.max_requests):
+            said: list[ChatMessage] = [{"role": "assistant", "content": answer}] if answer else []
+            request.add([*said, {"role": "user", "content": schema.repair(problem)}])
+            await self._ask(request)
+            document, problem = await asyncio.to_thread(schema.checked, self._text)
+        if problem:
+            raise RagforgeError(problem, kept="The answer is stored.", kind="output_schema")
+        self._text = document
 
     async def _ask(self, request: TurnRequest) -> Reply:
         """Stream and store one reply."""
         await self._budget.before_request()
+        self._requests += 1
         reply = Reply(
             turn=self._turn,
             persona=request.inputs.persona,
@@ -198,7 +245,7 @@ class TurnRunner:
             request.add([{"role": "user", "content": note}])
 
     def _record_reply(self, message: Message) -> None:
-        if message.content:
+        if message.content or self._limits.output_schema is not None:
             self._text = message.content
         self._budget.note(message.usage, message.model)
         if message.usage is not None:

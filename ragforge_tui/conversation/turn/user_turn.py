@@ -21,6 +21,7 @@ from ragforge_tui.graph import writer_id
 from ragforge_tui.llm import ToolRequest
 from ragforge_tui.shared.events import MessageFinished, TurnCancelled, TurnCompleted, TurnEnd, TurnFailed
 from ragforge_tui.shared.records import Message, Turn, now
+from ragforge_tui.shared.requests.turns import TurnLimits
 from ragforge_tui.shared.tool_calls import ToolAccess
 from ragforge_tui.tools.registry import PreparedCall, Toolbox
 
@@ -38,6 +39,7 @@ class QueuedTurn(msgspec.Struct, frozen=True):
     text: str
     message_id: str
     call: UserCall | None = None
+    limits: TurnLimits = TurnLimits()
 
 
 class _UserTools:

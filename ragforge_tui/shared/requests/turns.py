@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from ragforge_tui.shared.records import Conversation, Turn
@@ -86,12 +88,25 @@ class SendAccepted(msgspec.Struct, kw_only=True, frozen=True):
     queued: bool = False
 
 
+class TurnLimits(msgspec.Struct, kw_only=True, frozen=True):
+    """Limits of one turn that only its caller knows.
+
+    Attributes:
+        max_requests: Requests to the model, the last of which asks for the answer; 0: as the settings say.
+        output_schema: JSON Schema of the last reply; None for none.
+    """
+
+    max_requests: int = 0
+    output_schema: dict[str, Any] | bool | None = None
+
+
 class SendMessage(Request[SendAccepted]):
     """Send a user's message. The caller generates `message_id`, which makes the request idempotent."""
 
     conversation_id: str
     message_id: str
     text: str
+    limits: TurnLimits = TurnLimits()
 
 
 class CancelTurn(Request[Empty]):
