@@ -20,7 +20,7 @@ from ragforge_tui.code.linker import CodeLinker
 from ragforge_tui.conversation.services import Services
 from ragforge_tui.conversation.similar import conversations_like
 from ragforge_tui.graph import Store
-from ragforge_tui.llm import ChatModel
+from ragforge_tui.llm import THIS_MACHINE, ChatModel
 from ragforge_tui.memory.context import (
     BuiltContext,
     ContextBuilder,
@@ -153,7 +153,34 @@ class ConversationMemory:
             return await self._builder.build(inputs, options=options)
         lookup = self._services.lookup
         code = lookup.for_context if lookup is not None and lookup.ready else None
+        if await self._builder.cuts(inputs, with_code=code is not None):
+            await self._write_overdue()
+            inputs = msgspec.structs.replace(inputs, summaries=self.summaries)
         return await self._builder.build(inputs, self.recall, code, options)
+
+    async def _write_overdue(self) -> None:
+        """Write the summaries that are due, since turns are about to be cut; after `LIMITS.summary` go on without.
+
+        A remote model that is writing them gets that time first. Then they are extracted, and a model rewrites them
+        after the turn. A model on this machine has to answer the message.
+        """
+        if not self._caught_up or not self._settings.summarization.enabled:
+            return
+        try:
+            if not await self._overdue():
+                return
+            model = await self._services.memory.summary_model()
+            if self._due.running and model is not None and model.destination != THIS_MACHINE:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._due.settle(), LIMITS.summary)
+                if not await self._overdue():
+                    return
+            await asyncio.wait_for(self._make_due(None), LIMITS.summary)
+        except (RagforgeError, TimeoutError) as error:
+            log.warning("turns are cut before their summary was written: %s", error or "that took too long")
+
+    async def _overdue(self) -> bool:
+        return min(await self.until_next_summary()) == 0
 
     def begin(self, text: str) -> None:
         """Start to search for what the context of a message needs, while the message is stored."""

@@ -125,6 +125,11 @@ def _own_action(call: ToolCall) -> str:
     return f"[The user {what}: the files named between the two marks are again as they were before turn {turn}.]"
 
 
+def without_model(turn: Turn) -> bool:
+    """Return whether the user did a turn themselves: /undo, /redo or a command."""
+    return any(message.role == "system" and message.tool_calls for message in turn.messages)
+
+
 def turn_messages(turn: Turn, *, reasoning: bool = False) -> list[ChatMessage]:
     """Return the messages of a turn; superseded attempts are left out.
 
@@ -132,7 +137,7 @@ def turn_messages(turn: Turn, *, reasoning: bool = False) -> list[ChatMessage]:
         reasoning: As for `assistant_message`.
     """
     sent: list[ChatMessage] = []
-    acted = any(message.role == "system" and message.tool_calls for message in turn.messages)
+    acted = without_model(turn)
     for message in turn.messages:
         if message.state == "superseded":
             continue

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 
 import msgspec
@@ -29,6 +30,8 @@ MENTION = "mention"
 
 _HEADINGS: dict[Group, str] = {"read": "Read", "modified": "Modified", "found": "Found in searches"}
 _MOST_MENTIONS = 50
+FOUND_NAMED = 3
+"""Files of one search that are named; of more, only their number is told."""
 _MENTION = re.compile(r"(?<![\w@])@(?:\"([^\"\n]+)\"|'([^'\n]+)'|([^\s\"'`<>|]+))")
 _PLACE = re.compile(r"(?:#L?\d+(?:-L?\d+)?|:\d+(?:[:-]\d+)?)$")
 """Line or range after the name, as in ``app.py:12`` and ``app.py#L3-L9``."""
@@ -188,6 +191,9 @@ def _existing(workspace: Workspace, written: str) -> str | None:
 
 def _pack(files: list[AccessedFile], max_tokens: int) -> PackedFiles:
     """Return as many of the files, in order of importance, as fit."""
+    whole = _rendered(files, 0)
+    if whole.tokens <= max_tokens:
+        return whole
     low, high = 0, len(files)
     best = PackedFiles(left_out=len(files))
     while low < high:
@@ -206,7 +212,7 @@ def _rendered(files: list[AccessedFile], left_out: int) -> PackedFiles:
     for group, heading in _HEADINGS.items():
         members = [file for file in files if file.group == group]
         if members:
-            parts += [f"{heading}:", *_lines(members)]
+            parts += [f"{heading}:", *(_found_lines(members) if group == "found" else _lines(members))]
             shown += members
     if left_out:
         parts.append(f"({left_out} more not shown)")
@@ -225,6 +231,26 @@ def _lines(files: list[AccessedFile]) -> list[str]:
         together = f"- {_one_line(folder)}/: {_named(members)}"
         lines += [together] if folder and len(together) < len("\n".join(single)) else single
     return lines
+
+
+def _found_lines(files: list[AccessedFile]) -> list[str]:
+    """Return the lines of files that searches found and nobody read; many of one search are one line with a count."""
+    searches: dict[str, list[AccessedFile]] = {}
+    for file in files:
+        searches.setdefault(_where(file), []).append(file)
+    lines: list[str] = []
+    for members in searches.values():
+        lines += _lines(members) if len(members) <= FOUND_NAMED else [_counted(members)]
+    return lines
+
+
+def _counted(files: list[AccessedFile]) -> str:
+    """Return one line for files of a search: what their paths have in common, their number, and the turn."""
+    folders = [_one_line(file.path).split("/")[:-1] for file in files]
+    common = [names[0] for names in takewhile(lambda names: len(set(names)) == 1, zip(*folders, strict=False))]
+    deeper = any(len(folder) > len(common) for folder in folders)
+    pattern = "/".join([*common, *(["*"] if deeper else []), "…"])
+    return f"- {pattern} ({len(files)} files, t{files[0].turn_index})"
 
 
 def _named(files: list[AccessedFile]) -> str:

@@ -16,6 +16,7 @@ class RequestLimits:
     Attributes:
         load: For the memory of its conversation to load; it then uses the part loaded so far.
         past: For older turns to be read; it then holds those read so far.
+        summary: For a summary that is due, before turns are cut that it is about; then it is extracted.
         recall: For its vector, for other conversations and for code, each searched beside the others.
         vector_share: Share of `recall`, or of another limit, spent waiting for the vector; the rest is for the graph.
         code_vectors: For vectors of code that changed, before those read before are used.
@@ -27,6 +28,7 @@ class RequestLimits:
 
     load: float = 0.1
     past: float = 0.1
+    summary: float = 2.0
     recall: float = 0.3
     vector_share: float = 0.5
     code_vectors: float = 0.1

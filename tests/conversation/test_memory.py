@@ -486,6 +486,20 @@ async def test_a_summary_gives_way_to_a_turn_and_is_written_after_it(loaded: Loa
         assert made[0].made_by == "openai/scripted"
 
 
+async def test_a_summary_that_is_due_is_written_before_its_turns_are_cut(loaded: Loaded, server: OpenAIServer) -> None:
+    """The model is busy with turns, as a local one is, so the summary is extracted; the model may rewrite it later."""
+    small = with_memory(loaded, max_context_chars=SMALL, summarization=FEW)
+    async with ConversationAgent(with_model(small, first_token_timeout=600.0)) as agent:
+        conversation = await agent.create_conversation(title="Mine")
+        server.script([*[{"when": "plain", "stall": True}] * 12, *[{"text": f"Answer {n}."} for n in range(12)]])
+        for n in range(12):
+            await conversation.send_message(filler(n))
+            await conversation.memory.ready()
+        assert "## What happened before, summarised" in block(server)
+        assert {summary.made_by for summary in conversation.memory.summaries} == {EXTRACTIVE}
+        await agent.close(settle_seconds=0.0)
+
+
 @ONE_BACKEND
 async def test_a_stalled_summary_delays_no_turn(loaded: Loaded, server: OpenAIServer) -> None:
     patient = with_model(with_memory(loaded, summarization=FEW), first_token_timeout=600.0)

@@ -49,6 +49,7 @@ from ragforge_tui.shared.records import (
     now,
     recalled_places,
 )
+from ragforge_tui.shared.truncation import marks_in
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 
@@ -579,6 +580,64 @@ def test_a_result_of_ten_thousand_lines_leaves_the_older_ones_readable(window: i
         assert min(len(text) for text in results[:5]) > 2_000
         assert all("left out" not in text for text in results[-3:])
     assert all(after >= 0.7 * before for before, after in pairwise(tokens))
+
+
+def test_the_mark_of_a_cut_names_turn_and_call() -> None:
+    """So that the model can open it; replaced attempts are not counted, as `open_turn` does not show them."""
+    calls = [called(4, f"{n} some text\n" * 300) for n in range(3)]
+    for number, call in enumerate(calls):
+        call.uuid = f"call{number}"
+    one = Turn(
+        turn_index=4,
+        messages=[
+            said(4, "user", f"Look at {WORDS}\n" * 100),
+            said(4, "assistant", "", 1, tool_calls=calls[:1], state="superseded"),
+            said(4, "assistant", "", 2, tool_calls=calls[1:]),
+            said(4, "assistant", "Done", 3),
+        ],
+    )
+    asked, _, first, second, _ = render_turn(one, short_texts(1_000))
+    assert "left out, open_turn(4) …]" in asked["content"]
+    assert "left out, open_turn(4, call 1) …]" in first["content"] and first["content"].startswith("1 some")
+    assert "left out, open_turn(4, call 2) …]" in second["content"]
+    (mark,) = marks_in(second["content"])
+    assert mark.startswith("[… ") and mark.endswith("open_turn(4, call 2) …]")
+
+
+def own_command(index: int, output: str) -> Turn:
+    """A turn that the user made without the model, with !cmd."""
+    call = called(index, output, '{"command": "make"}')
+    return Turn(
+        turn_index=index,
+        messages=[said(index, "user", "!make"), said(index, "system", "", 1, tool_calls=[call])],
+    )
+
+
+def test_what_the_user_did_alone_does_not_take_the_place_of_the_newest_turns() -> None:
+    turns = [turn(n, f"q{n}", f"a{n}", result=f"{n:05} some text\n" * 300) for n in range(1, 8)]
+    turns += [own_command(n, f"{n} built\n" * 4) for n in range(8, 11)]
+    past = section(built(inputs(turns), settings(11_000)), "past").items
+    forms = {item.turn_index: item.form for item in past}
+    assert [forms[n] for n in (5, 6, 7)] == [WHOLE] * 3
+    assert forms[1] != WHOLE
+
+
+@pytest.mark.parametrize("tokens", [2_400, 4_000, 5_000])
+def test_what_was_said_is_not_cut_below_a_thousand_characters_while_results_are_longer(tokens: int) -> None:
+    turns = [
+        turn(n, f"q{n} {WORDS} " * 8, f"a{n} {WORDS} " * 40, result=f"{n:05} some text\n" * 60) for n in range(1, 8)
+    ]
+    past = built(inputs(turns), settings(tokens)).past
+    texts = [len(m["content"]) for m in past if m["role"] == "assistant" and not m.get("tool_calls")]
+    results = [len(m["content"]) for m in past if m["role"] == "tool"]
+    assert min(texts) >= 1_000 or max(results) < 360
+    assert (min(texts) < 1_000) is (tokens < 5_000)
+
+
+@pytest.mark.parametrize(("window", "share"), [(32_768, 0.75), (63_999, 0.75), (64_000, 0.6), (128_000, 0.6)])
+def test_a_small_window_is_used_up_further(window: int, share: float) -> None:
+    budget = built(inputs([], window=window), MemorySettings()).record.budget
+    assert budget == pytest.approx((window - 4_096) * share, abs=10)
 
 
 def test_turns_are_lengthened_again_for_a_larger_window() -> None:

@@ -198,6 +198,19 @@ PATHS = st.lists(st.text("abcdé日 .", min_size=1, max_size=8), min_size=1, max
 ACCESSES = st.lists(st.tuples(PATHS, st.sampled_from(["read", "write", "search", "list"])), max_size=40)
 
 
+def test_many_files_that_a_search_found_are_one_line_with_their_number() -> None:
+    catalogues = [(f"src/humanize/locale/{n:02}/LC_MESSAGES/humanize.po", "search") for n in range(36)]
+    files = noted(
+        turn(7, ("src/app.py", "read"), ("docs/a.md", "search"), ("docs/b.md", "search")),
+        turn(8, *catalogues, ("src/humanize/locale/01/LC_MESSAGES/humanize.po", "read")),  # type: ignore[arg-type]
+    )
+    assert files.render(1_000).splitlines()[-3:] == [
+        "Found in searches:",
+        "- src/humanize/locale/*/… (35 files, t8)",
+        "- docs/: b.md, a.md (grep_files, t7)",
+    ]
+
+
 @given(st.lists(ACCESSES, max_size=8), st.integers(0, 400))
 def test_the_budget_holds_and_nothing_is_twice(turns: list[list[tuple[str, FileAccessKind]]], budget: int) -> None:
     files = noted(*(turn(index, *accesses) for index, accesses in enumerate(turns, 1)))

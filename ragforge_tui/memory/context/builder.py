@@ -23,6 +23,7 @@ import msgspec
 from ragforge_tui.llm.tokens import CHARS_PER_TOKEN
 from ragforge_tui.memory.context.code import code_section
 from ragforge_tui.memory.context.history_window import (
+    CUT_TO,
     MESSAGE_TOKENS,
     HistoryWindow,
     Limits,
@@ -71,6 +72,11 @@ SMALLEST_PAST_TOKENS = 256
 PAST_SHARE = 0.6
 """Default share of the window for the past, after the answer and everything that is sent in any case; the rest is for
 the running turn, whose results make it grow."""
+SMALL_WINDOW = 64_000
+"""Windows below this are worth using up: their past is what is missed first, and a running turn can be shortened."""
+SMALL_PAST_SHARE = 0.75
+SMALL_CUT_TO = 0.85
+"""`PAST_SHARE`, and the share of the limit in use after a cut, for small windows."""
 MOST_PAST_SHARE = 2 / 3
 """Largest share that the setting can give to the past."""
 SHARES = {
@@ -212,7 +218,7 @@ class BuiltContext(msgspec.Struct, frozen=True):
             item.turn_index
             for section in self.sections
             for item in section.items
-            if (item.kind == "message" and not item.form.startswith(("text:", "texts:")))
+            if (item.kind == "message" and not item.form.startswith(("text:", "texts:", "tight:")))
             or (item.kind == "turn" and not item.conversation_id and not item.cut)
         )
 
@@ -272,6 +278,13 @@ class ContextBuilder:
                 options.inputs(inputs), recall, code, options
             )
         return await self._build(inputs, recall, code, ContextOptions())
+
+    async def cuts(self, inputs: ContextInputs, *, with_code: bool) -> bool:
+        """Return whether the context of a new message will hold less of a turn than the one before."""
+        trial = ContextBuilder(self._settings)
+        trial._past = self._past.copy()
+        await asyncio.to_thread(trial._draft, inputs, with_code=with_code)
+        return trial._past.steps > 0
 
     async def _build(
         self, inputs: ContextInputs, recall: Recall | None, code: FindCode | None, options: ContextOptions
@@ -352,6 +365,7 @@ class ContextBuilder:
             covered=max((s.end_turn_index for s in inputs.summaries), default=0)
             if memory.enabled and memory.summarization.enabled
             else inputs.turn_index,
+            cut_to=SMALL_CUT_TO if inputs.window < SMALL_WINDOW else CUT_TO,
             turns=turns and max(turns, REPRESENTED_TURNS),
             messages=memory.max_context_messages,
             reasoned=frozenset(
@@ -551,7 +565,7 @@ def past_tokens(settings: MemorySettings, window: int, overhead: int = 0) -> int
     """
     available = window - answer_tokens(window) - overhead
     if settings.max_context_chars is None:
-        total = int(available * PAST_SHARE)
+        total = int(available * (SMALL_PAST_SHARE if window < SMALL_WINDOW else PAST_SHARE))
     else:
         total = min(settings.max_context_chars // CHARS_PER_TOKEN, int(available * MOST_PAST_SHARE))
     return max(SMALLEST_PAST_TOKENS, total)

@@ -5,7 +5,8 @@ long texts in calls and messages; then the oldest turns are left to the memory b
 newest three turns stay whole as long as they fit by themselves: the work in progress is there.
 
 The messages change seldom and in steps, so that a provider's prompt cache stays valid: forms and the first turn sent
-are remembered and reused while everything fits, new turns included. A step frees a quarter of the limit and no more.
+are remembered and reused while everything fits, new turns included. A step frees a quarter of the limit and no more,
+less of a small window.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from ragforge_tui.memory.context.turn_formats import (
     REASONED,
     RESULT_CHARS,
     SHORT,
+    TIGHT_RESULT_CHARS,
     WHOLE,
     longest_result,
     longest_text,
@@ -29,8 +31,9 @@ from ragforge_tui.memory.context.turn_formats import (
     short_results,
     short_texts,
     text_only,
+    tight,
 )
-from ragforge_tui.memory.history import ChatMessage
+from ragforge_tui.memory.history import ChatMessage, without_model
 from ragforge_tui.shared.records import Turn
 from ragforge_tui.shared.truncation import SMALLEST_SAVING, cut_lines, cut_middle
 
@@ -41,10 +44,15 @@ RESULT_STEPS = (64_000, 45_000, 32_000, 22_000, 16_000, 11_000, 8_000, 5_600, 4_
 the smallest cut allows, so that no more is cut than needed."""
 TRIM_CHARS = (8_000, 4_000)
 """Characters that long texts, such as pasted logs, are cut to before a turn is left out."""
-SMALL_TRIM_CHARS = (2_000, 1_000, 500, 250, 120)
+SMALL_TRIM_CHARS = (2_000, 1_000)
+TIGHT_CHARS = (1_000, 500, 250, 120)
+"""The same once results are cut to `TIGHT_RESULT_CHARS` too: what was said is worth more than what a tool returned."""
 TEXT_CHARS = (2_000, 1_000, 500, 250, 120, 60, 30, 12, 6, 3)
+SHORTENED_CHARS = TRIM_CHARS + SMALL_TRIM_CHARS + TIGHT_CHARS[1:]
+NEWEST_RESULT_STEPS = (*RESULT_STEPS, TIGHT_RESULT_CHARS)
+"""Characters that results of all turns are cut to, before any text of an older one gets shorter than 1 000."""
 UNCUT_TURNS = 3
-"""Newest turns, which are not shortened while any older one can be."""
+"""Newest turns, which are not shortened while any older one can be; what the user did without the model is no turn."""
 UNCUT_MESSAGES = 2 * UNCUT_TURNS
 """The same for messages that are sent without their turns."""
 CUT_TO = 0.75
@@ -88,6 +96,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         complete: Tokens while all turns are sent.
         tokens: Tokens once the memory block represents older turns, and needs room for it.
         covered: Index of the newest turn with a summary.
+        cut_to: Share of the limit in use after a step.
         turns: Number of turns once older ones are left out; None for as many as fit.
         messages: Number of messages; None for as many as fit.
         reasoned: Indexes of the turns that are sent with the model's reasoning, as long as all turns fit with it.
@@ -96,6 +105,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     complete: int
     tokens: int
     covered: int = 0
+    cut_to: float = CUT_TO
     turns: int | None = None
     messages: int | None = None
     reasoned: frozenset[int] = frozenset()
@@ -112,6 +122,15 @@ class HistoryWindow:
         """Index of the first turn sent; 0 for all."""
         self._limit = 0
         """Limit that the last choice was made for."""
+        self.steps = 0
+        """How often turns were shortened or left out."""
+
+    def copy(self) -> HistoryWindow:
+        """Return a window that chooses the same, without an effect on this one."""
+        copied = HistoryWindow()
+        copied._tokens = self._tokens
+        copied._forms, copied._start, copied._limit = dict(self._forms), self._start, self._limit
+        return copied
 
     def choose(self, turns: list[Turn], limits: Limits) -> Past:
         """Return the turns to send: those of the last request and the ones since, shortened in a step if necessary."""
@@ -126,6 +145,7 @@ class HistoryWindow:
             chosen = _Choice(self, candidates, self._forms)
         if not chosen.fits(limits, complete=complete):
             complete = chosen.shorten(limits, complete=complete)
+            self.steps += 1
             self._forms, self._limit = chosen.forms, limits.complete
             self._start = 0 if complete else chosen.turns[0].turn_index if chosen.turns else turns[-1].turn_index + 1
         return Past([self._sent(turn, chosen.form(turn)) for turn in chosen.turns], complete)
@@ -166,38 +186,46 @@ class _Choice:
 
     def shorten(self, limits: Limits, *, complete: bool) -> bool:
         """Shorten the turns in one step; return whether all of them are still sent."""
-        older = max(0, len(self.turns) - UNCUT_TURNS)
         if not self._excess(limits.messages):
-            target = int((limits.complete if complete else limits.tokens) * CUT_TO)
+            target = int((limits.complete if complete else limits.tokens) * limits.cut_to)
             smallest = short_results(RESULT_CHARS)
             least = sum(min(self._count(turn, smallest), self._count(turn, self.form(turn))) for turn in self.turns)
             # Where even the smallest results are too many, the steps in between would only cost time.
             forms = [smallest, *_small_forms(TRIM_CHARS)] if least > target else _forms(TRIM_CHARS)
-            if self._reduce(forms, older, target, None) and self.fits(limits, complete=complete):
+            if self._reduce(forms, self._older, target, None) and self.fits(limits, complete=complete):
                 return complete
-        target = int(limits.tokens * (FIRST_CUT_TO if complete else CUT_TO))
+        target = int(limits.tokens * (FIRST_CUT_TO if complete else limits.cut_to))
         messages = None if limits.messages is None else int(limits.messages * CUT_TO)
         turns = len(self.turns) if limits.turns is None else 2 + int((limits.turns - 2) * CUT_TO)
 
         def over() -> bool:
             return self._tokens > target or self._excess(messages) or len(self.turns) > turns
 
-        while len(self.turns) > UNCUT_TURNS and self.turns[0].turn_index <= limits.covered and over():
+        while self._older and self.turns[0].turn_index <= limits.covered and over():
             self._drop()
         # What no summary covers is shortened further before it is left out.
-        if not self._excess(messages):
-            self._reduce(map(short_texts, SMALL_TRIM_CHARS), max(0, len(self.turns) - UNCUT_TURNS), target, None)
-        while len(self.turns) > UNCUT_TURNS and over():
+        if not self._excess(messages) and not self._reduce(_small_trims(), self._older, target, None):
+            self._reduce(map(short_results, NEWEST_RESULT_STEPS), len(self.turns), target, None)
+            self._reduce(map(tight, TIGHT_CHARS[1:]), self._older, target, None)
+        while self._older and over():
             self._drop()
         self._shorten_newest(limits)
         return False
+
+    @property
+    def _older(self) -> int:
+        """Number of turns before the newest ones."""
+        with_model = [place for place, turn in enumerate(self.turns) if not without_model(turn)]
+        return with_model[-UNCUT_TURNS] if len(with_model) > UNCUT_TURNS else 0
 
     def _shorten_newest(self, limits: Limits) -> None:
         """Shorten the newest turns until the limits themselves are met; the last two are left out last."""
         most = limits.turns or UNCUT_TURNS
         if self._excess(limits.messages) or len(self.turns) > most:
             self._drop_to(2, limits)
-        self._reduce(_forms(TRIM_CHARS + SMALL_TRIM_CHARS), len(self.turns), limits.tokens, None)
+        self._reduce(_forms(TRIM_CHARS), len(self.turns), limits.tokens, None)
+        self._reduce(_small_trims(), len(self.turns), limits.tokens, None)
+        self._reduce(map(tight, TIGHT_CHARS[1:]), len(self.turns), limits.tokens, None)
         self._drop_to(2, limits)
         self._reduce(map(text_only, TEXT_CHARS), len(self.turns), limits.tokens, limits.messages)
         self._drop_to(0, limits)
@@ -263,6 +291,11 @@ def _small_forms(trims: Iterable[int]) -> Iterator[str]:
     yield from map(short_texts, trims)
 
 
+def _small_trims() -> Iterator[str]:
+    yield from map(short_texts, SMALL_TRIM_CHARS)
+    yield tight(TIGHT_CHARS[0])
+
+
 def shortened(messages: list[ChatMessage], limit: int) -> list[ChatMessage]:
     """Return messages without calls within a number of tokens: long texts keep head and tail, the oldest are cut first.
 
@@ -270,7 +303,7 @@ def shortened(messages: list[ChatMessage], limit: int) -> list[ChatMessage]:
     """
     sent = list(messages)
     counts = [_tokens(message) for message in sent]
-    cuts: list[Callable[[str], str]] = [partial(cut_lines, limit=chars) for chars in TRIM_CHARS + SMALL_TRIM_CHARS]
+    cuts: list[Callable[[str], str]] = [partial(cut_lines, limit=chars) for chars in SHORTENED_CHARS]
     cuts += [partial(cut_middle, limit=chars, note=" … ") for chars in TEXT_CHARS]
     for last in (len(sent) - UNCUT_MESSAGES, len(sent)):
         for cut in cuts:

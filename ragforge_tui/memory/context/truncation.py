@@ -16,6 +16,11 @@ GAP = " […] "
 Spans = list[tuple[int, int]]
 
 
+def place_of(turn: int, call: int = 0) -> str:
+    """Return how the mark of a cut names the turn, and the number of its call, from which the whole text is read."""
+    return f"open_turn({turn}, call {call})" if call else f"open_turn({turn})"
+
+
 def take(text: str, spans: Spans, gap: str = GAP) -> str:
     """Return the characters of `text` in `spans`; the whole text if there are no spans."""
     return gap.join(text[start:end] for start, end in spans) if spans else text
