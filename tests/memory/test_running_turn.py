@@ -46,7 +46,7 @@ def test_the_largest_and_oldest_results_are_cut_first() -> None:
     for name, count in (("large", 900), ("small", 40), ("large2", 900), ("new", 40)):
         turn.add(step(name, lines(count)))
     sent = turn.messages(20_000)
-    assert "open_turn(turn=3, call=1)" in results(sent)[0]
+    assert "left out, open_turn(3, call 1) …]" in results(sent)[0]
     assert "left out" in results(sent)[0]
     assert results(sent)[1] == lines(40)
     assert results(sent)[3] == lines(40)
@@ -71,7 +71,7 @@ def test_old_steps_become_notes_that_keep_what_the_model_wrote() -> None:
     assert tokens_of(sent) <= 2_500
     first = sent[0]["content"]
     assert first.startswith("Look\n")
-    assert "open_turn(turn=3, call=N)" in first
+    assert "open_turn(3, call N)" in first
     assert "Decision 50: keep it" in first
     assert "call 51: read_file src/file50.py → 0 the value" in first
     assert "oldest lines were left out too" in first

@@ -14,7 +14,7 @@ from __future__ import annotations
 import msgspec
 
 from ragforge_tui.memory.context.history_window import MESSAGE_TOKENS, tokens_of
-from ragforge_tui.memory.context.truncation import tokens_in
+from ragforge_tui.memory.context.truncation import place_of, tokens_in
 from ragforge_tui.memory.history import ChatMessage
 from ragforge_tui.shared.json_text import json_object
 from ragforge_tui.shared.truncation import cut_lines, cut_middle
@@ -31,7 +31,7 @@ _OUTCOME_CHARS = 80
 _TEXT_CHARS = 300
 _NOTES_TITLE = (
     "[Notes on this turn. To save room, {steps} earlier steps of it were replaced by these lines. Their results are "
-    "stored: open_turn(turn={turn}, call=N) returns the result of call N.]"
+    "stored: open_turn({turn}, call N) returns the result of call N.]"
 )
 _FEWER_NOTES = "- (the {count} oldest lines were left out too)"
 
@@ -144,11 +144,7 @@ class RunningTurn:
         return rendered
 
     def _short_result(self, message: ChatMessage, call: int, limit: int) -> ChatMessage:
-        text = message["content"] or ""
-        short = cut_lines(text, limit)
-        if short == text:
-            return message
-        return {**message, "content": f"{short}\n[open_turn(turn={self._turn_index}, call={call}) returns all of it]"}
+        return {**message, "content": cut_lines(message["content"] or "", limit, place_of(self._turn_index, call))}
 
     def _user_parts(self) -> list[str]:
         text = cut_middle(self._text, self._text_limit) if self._text_limit else self._text
