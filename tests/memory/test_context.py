@@ -488,7 +488,7 @@ def test_a_short_result_is_never_made_longer() -> None:
         assert render_turn(calling("list_directory", {"path": ""}, "x" * size), SHORT)[2]["content"] == "x" * size
     cut = render_turn(calling("run_command", {"command": "seq 900"}, "".join(f"{n}\n" for n in range(900))), SHORT)[2]
     assert len(cut["content"]) < 1_050
-    assert " lines left out …]\n" in cut["content"]
+    assert " lines left out, open_turn(1, call 1) …]\n" in cut["content"]
 
 
 def test_a_result_the_user_asked_for_is_cut_too() -> None:
