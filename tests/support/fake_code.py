@@ -11,6 +11,7 @@ from ragforge_tui.shared.code_records import Scope, ScopeTalk, UnresolvedName
 from ragforge_tui.shared.code_views import ScopeCode, ScopeLink, ScopeView, TouchedScope
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.requests.code import FetchScope, FindScopes, ListTouchedCode, SearchCode
+from tests.support.fake_answers import answers
 
 CLOCK = datetime(2026, 11, 3, 14, 2, tzinfo=UTC)
 HOSTILE = "\x1b[31m[bold]red[/bold]\x1b]0;owned\x07"
@@ -64,18 +65,26 @@ class CodeShelf:
         ]
         self.talks: list[ScopeTalk] = []
 
-    def answer(self, request: SearchCode | FindScopes | FetchScope | ListTouchedCode) -> Any:
-        """As the engine would."""
-        match request:
-            case SearchCode(query=query, path=path):
-                below = [one for one in self.scopes if one.file.startswith(path)]
-                return [_short(one) for one in below if query.casefold() in one.qualified_name.casefold()]
-            case FindScopes(name=name):
-                return [_short(one) for one in self.scopes if name in (one.name, one.qualified_name)]
-            case ListTouchedCode():
-                return self.touched
-            case FetchScope(uuid=uuid):
-                return self._view(uuid)
+    @answers(SearchCode)
+    def _search_code(self, request: SearchCode) -> Any:
+        query = request.query
+        path = request.path
+        below = [one for one in self.scopes if one.file.startswith(path)]
+        return [_short(one) for one in below if query.casefold() in one.qualified_name.casefold()]
+
+    @answers(FindScopes)
+    def _find_scopes(self, request: FindScopes) -> Any:
+        name = request.name
+        return [_short(one) for one in self.scopes if name in (one.name, one.qualified_name)]
+
+    @answers(ListTouchedCode)
+    def _list_touched_code(self, request: ListTouchedCode) -> Any:
+        return self.touched
+
+    @answers(FetchScope)
+    def _fetch_scope(self, request: FetchScope) -> Any:
+        uuid = request.uuid
+        return self._view(uuid)
 
     def _view(self, uuid: str) -> ScopeView:
         one = next((one for one in self.scopes if one.uuid == uuid), None)

@@ -7,6 +7,7 @@ events with `emit`, and ends it with `crash`.
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any, TypeVar, cast
@@ -26,7 +27,7 @@ from ragforge_tui.shared.events import (
     TurnStarted,
 )
 from ragforge_tui.shared.export_records import ConversationExport, ImportAdds
-from ragforge_tui.shared.found_sessions import FoundSession, ListedSession, SessionImport
+from ragforge_tui.shared.found_sessions import ListedSession, SessionImport
 from ragforge_tui.shared.records import Conversation, Message, Turn, Usage
 from ragforge_tui.shared.requests.imports import ImportFoundSession, ListFoundSessions
 from ragforge_tui.shared.requests.models import (
@@ -43,7 +44,6 @@ from ragforge_tui.shared.requests.sessions import (
     ExportConversation,
     ListConversations,
     RestoreConversation,
-    Search,
     UpdateConversation,
 )
 from ragforge_tui.shared.requests.turns import (
@@ -70,21 +70,15 @@ from ragforge_tui.shared.requests.work import (
 )
 from ragforge_tui.shared.tool_calls import described_tools
 from ragforge_tui.shared.wire import PROTOCOL_VERSION, Empty, EngineState, Hello, Request
-from tests.support import fake_calls, fake_sessions
+from tests.support import fake_sessions
+from tests.support.fake_answers import answers, collected, result_type
+from tests.support.fake_calls import CallShelf
 from tests.support.fake_code import CodeShelf
 from tests.support.fake_memory import MemoryShelf
-from tests.support.fake_past import PastRequest, PastShelf
+from tests.support.fake_past import PastShelf
 from tests.support.fake_personas import PersonaShelf
+from tests.support.fake_sessions import SessionShelf
 from tests.support.fake_work import WorkShelf
-from tests.support.request_subjects import (
-    CallRequest,
-    CodeRequest,
-    MemoryRequest,
-    PersonaRequest,
-    SessionRequest,
-    TreeRequest,
-    WorkRequest,
-)
 
 R = TypeVar("R")
 CLOCK = datetime(2026, 11, 3, 14, 2, tzinfo=UTC)
@@ -160,11 +154,13 @@ class FakeEngine:
         self.model = ModelChanged(phase="ready", name="claude-sonnet", destination="api.anthropic.com")
         self.graph = GraphChanged(phase=cast(Any, phase), name="embedded")
         self.files = ["README.md", "src/app.py", "src/store.py", "docs/a guide.md"]
-        self.shelf = PersonaShelf()
-        self.memory = MemoryShelf(self.conversations)
-        self.work = WorkShelf()
+        self.shelf = PersonaShelf(self)
+        self.memory = MemoryShelf(self)
+        self.work = WorkShelf(self)
         self.code = CodeShelf()
         self.past = PastShelf()
+        parts = (self, self.shelf, self.memory, self.work, self.code, self.past, CallShelf(self), SessionShelf(self))
+        self._answers = collected(*parts)
         self.closed = False
         self.queue: list[tuple[str, str, str]] = []
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
@@ -181,7 +177,11 @@ class FakeEngine:
         self.requests.append(request)
         if error := self.failures.pop(type(request), None):
             raise error
-        found = await self.past.make(self) if isinstance(request, MakeInsights) else self._answer(request)
+        answer = self._answers.get(type(request))
+        assert answer or result_type(request) is Empty, f"no part of the fake engine answers {type(request).__name__}"
+        found = answer(request) if answer is not None else Empty()
+        if inspect.isawaitable(found):
+            found = await found
         # As through a pipe: what is known here changes nothing there.
         return cast(R, msgspec.structs.replace(found) if isinstance(found, Conversation) else found)
 
@@ -228,108 +228,148 @@ class FakeEngine:
 
     # -- answers
 
-    def _answer(self, request: Request[Any]) -> object:
-        match request:
-            case Hello():
-                return EngineState(
-                    protocol=PROTOCOL_VERSION,
-                    version="0",
-                    pid=1,
-                    workspace="/w",
-                    model=self.model,
-                    graph=self.graph,
-                    log_file="",
-                    tools=described_tools(),
-                )
-            case CreateConversation():
-                fresh = conversation(0xC0 + len(self.conversations), request.title)
-                fresh.persona = request.persona or fresh.persona
-                return self._view(self.store(fresh), 30)
-            case OpenConversation():
-                return self._view(self._find(request.ref), request.turns)
-            case FetchTurns():
-                stored = self.turns[request.conversation_id]
-                chosen = [one for one in stored if request.start <= one.turn_index < request.end]
-                return TurnPage(turns=chosen, first=1, last=len(stored))
-            case SendMessage():
-                return self._send(request.conversation_id, request.message_id, request.text)
-            case RetryTurn():
-                self.interrupted.pop(request.conversation_id, None)
-                index = len(self.turns[request.conversation_id])
-                said = self.turns[request.conversation_id][-1].messages[0]
-                self._start(request.conversation_id, index, said)
-                return SendAccepted(turn_index=index)
-            case CancelTurn():
-                self._cancel(request.conversation_id)
-                return Empty()
-            case Unqueue():
-                kept = [waiting for waiting in self.queue if waiting[1] != request.message_id]
-                dropped, self.queue = len(kept) < len(self.queue), kept
-                return dropped
-            case ListConversations():
-                return fake_sessions.listed(self.conversations, request.filter)
-            case ListFoundSessions():
-                return list(self.found_sessions)
-            case ImportFoundSession(session=session):
-                return self._import(session)
-            case UpdateConversation():
-                owner = self._find(request.conversation_id)
-                for name in ("title", "tags", "private"):
-                    if (value := getattr(request, name)) is not None:
-                        setattr(owner, name, value)
-                return owner
-            case ArchiveConversation():
-                return self._status(request.conversation_id, "archived" if request.archived else "active")
-            case DeleteConversation():
-                self._status(request.conversation_id, "deleted")
-                return Empty()
-            case RestoreConversation():
-                return self._status(request.conversation_id, "active")
-            case ExportConversation():
-                return ConversationExport(conversation=self._find(request.ref), turns=self.turns[request.ref])
-            case ChangeModelSettings():
-                self.model_settings |= request.changes
-                return Empty()
-            case FetchEffort():
-                effort = str(self.model_settings.get("reasoning_effort") or "")
-                return EffortState(model=self.model.name, effort=effort, taken="claude" in self.model.name)
-            case ListProviders():
-                return self.providers
-            case ConnectProvider():
-                return Connected(provider=request.provider, url=request.url, models=self.offered, kept="Stored.")
-            case DisconnectProvider():
-                return f"Removed {request.provider}."
-            case SetModel():
-                self.model = ModelChanged(phase="ready", name=request.name, destination="api.example.com")
-                return self.model
-            case _ if isinstance(request, WorkRequest):
-                return self.work.answer(self, request)
-            case ListFiles(query=query, limit=limit):
-                return [path for path in self.files if query.lower() in path.lower()][:limit]
-            case ListModels():
-                return self.models
-            case FindText():
-                return self._find_text(request.conversation_id, request.text)
-            case BranchConversation():
-                return self._branch(request.conversation_id, request.turn_index)
-            case _ if isinstance(request, SessionRequest | Search):
-                return fake_sessions.answer(self.conversations, self.turns, request)
-            case _ if isinstance(request, PersonaRequest):
-                return self.shelf.answer(request, self.conversations)
-            case _ if isinstance(request, CallRequest):
-                return fake_calls.answer(request, self.turns[request.conversation_id])
-            case _ if isinstance(request, TreeRequest):
-                return self.memory.piece(request, self.turns.get(getattr(request, "conversation_id", ""), []))
-            case _ if isinstance(request, CodeRequest):
-                return self.code.answer(request)
-            case _ if isinstance(request, PastRequest):
-                return self.past.answer(request)
-            case _ if isinstance(request, MemoryRequest):
-                return self.memory.answer(request)
-            case _:
-                return Empty()
+    @answers(Hello)
+    def _hello(self, request: Hello) -> Any:
+        return EngineState(
+            protocol=PROTOCOL_VERSION,
+            version="0",
+            pid=1,
+            workspace="/w",
+            model=self.model,
+            graph=self.graph,
+            log_file="",
+            tools=described_tools(),
+        )
 
-    def _import(self, session: FoundSession) -> SessionImport:
+    @answers(CreateConversation)
+    def _create_conversation(self, request: CreateConversation) -> Any:
+        fresh = conversation(0xC0 + len(self.conversations), request.title)
+        fresh.persona = request.persona or fresh.persona
+        return self._view(self.store(fresh), 30)
+
+    @answers(OpenConversation)
+    def _open_conversation(self, request: OpenConversation) -> Any:
+        return self._view(self._find(request.ref), request.turns)
+
+    @answers(FetchTurns)
+    def _fetch_turns(self, request: FetchTurns) -> Any:
+        stored = self.turns[request.conversation_id]
+        chosen = [one for one in stored if request.start <= one.turn_index < request.end]
+        return TurnPage(turns=chosen, first=1, last=len(stored))
+
+    @answers(SendMessage)
+    def _send_message(self, request: SendMessage) -> Any:
+        return self._send(request.conversation_id, request.message_id, request.text)
+
+    @answers(RetryTurn)
+    def _retry_turn(self, request: RetryTurn) -> Any:
+        self.interrupted.pop(request.conversation_id, None)
+        index = len(self.turns[request.conversation_id])
+        said = self.turns[request.conversation_id][-1].messages[0]
+        self._start(request.conversation_id, index, said)
+        return SendAccepted(turn_index=index)
+
+    @answers(CancelTurn)
+    def _cancel_turn(self, request: CancelTurn) -> Any:
+        self._cancel(request.conversation_id)
+        return Empty()
+
+    @answers(Unqueue)
+    def _unqueue(self, request: Unqueue) -> Any:
+        kept = [waiting for waiting in self.queue if waiting[1] != request.message_id]
+        dropped, self.queue = len(kept) < len(self.queue), kept
+        return dropped
+
+    @answers(ListConversations)
+    def _list_conversations(self, request: ListConversations) -> Any:
+        return fake_sessions.listed(self.conversations, request.filter)
+
+    @answers(UpdateConversation)
+    def _update_conversation(self, request: UpdateConversation) -> Any:
+        owner = self._find(request.conversation_id)
+        for name in ("title", "tags", "private"):
+            if (value := getattr(request, name)) is not None:
+                setattr(owner, name, value)
+        return owner
+
+    @answers(ArchiveConversation)
+    def _archive_conversation(self, request: ArchiveConversation) -> Any:
+        return self._status(request.conversation_id, "archived" if request.archived else "active")
+
+    @answers(DeleteConversation)
+    def _delete_conversation(self, request: DeleteConversation) -> Any:
+        self._status(request.conversation_id, "deleted")
+        return Empty()
+
+    @answers(RestoreConversation)
+    def _restore_conversation(self, request: RestoreConversation) -> Any:
+        return self._status(request.conversation_id, "active")
+
+    @answers(ExportConversation)
+    def _export_conversation(self, request: ExportConversation) -> Any:
+        return ConversationExport(conversation=self._find(request.ref), turns=self.turns[request.ref])
+
+    @answers(ChangeModelSettings)
+    def _change_model_settings(self, request: ChangeModelSettings) -> Any:
+        self.model_settings |= request.changes
+        return Empty()
+
+    @answers(FetchEffort)
+    def _fetch_effort(self, request: FetchEffort) -> Any:
+        effort = str(self.model_settings.get("reasoning_effort") or "")
+        return EffortState(model=self.model.name, effort=effort, taken="claude" in self.model.name)
+
+    @answers(ListProviders)
+    def _list_providers(self, request: ListProviders) -> Any:
+        return self.providers
+
+    @answers(ConnectProvider)
+    def _connect_provider(self, request: ConnectProvider) -> Any:
+        return Connected(provider=request.provider, url=request.url, models=self.offered, kept="Stored.")
+
+    @answers(DisconnectProvider)
+    def _disconnect_provider(self, request: DisconnectProvider) -> Any:
+        return f"Removed {request.provider}."
+
+    @answers(SetModel)
+    def _set_model(self, request: SetModel) -> Any:
+        self.model = ModelChanged(phase="ready", name=request.name, destination="api.example.com")
+        return self.model
+
+    @answers(ListFiles)
+    def _list_files(self, request: ListFiles) -> Any:
+        query = request.query
+        limit = request.limit
+        return [path for path in self.files if query.lower() in path.lower()][:limit]
+
+    @answers(ListModels)
+    def _list_models(self, request: ListModels) -> Any:
+        return self.models
+
+    @answers(FindText)
+    def _find_text(self, request: FindText) -> Any:
+        wanted = request.text.casefold()
+        return [
+            one.turn_index
+            for one in self.turns[request.conversation_id]
+            if any(wanted in said.content.casefold() for said in one.messages)
+        ]
+
+    @answers(MakeInsights)
+    def _make_insights(self, request: MakeInsights) -> Any:
+        return self.past.make(self)
+
+    @answers(BranchConversation)
+    def _branch_conversation(self, request: BranchConversation) -> Any:
+        return self._branch(request.conversation_id, request.turn_index)
+
+    @answers(ListFoundSessions)
+    def _list_found_sessions(self, request: ListFoundSessions) -> Any:
+        return list(self.found_sessions)
+
+    @answers(ImportFoundSession)
+    def _import_found_session(self, request: ImportFoundSession) -> Any:
+        session = request.session
         self.found_sessions = [
             ListedSession(session=entry.session, imported=entry.imported or entry.session == session)
             for entry in self.found_sessions
@@ -351,14 +391,6 @@ class FakeEngine:
             interrupted_turn=self.interrupted.get(owner.uuid),
             mode=self.work.modes.get(owner.uuid, "ask"),
         )
-
-    def _find_text(self, uuid: str, text: str) -> list[int]:
-        wanted = text.casefold()
-        return [
-            one.turn_index
-            for one in self.turns[uuid]
-            if any(wanted in said.content.casefold() for said in one.messages)
-        ]
 
     def _branch(self, uuid: str, index: int) -> Conversation:
         parent = self.conversations[uuid]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -13,13 +13,11 @@ from ragforge_tui.shared.records import (
     ContextItem,
     ContextRecord,
     ContextSection,
-    Conversation,
     Finding,
     RelatedTopic,
     SimilarConversation,
     Summary,
     Topic,
-    Turn,
 )
 from ragforge_tui.shared.requests.memory import (
     FetchDue,
@@ -42,7 +40,10 @@ from ragforge_tui.shared.requests.memory import (
     TurnLine,
     UnmergeTopic,
 )
-from tests.support.request_subjects import MemoryRequest, TreeRequest
+from tests.support.fake_answers import answers
+
+if TYPE_CHECKING:
+    from tests.support.fake_engine import FakeEngine
 
 CLOCK = datetime(2026, 11, 3, 14, 2, tzinfo=UTC)
 HOSTILE = "\x1b[31m[bold]red[/bold]\x1b]0;owned\x07"
@@ -67,8 +68,8 @@ def summary(uuid: str, level: int, first: int, last: int, text: str, **more: Any
 class MemoryShelf:
     """Answers the requests about the memory."""
 
-    def __init__(self, conversations: dict[str, Conversation]) -> None:
-        self._conversations = conversations
+    def __init__(self, engine: FakeEngine) -> None:
+        self._engine = engine
         self.files: list[AccessedFile] | None = None
         self.summaries: dict[str, list[Summary]] = {}
         self.due = MemoryDue()
@@ -76,45 +77,64 @@ class MemoryShelf:
         self.requests = 1
         self.verified = True
 
-    def piece(self, request: TreeRequest, turns: list[Turn]) -> Any:
-        """As the engine would answer a request about a piece of the memory."""
-        match request:
-            case FetchTree(conversation_id=uuid):
-                return MemoryTree(
-                    summary=self._conversations[uuid].summary,
-                    nodes=[_node(one) for one in self._summaries(uuid)],
-                    topics=self._topics(),
-                    last_turn=len(turns),
-                    due=self.due,
-                )
-            case FetchDue():
-                return self.due
-            case FetchSummary(uuid=wanted):
-                known = [one for owner in self._conversations for one in self._summaries(owner)]
-                found = next((one for one in known if one.uuid == wanted), None)
-                if found is None:
-                    raise NotFoundError("This summary is not there any more.")
-                return found
-            case FetchTurnLines(first=first, last=last):
-                return [
-                    TurnLine(turn_index=one.turn_index, text=one.messages[0].content, timestamp=CLOCK)
-                    for one in turns
-                    if first <= one.turn_index <= last
-                ]
-            case FetchTopicPlaces(conversation_id=uuid):
-                other = next((one for one in self._conversations.values() if one.uuid != uuid), None)
-                own = [TopicPlace(conversation_id=uuid, title="", first=1, last=3)] if uuid else []
-                away = [TopicPlace(conversation_id=other.uuid, title=other.title, first=1, last=1)] if other else []
-                return own + away
-            case FetchFindings(conversation_id=uuid):
-                return [finding for one in self._summaries(uuid) if one.level == 1 for finding in one.key_findings]
-            case FetchSent(conversation_id=uuid, turn_index=turn, number=number):
-                last = max(len(turns), 7)
-                if turn > last:
-                    raise NotFoundError(f"The conversation {uuid[:8]} has no turn {turn}.")
-                record = msgspec.structs.replace(_context(uuid, turn or last), verified=self.verified)
-                which = number or self.requests
-                return SentRequest(record=record, number=which, count=self.requests, replies=2, last_turn=last)
+    @answers(FetchTree)
+    def _fetch_tree(self, request: FetchTree) -> Any:
+        uuid = request.conversation_id
+        return MemoryTree(
+            summary=self._engine.conversations[uuid].summary,
+            nodes=[_node(one) for one in self._summaries(uuid)],
+            topics=self._topics(),
+            last_turn=len(self._engine.turns.get(uuid, [])),
+            due=self.due,
+        )
+
+    @answers(FetchDue)
+    def _fetch_due(self, request: FetchDue) -> Any:
+        return self.due
+
+    @answers(FetchSummary)
+    def _fetch_summary(self, request: FetchSummary) -> Any:
+        wanted = request.uuid
+        known = [one for owner in self._engine.conversations for one in self._summaries(owner)]
+        found = next((one for one in known if one.uuid == wanted), None)
+        if found is None:
+            raise NotFoundError("This summary is not there any more.")
+        return found
+
+    @answers(FetchTurnLines)
+    def _fetch_turn_lines(self, request: FetchTurnLines) -> Any:
+        first = request.first
+        last = request.last
+        return [
+            TurnLine(turn_index=one.turn_index, text=one.messages[0].content, timestamp=CLOCK)
+            for one in self._engine.turns.get(request.conversation_id, [])
+            if first <= one.turn_index <= last
+        ]
+
+    @answers(FetchTopicPlaces)
+    def _fetch_topic_places(self, request: FetchTopicPlaces) -> Any:
+        uuid = request.conversation_id
+        other = next((one for one in self._engine.conversations.values() if one.uuid != uuid), None)
+        own = [TopicPlace(conversation_id=uuid, title="", first=1, last=3)] if uuid else []
+        away = [TopicPlace(conversation_id=other.uuid, title=other.title, first=1, last=1)] if other else []
+        return own + away
+
+    @answers(FetchFindings)
+    def _fetch_findings(self, request: FetchFindings) -> Any:
+        uuid = request.conversation_id
+        return [finding for one in self._summaries(uuid) if one.level == 1 for finding in one.key_findings]
+
+    @answers(FetchSent)
+    def _fetch_sent(self, request: FetchSent) -> Any:
+        uuid = request.conversation_id
+        turn = request.turn_index
+        number = request.number
+        last = max(len(self._engine.turns.get(uuid, [])), 7)
+        if turn > last:
+            raise NotFoundError(f"The conversation {uuid[:8]} has no turn {turn}.")
+        record = msgspec.structs.replace(_context(uuid, turn or last), verified=self.verified)
+        which = number or self.requests
+        return SentRequest(record=record, number=which, count=self.requests, replies=2, last_turn=last)
 
     def _summaries(self, uuid: str) -> list[Summary]:
         return self.summaries.get(uuid) or _summaries(uuid)
@@ -126,27 +146,41 @@ class MemoryShelf:
             topics[winner].related.append(RelatedTopic(uuid=loser, name=gone.name, relation="merged"))
         return list(topics.values())
 
-    def answer(self, request: MemoryRequest) -> Any:
-        """As the engine would."""
-        match request:
-            case FetchFiles():
-                return FILES if self.files is None else self.files
-            case SummarizeConversation(conversation_id=uuid):
-                found = self._conversations[uuid]
-                found.summary = "Discussed why retries doubled turns; done: one retry; found: the lock was missing."
-                return found
-            case ListTopics(query=query):
-                return [topic for topic in self._topics() if query.lower() in topic.name]
-            case MergeTopics(a=a, b=b):
-                winner, loser = sorted((a, b))
-                self.merges.append((loser, winner))
-                return next(topic for topic in _topics() if topic.uuid == winner)
-            case UnmergeTopic(ref=ref):
-                self.merges = [pair for pair in self.merges if pair[0] != ref]
-                return next(topic for topic in _topics() if topic.uuid == ref)
-            case FindSimilar(ref=ref):
-                others = [one for uuid, one in self._conversations.items() if uuid != ref]
-                return [SimilarConversation(conversation=one, score=0.81 - n / 10) for n, one in enumerate(others)]
+    @answers(FetchFiles)
+    def _fetch_files(self, request: FetchFiles) -> Any:
+        return FILES if self.files is None else self.files
+
+    @answers(SummarizeConversation)
+    def _summarize_conversation(self, request: SummarizeConversation) -> Any:
+        uuid = request.conversation_id
+        found = self._engine.conversations[uuid]
+        found.summary = "Discussed why retries doubled turns; done: one retry; found: the lock was missing."
+        return found
+
+    @answers(ListTopics)
+    def _list_topics(self, request: ListTopics) -> Any:
+        query = request.query
+        return [topic for topic in self._topics() if query.lower() in topic.name]
+
+    @answers(MergeTopics)
+    def _merge_topics(self, request: MergeTopics) -> Any:
+        a = request.a
+        b = request.b
+        winner, loser = sorted((a, b))
+        self.merges.append((loser, winner))
+        return next(topic for topic in _topics() if topic.uuid == winner)
+
+    @answers(UnmergeTopic)
+    def _unmerge_topic(self, request: UnmergeTopic) -> Any:
+        ref = request.ref
+        self.merges = [pair for pair in self.merges if pair[0] != ref]
+        return next(topic for topic in _topics() if topic.uuid == ref)
+
+    @answers(FindSimilar)
+    def _find_similar(self, request: FindSimilar) -> Any:
+        ref = request.ref
+        others = [one for uuid, one in self._engine.conversations.items() if uuid != ref]
+        return [SimilarConversation(conversation=one, score=0.81 - n / 10) for n, one in enumerate(others)]
 
 
 def _node(made: Summary) -> TreeNode:

@@ -18,6 +18,7 @@ from ragforge_tui.shared.requests.past import (
     Standup,
 )
 from ragforge_tui.shared.wire import Empty
+from tests.support.fake_answers import answers
 
 if TYPE_CHECKING:
     from tests.support.fake_engine import FakeEngine
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 CLOCK = datetime(2026, 11, 3, 14, 2, tzinfo=UTC)
 HOSTILE = "\x1b[31m[bold]red[/bold]\x1b]0;owned\x07"
 FIRST, SECOND = "00000001-0000-4000-8000-000000000000", "00000002-0000-4000-8000-000000000000"
-PastRequest = ListInsights | PlanInsights | CancelInsights | RecallPast | Standup
 
 
 def insight(uuid: str, topic: str, **changes: Any) -> InsightEntry:
@@ -128,30 +128,39 @@ class PastShelf:
         self.work = list(WORK)
         self._cancelled = False
 
-    def answer(self, request: PastRequest) -> Any:
-        """As the engine would."""
-        match request:
-            case ListInsights(choice=choice):
-                if choice.topic:
-                    raise NotFoundError(f"There is no topic {choice.topic!r}.")
-                return list(self.stored)
-            case PlanInsights():
-                count = len(self.missing)
-                if not self.model:
-                    return InsightPlan(count=count)
-                return InsightPlan(count=count, tokens=count * 2_400, model=self.model, destination="api.openai.com")
-            case CancelInsights():
-                self._cancelled = True
-                if self.gate is not None:
-                    self.gate.set()
-                return Empty()
-            case RecallPast(question=question, answer=answer):
-                found = [quote for quote in self.quotes if "zebra" not in question]
-                if answer:
-                    return Recalled(quotes=found, answer="30 seconds [00000002 t1].", answered_by="openai/gpt-5")
-                return Recalled(quotes=found)
-            case Standup():
-                return self.work
+    @answers(ListInsights)
+    def _list_insights(self, request: ListInsights) -> Any:
+        choice = request.choice
+        if choice.topic:
+            raise NotFoundError(f"There is no topic {choice.topic!r}.")
+        return list(self.stored)
+
+    @answers(PlanInsights)
+    def _plan_insights(self, request: PlanInsights) -> Any:
+        count = len(self.missing)
+        if not self.model:
+            return InsightPlan(count=count)
+        return InsightPlan(count=count, tokens=count * 2_400, model=self.model, destination="api.openai.com")
+
+    @answers(CancelInsights)
+    def _cancel_insights(self, request: CancelInsights) -> Any:
+        self._cancelled = True
+        if self.gate is not None:
+            self.gate.set()
+        return Empty()
+
+    @answers(RecallPast)
+    def _recall_past(self, request: RecallPast) -> Any:
+        question = request.question
+        answer = request.answer
+        found = [quote for quote in self.quotes if "zebra" not in question]
+        if answer:
+            return Recalled(quotes=found, answer="30 seconds [00000002 t1].", answered_by="openai/gpt-5")
+        return Recalled(quotes=found)
+
+    @answers(Standup)
+    def _standup(self, request: Standup) -> Any:
+        return self.work
 
     async def make(self, engine: FakeEngine) -> InsightsMade:
         """A run, which tells of each insight it makes."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ragforge_tui.personas import PersonaLibrary, persona_of
 from ragforge_tui.personas.drafts import template
@@ -27,7 +27,10 @@ from ragforge_tui.shared.requests.personas import (
     SetPersona,
     ShowPersona,
 )
-from tests.support.request_subjects import PersonaRequest
+from tests.support.fake_answers import answers
+
+if TYPE_CHECKING:
+    from tests.support.fake_engine import FakeEngine
 
 USER = "Ada"
 
@@ -41,7 +44,8 @@ class PersonaShelf:
         improvement: What the model makes of a draft; None: there is no model.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, engine: FakeEngine) -> None:
+        self._engine = engine
         self._folder = tempfile.TemporaryDirectory(prefix="shelf-")
         self.own = Path(self._folder.name)
         self.improvement: str | None = None
@@ -50,31 +54,57 @@ class PersonaShelf:
         self._library = PersonaLibrary(self.own, workspace)
         self._desk = UserPersonas(self._library)
 
-    def answer(self, request: PersonaRequest, conversations: dict[str, Conversation]) -> Any:
-        """As the engine would."""
-        match request:
-            case ListPersonas():
-                return PersonaList(personas=[one.info(USER) for one in self._library.found()], default="Assistant")
-            case ShowPersona(name=name):
-                persona = self._library.load(name)
-                return PersonaView(info=persona.info(USER), text=persona.text)
-            case SetPersona(name=name, conversation_id=uuid):
-                return self._set(name, conversations.get(uuid))
-            case DraftPersona(brief=brief):
-                return _draft(template(brief, USER), brief.name)
-            case ImprovePersona(name=name):
-                if self.improvement is None:
-                    raise RagforgeError("No language model is configured that could improve it.")
-                return _draft(self.improvement, name)
-            case CheckPersona(text=text, name=name):
-                return _draft(text, name)
-            case SavePersona(text=text, name=name, instead_of=instead_of):
-                saved = self._desk.save(text, name, instead_of=instead_of)
-                return self._library.load(saved.name).info(USER)
-            case DeletePersona(name=name):
-                return self._desk.delete(name).info(USER)
-            case RestorePersona(name=name):
-                return self._desk.restore(name).info(USER)
+    @answers(ListPersonas)
+    def _list_personas(self, request: ListPersonas) -> Any:
+        return PersonaList(personas=[one.info(USER) for one in self._library.found()], default="Assistant")
+
+    @answers(ShowPersona)
+    def _show_persona(self, request: ShowPersona) -> Any:
+        name = request.name
+        persona = self._library.load(name)
+        return PersonaView(info=persona.info(USER), text=persona.text)
+
+    @answers(SetPersona)
+    def _set_persona(self, request: SetPersona) -> Any:
+        name = request.name
+        uuid = request.conversation_id
+        return self._set(name, self._engine.conversations.get(uuid))
+
+    @answers(DraftPersona)
+    def _draft_persona(self, request: DraftPersona) -> Any:
+        brief = request.brief
+        return _draft(template(brief, USER), brief.name)
+
+    @answers(ImprovePersona)
+    def _improve_persona(self, request: ImprovePersona) -> Any:
+        name = request.name
+        if self.improvement is None:
+            raise RagforgeError("No language model is configured that could improve it.")
+        return _draft(self.improvement, name)
+
+    @answers(CheckPersona)
+    def _check_persona(self, request: CheckPersona) -> Any:
+        text = request.text
+        name = request.name
+        return _draft(text, name)
+
+    @answers(SavePersona)
+    def _save_persona(self, request: SavePersona) -> Any:
+        text = request.text
+        name = request.name
+        instead_of = request.instead_of
+        saved = self._desk.save(text, name, instead_of=instead_of)
+        return self._library.load(saved.name).info(USER)
+
+    @answers(DeletePersona)
+    def _delete_persona(self, request: DeletePersona) -> Any:
+        name = request.name
+        return self._desk.delete(name).info(USER)
+
+    @answers(RestorePersona)
+    def _restore_persona(self, request: RestorePersona) -> Any:
+        name = request.name
+        return self._desk.restore(name).info(USER)
 
     def look(self, name: str) -> tuple[str, str]:
         """Glyph and colour of a persona, as a reply of it is stored with."""

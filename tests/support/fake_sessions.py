@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -19,7 +19,10 @@ from ragforge_tui.shared.records import (
 )
 from ragforge_tui.shared.requests.sessions import FollowConversations, LeaveConversation, PeekConversation, Search
 from ragforge_tui.shared.wire import Empty
-from tests.support.request_subjects import SessionRequest
+from tests.support.fake_answers import answers
+
+if TYPE_CHECKING:
+    from tests.support.fake_engine import FakeEngine
 
 
 def listed(conversations: dict[str, Conversation], wanted: ConversationFilter) -> list[Conversation]:
@@ -32,23 +35,34 @@ def listed(conversations: dict[str, Conversation], wanted: ConversationFilter) -
     return sorted(found, key=lambda one: one.updated_at, reverse=True)[: wanted.limit]
 
 
-def answer(
-    conversations: dict[str, Conversation], turns: dict[str, list[Turn]], request: SessionRequest | Search
-) -> Any:
-    """As the engine would."""
-    match request:
-        case FollowConversations(since=since, workspace=workspace):
-            return _changes(conversations, since, workspace)
-        case PeekConversation(conversation_id=uuid):
-            said = [message for one in turns[uuid] for message in one.messages]
-            first, last = (said[0].content, said[-1].content) if said else ("", "")
-            return ConversationPeek(conversation=conversations[uuid], first=first, last=last, last_role="assistant")
-        case LeaveConversation():
-            return Empty()
-        case Search():
-            if request.topic and request.topic != "retries":
-                raise NotFoundError(f"There is no topic {request.topic!r}.")
-            return [hit for uuid in turns for hit in _hits(conversations[uuid], turns[uuid], request)]
+class SessionShelf:
+    """Answers the requests about sessions as a list."""
+
+    def __init__(self, engine: FakeEngine) -> None:
+        self._engine = engine
+
+    @answers(FollowConversations)
+    def _follow(self, request: FollowConversations) -> ConversationChanges:
+        return _changes(self._engine.conversations, request.since, request.workspace)
+
+    @answers(PeekConversation)
+    def _peek(self, request: PeekConversation) -> ConversationPeek:
+        uuid = request.conversation_id
+        said = [message for one in self._engine.turns[uuid] for message in one.messages]
+        first, last = (said[0].content, said[-1].content) if said else ("", "")
+        owner = self._engine.conversations[uuid]
+        return ConversationPeek(conversation=owner, first=first, last=last, last_role="assistant")
+
+    @answers(LeaveConversation)
+    def _leave(self, request: LeaveConversation) -> Empty:
+        return Empty()
+
+    @answers(Search)
+    def _search(self, request: Search) -> list[SearchHit]:
+        if request.topic and request.topic != "retries":
+            raise NotFoundError(f"There is no topic {request.topic!r}.")
+        known, turns = self._engine.conversations, self._engine.turns
+        return [hit for uuid in turns for hit in _hits(known[uuid], turns[uuid], request)]
 
 
 def _changes(conversations: dict[str, Conversation], since: datetime, workspace: str | None) -> ConversationChanges:

@@ -21,7 +21,7 @@ from ragforge_tui.shared.requests.work import (
     UndoTurn,
 )
 from ragforge_tui.shared.rules import Rule
-from tests.support.request_subjects import WorkRequest
+from tests.support.fake_answers import answers
 
 if TYPE_CHECKING:
     from tests.support.fake_engine import FakeEngine
@@ -30,35 +30,43 @@ if TYPE_CHECKING:
 class WorkShelf:
     """Answers the requests about work; a test sets what it finds."""
 
-    def __init__(self) -> None:
+    def __init__(self, engine: FakeEngine) -> None:
+        self._engine = engine
         self.modes: dict[str, Mode] = {}
         self.diffs: list[FileDiff] = []
         self.undo_plan = UndoPlan(turn_index=0)
         self.rules: list[Rule] = []
 
-    def answer(self, engine: FakeEngine, request: WorkRequest) -> object:
-        """Answer one."""
-        match request:
-            case SetMode():
-                self.modes[request.conversation_id] = request.mode
-                return request.mode
-            case SessionDiff():
-                return self.diffs
-            case PlanUndo():
-                return self.undo_plan
-            case UndoTurn():
-                return engine.conversations[request.conversation_id].next_turn
-            case RunShell():
-                return _run(engine, request)
-            case ListRules():
-                return self._rules()
-            case ChangeRule(old=old, new=new):
-                self.rules = [new if rule == old else rule for rule in self.rules]
-                self.rules = [rule for rule in (*self.rules, *([] if old else [new])) if rule is not None]
-                return self._rules()
+    @answers(SetMode)
+    def _set_mode(self, request: SetMode) -> Any:
+        self.modes[request.conversation_id] = request.mode
+        return request.mode
 
-    def _rules(self) -> RuleList:
+    @answers(SessionDiff)
+    def _session_diff(self, request: SessionDiff) -> Any:
+        return self.diffs
+
+    @answers(PlanUndo)
+    def _plan_undo(self, request: PlanUndo) -> Any:
+        return self.undo_plan
+
+    @answers(UndoTurn)
+    def _undo_turn(self, request: UndoTurn) -> Any:
+        return self._engine.conversations[request.conversation_id].next_turn
+
+    @answers(RunShell)
+    def _run_shell(self, request: RunShell) -> Any:
+        return _run(self._engine, request)
+
+    @answers(ListRules)
+    def _list_rules(self, request: ListRules) -> Any:
         return RuleList(rules=[RuleEntry(rule=rule) for rule in self.rules], folder="/w", file="/c/config.yaml")
+
+    @answers(ChangeRule)
+    def _change_rule(self, request: ChangeRule) -> Any:
+        rules = [request.new if rule == request.old else rule for rule in self.rules]
+        self.rules = [rule for rule in (*rules, *([] if request.old else [request.new])) if rule is not None]
+        return self._list_rules(ListRules())
 
 
 def _run(engine: FakeEngine, request: RunShell) -> int:
