@@ -291,7 +291,7 @@ class IndexSync:
 
         Those of topics too: they belong to no conversation, and are few.
         """
-        nodes = self._unembedded() if self._model.name else []
+        nodes = await asyncio.to_thread(self._unembedded) if self._model.name else []
         for first in range(0, len(nodes), MISSING_PAGE):
             page = nodes[first : first + MISSING_PAGE]
             if not await _embed(store, self._model, "Message", page, self._pace, self._set_vector):
@@ -302,10 +302,15 @@ class IndexSync:
             )
         await embed_missing(store, self._model, "Topic", pace=self._pace)
 
+    def without_vector(self) -> list[int]:
+        """Return the turns whose vectors are still to be made here: shared turns get theirs where they were written."""
+        return [turn for turn in self._index.without_vector() if turn not in self._shared]
+
     def _unembedded(self) -> list[Unembedded]:
         """Return the indexed turns without a vector, newest first, with their texts as they are stored."""
-        uuids = {turn: uuid for uuid, turn in self._uuids.items() if turn not in self._shared}
-        found = ((uuids[turn], self._index.turn_text(turn)) for turn in self._index.without_vector() if turn in uuids)
+        # Copied: turns are added by other threads.
+        uuids = {turn: uuid for uuid, turn in self._uuids.copy().items()}
+        found = ((uuids[turn], self._index.turn_text(turn)) for turn in self.without_vector() if turn in uuids)
         return [Unembedded(uuid, storable(text[:INDEXED_CHARS])) for uuid, text in found if text.strip()][::-1]
 
     def _set_vector(self, node: Unembedded, vector: npt.NDArray[np.float32]) -> None:

@@ -195,9 +195,9 @@ class Recall:
             await asyncio.to_thread(self.index.set_summaries, summaries, vectors)
 
     def progress(self) -> tuple[int, int]:
-        """Return how many turns have a vector, and how many are loaded; equal without a model to make vectors."""
+        """Return how many turns wait for no vector, and how many are loaded; equal without a model to make vectors."""
         turns = self.index.turns
-        return turns - (len(self.index.without_vector()) if self._model.name else 0), turns
+        return turns - (len(self._sync.without_vector()) if self._model.name else 0), turns
 
     def percent(self) -> int:
         """Return the share of the conversation's turns that can be searched by all there is, in percent."""

@@ -348,6 +348,19 @@ async def test_a_branch_finds_what_it_shares_and_leaves_its_keys_alone(store: St
     assert "onion soup" in (await first_messages(store, branch))[0]["key"]
 
 
+async def test_a_branch_does_not_wait_for_vectors_of_turns_it_shares(store: Store) -> None:
+    parent = await talked(store)
+    await ready(recall_of(store, parent))
+    branch = await store.conversations.create(
+        conversation(workspace="/w", branch_of=parent.uuid, branch_turn=3, next_turn=4)
+    )
+    recall = recall_of(store, branch, FakeEmbedder())
+    await ready(recall)
+    await hold(store, recall, branch, "What went into the soup again?", "Onions.")
+    assert recall.index.without_vector() == [1, 2, 3]
+    assert (recall.progress(), recall.left()) == ((4, 4), "")
+
+
 async def test_vectors_of_another_model_are_not_mixed_until_reembedded(store: Store) -> None:
     c = await talked(store)
     await ready(recall_of(store, c, FakeEmbedder("first")))
