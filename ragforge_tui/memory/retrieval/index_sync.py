@@ -136,6 +136,8 @@ class IndexSync:
         """This conversation and those it branched from."""
         self._sitting = 0
         self._sitting_stored = 0
+        self._unread = 0
+        """First turn of a load that has not ended, or failed; 0 after one that ended."""
         self._keyless: set[int] = set()
         """Turns read without keys, whose keys are not stored yet."""
 
@@ -149,6 +151,7 @@ class IndexSync:
         if end is None:
             end = (await store.turns.range(self._id))[1] + 1
         self.stored_turns = max(self.stored_turns, end - 1)
+        start = self._unread = min(start, self._unread or start)
         for after in range(end, start, -PAGE):
             await self._pace.clear()
             rows = await store.recall.rows(
@@ -158,6 +161,7 @@ class IndexSync:
             await self.in_pieces(self._put_row, [row for row in reversed(rows) if row.version])
             if without_keys := [row.turn_index for row in rows if row.version < KEYS_VERSION]:
                 await self._read_whole(store, without_keys, last=end - 1)
+        self._unread = 0
 
     async def store_missing(self, store: Store) -> None:
         """Store the keys and sittings of turns that were read without keys, and count the tokens of all turns."""
@@ -220,10 +224,10 @@ class IndexSync:
 
     async def turn_stored(self, store: Store, turn: Turn) -> None:
         """Store the keys of a turn that has ended, and of its neighbours, whose windows contain it."""
-        last = self._index.last
-        if turn.turn_index > last + 1:
-            # Another process wrote the turns in between.
-            await self.load(store, start=last + 1, end=turn.turn_index)
+        first = self._unread or self._index.last + 1
+        if turn.turn_index > first:
+            # Another process wrote the turns in between, or a load failed: a gap would number sittings wrongly.
+            await self.load(store, start=first, end=turn.turn_index)
             await self.store_missing(store)
         await asyncio.to_thread(self.put, turn)
         await asyncio.to_thread(self._index.tokens, turn.turn_index)

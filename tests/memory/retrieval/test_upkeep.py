@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 from ragforge_tui.graph import GraphTarget, Store
+from ragforge_tui.graph.store.recall import RecallRow
 from ragforge_tui.llm import count_tokens
 from ragforge_tui.llm.embeddings import LocalEmbedder
-from ragforge_tui.memory.retrieval import catch_up, reembed
+from ragforge_tui.memory.retrieval import catch_up, index_sync, reembed
 from ragforge_tui.memory.retrieval.index_sync import EMBED_BATCH, LOCAL_TURN_CHARS, VectorModel
 from ragforge_tui.memory.retrieval.keys import KEYS_VERSION, RESULTS_MARK, shown
 from ragforge_tui.settings.schema import Paths
-from ragforge_tui.shared.errors import ModelError
+from ragforge_tui.shared.errors import GraphError, ModelError
 from ragforge_tui.shared.pace import Pace
 from ragforge_tui.shared.records import Finding, ToolResult
 from tests.support.fake_embedder import FakeEmbedder
@@ -285,6 +286,29 @@ async def test_work_left_by_a_crash_is_caught_up(store: Store) -> None:
     assert "pears" in rows[6]["key"]
     assert {row["model"] for row in rows} == {"fake"}
     assert recall.index.without_vector() == []
+
+
+async def test_a_turn_after_a_load_that_failed_reads_the_turns_left_out(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    c = await talked(store)
+    await ready(recall_of(store, c))
+    recall, read = recall_of(store, c), store.recall.rows
+
+    async def failing(conversation_id: str, *, start: int, end: int, model: str = "") -> list[RecallRow]:
+        if start < 5:
+            raise GraphError("gone")
+        return await read(conversation_id, start=start, end=end, model=model)
+
+    monkeypatch.setattr(index_sync, "PAGE", 2)
+    monkeypatch.setattr(store.recall, "rows", failing)
+    with pytest.raises(GraphError):
+        await recall.load()
+    assert recall.index.turns == 2
+    monkeypatch.setattr(store.recall, "rows", read)
+    await hold(store, recall, c, "And pears?", "Later.")
+    assert recall.index.turns == 7
+    assert [row["sitting"] for row in await first_messages(store, c)] == [1, 1, 1, 2, 2, 2, 3]
 
 
 async def test_two_processes_keep_one_conversation(store: Store) -> None:
