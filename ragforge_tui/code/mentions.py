@@ -101,9 +101,14 @@ def lines_of(call: ToolCall) -> list[Lines]:
     result, arguments = json_object(call.result.result), json_object(call.arguments)
     if info.access == "write":
         diff = str(result.get("diff") or "")
-        texts = _telling(line[1:] for line in diff.splitlines() if line.startswith("+") and not line.startswith("+++"))
         paths = [file.path for file in call.files if file.access == "write"]
-        return [Lines(path, *span, texts) for path in paths[:1] for span in changed_lines(diff)]
+        diffs = _diffs_by_file(diff) if len(paths) > 1 else dict.fromkeys(paths, diff)
+        return [
+            Lines(path, *span, _added(diffs[path]))
+            for path in paths
+            if path in diffs
+            for span in changed_lines(diffs[path])
+        ]
     paths = [file.path for file in call.files if file.access == "read" and info.outcome == "lines"]
     first, last = arguments.get("start_line"), arguments.get("end_line")
     if not isinstance(first, int) and not isinstance(last, int):
@@ -112,6 +117,16 @@ def lines_of(call: ToolCall) -> list[Lines]:
     end = last if isinstance(last, int) else 2**31 - 1
     texts = _telling(line.partition("\t")[2] for line in str(result.get("text") or "").splitlines())
     return [Lines(path, start, end, texts) for path in paths]
+
+
+def _diffs_by_file(diff: str) -> dict[str, str]:
+    """Return the diffs of the files that a diff of several leaves, by the path after it."""
+    parts = re.split(r"^(?=--- .*\n\+\+\+ )", diff, flags=re.M)
+    return {found[1]: part for part in parts if (found := re.search(r"^\+\+\+ b/(.+)$", part, re.M))}
+
+
+def _added(diff: str) -> tuple[str, ...]:
+    return _telling(line[1:] for line in diff.splitlines() if line.startswith("+") and not line.startswith("+++"))
 
 
 def _telling(lines: Iterable[str]) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ _ALIASES = {
     "content": ("contents", "text", "file_text"),
     "old_string": ("old_str", "old_text", "old"),
     "new_string": ("new_str", "new_text", "new"),
+    "patch": ("input", "patch_text"),
     "pattern": ("regex", "regexp", "glob_pattern"),
     "query": ("search", "q"),
     "command": ("cmd", "script"),

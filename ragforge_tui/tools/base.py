@@ -122,12 +122,13 @@ class Plan(msgspec.Struct, kw_only=True):
     """Checked call that is ready to run, with the approval it needs first.
 
     Attributes:
-        contents: Contents of files after it, by absolute path: later calls of the reply are prepared against them.
+        contents: Contents of files after it, by absolute path, None for a missing one: later calls of the reply are
+            prepared against them.
     """
 
     run: Callable[[], Awaitable[ToolOutcome]]
     approval: ApprovalNeed | None = None
-    contents: dict[Path, bytes] = {}
+    contents: dict[Path, bytes | None] = {}
 
 
 class MemorySource(Protocol):

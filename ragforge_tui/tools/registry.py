@@ -41,7 +41,7 @@ from ragforge_tui.tools.code import (
     SearchFunctions,
 )
 from ragforge_tui.tools.files.read import ReadFile
-from ragforge_tui.tools.files.write import CreateFile, EditFile, WriteFile
+from ragforge_tui.tools.files.write import ApplyPatch, CreateFile, EditFile, WriteFile
 from ragforge_tui.tools.memory import OpenCall, OpenTurn, SearchHistory
 from ragforge_tui.tools.planning import NotifyUser, UpdateTodos
 from ragforge_tui.tools.search.grep import GrepFiles
@@ -67,6 +67,7 @@ TOOLS: list[type[Tool]] = [
     WriteFile,
     EditFile,
     CreateFile,
+    ApplyPatch,
     ListDirectory,
     GlobFiles,
     GrepFiles,

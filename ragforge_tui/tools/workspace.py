@@ -119,7 +119,7 @@ class Workspace:
         return path
 
 
-foreseen: ContextVar[Mapping[Path, bytes]] = ContextVar("foreseen", default={})  # noqa: B039 - never changed in place
+foreseen: ContextVar[Mapping[Path, bytes | None]] = ContextVar("foreseen", default={})  # noqa: B039 - never changed in place
 """Contents of files after calls that have not run: a later call of the same reply is prepared against them."""
 
 
@@ -129,8 +129,8 @@ def read_bytes(place: Place) -> bytes | None:
     Raises:
         ToolError: The file is not a regular file, is too large or cannot be read.
     """
-    if (content := foreseen.get().get(place.absolute)) is not None:
-        return content
+    if place.absolute in foreseen.get():
+        return foreseen.get()[place.absolute]
     with _reporting_errors(place):
         try:
             with folder_of(place, create=False) as folder:
@@ -153,10 +153,13 @@ def read_bytes(place: Place) -> bytes | None:
         return content
 
 
-def write_bytes(place: Place, content: bytes, *, must_be_new: bool = False) -> None:
+def write_bytes(place: Place, content: bytes, *, must_be_new: bool = False, mode: int | None = None) -> None:
     """Write a file atomically: a reader, even after a crash, sees either the old or the new content.
 
     Mode and owner of an existing file are preserved; missing folders are created.
+
+    Args:
+        mode: Mode of a new file, where it takes the place of another.
 
     Raises:
         ToolError: The file cannot be written, or it exists although it must be new.
@@ -181,6 +184,8 @@ def write_bytes(place: Place, content: bytes, *, must_be_new: bool = False) -> N
                 file.flush()
                 if earlier is not None:
                     _keep_owner_and_mode(file.fileno(), earlier)
+                elif mode is not None:
+                    os.fchmod(file.fileno(), mode)
                 os.fsync(file.fileno())
             if must_be_new:
                 _publish_new(folder, temporary, name)
@@ -190,6 +195,13 @@ def write_bytes(place: Place, content: bytes, *, must_be_new: bool = False) -> N
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary, dir_fd=folder)
             raise
+
+
+def file_mode(place: Place) -> int | None:
+    """Return the mode of a file; None if there is none."""
+    with _reporting_errors(place), folder_of(place, create=False) as folder:
+        status = _status(folder, _name(place))
+    return None if status is None else stat.S_IMODE(status.st_mode)
 
 
 def remove_file(place: Place) -> None:

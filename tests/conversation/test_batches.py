@@ -74,13 +74,12 @@ async def test_a_batch_shows_what_each_call_does_after_those_before_it(
 
 
 async def test_a_reason_refuses_the_rest_of_the_reply(loaded: Loaded, folder: Path, server: OpenAIServer) -> None:
-    # The last one can only be prepared once its file was read, so it is no part of the batch.
-    late = {"name": "read_file", "arguments": {"path": "c.txt"}}
-    (folder / "c.txt").write_text("four\n", "utf-8")
-    server.script([READS, {"tool_calls": [*EDITS, late, edit("c.txt", "four", "4")]}, {"text": "I see."}])
+    # The last one can only be prepared once its file has these words, so it is no part of the batch.
+    server.script([READS, {"tool_calls": [*EDITS, edit("c.txt", "four", "4")]}, {"text": "I see."}])
 
     def answer(approvals: Approvals, asked: list[ApprovalRequested]) -> None:
         if len(asked) == 4:
+            (folder / "c.txt").write_text("four\n", "utf-8")
             approvals.answer(asked[0].approval_id, "once")
             approvals.answer(asked[1].approval_id, "no", "use words")
         assert len(asked) <= 4

@@ -66,3 +66,38 @@ async def test_calls_under_names_of_earlier_versions_run_and_stay_in_the_past(
     assert "greeting.py" in listed and "Created new.txt" in created
     assert "Tool list_directory" in whole and "greeting.py" in whole
     assert not {tool["function"]["name"] for tool in server.chats()[-1]["tools"]} & {"list_directory", "create_file"}
+
+
+async def test_a_patch_with_a_move_and_a_deletion_is_undone_and_redone(loaded: Loaded, server: OpenAIServer) -> None:
+    folder = Path(loaded.workspace)
+    (folder / "old.py").write_text(LINES)
+    (folder / "gone.txt").write_text("bye\n")
+
+    def state() -> dict[str, str]:
+        return {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+    before = state()
+    patch = (
+        "*** Begin Patch\n*** Update File: old.py\n*** Move to: lib/new.py\n-VALUE_7 = 7\n+VALUE_7 = 70\n"
+        "*** Delete File: gone.txt\n*** Add File: made.txt\n+new\n*** End Patch"
+    )
+    async with ConversationAgent(loaded, approve_all=True) as agent:
+        conversation = await agent.create_conversation()
+        server.script([{"tool_calls": [{"name": "edit_file", "arguments": {"patch": patch}}]}, {"text": "Done."}])
+        await conversation.send_message("Reorganise.")
+        after = state()
+        assert set(after) == {"greeting.py", "lib/new.py", "made.txt"}
+    async with ConversationAgent(loaded, approve_all=True) as again:
+        conversation = await again.load_conversation(conversation.record.uuid)
+        assert {one.path for one in await conversation.diff()} == {"old.py", "lib/new.py", "gone.txt", "made.txt"}
+        await conversation.undo(1)
+        await conversation.wait_idle()
+        assert state() == before
+        redo = await conversation.plan_undo(redo=True)
+        await conversation.undo(redo.turn_index)
+        await conversation.wait_idle()
+        assert state() == after
+        moved = {"name": "edit_file", "arguments": {"path": "made.txt", "move_to": "kept.txt"}}
+        server.script([{"tool_calls": [moved]}, {"text": "Moved."}])
+        await conversation.send_message("Rename it.")
+        assert results(server)[-1] == "Moved made.txt to kept.txt."

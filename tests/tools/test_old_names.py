@@ -10,7 +10,8 @@ import pytest
 
 from ragforge_tui.settings.schema import ToolSettings
 from ragforge_tui.shared.errors import ToolError
-from ragforge_tui.tools.registry import RestrictedTools, Toolbox
+from ragforge_tui.tools.base import Ruling
+from ragforge_tui.tools.registry import PreparedCall, RestrictedTools, Toolbox
 from tests.tools.test_code_tools import FakeCode
 
 CALLS: dict[str, tuple[dict[str, Any], str]] = {
@@ -18,6 +19,7 @@ CALLS: dict[str, tuple[dict[str, Any], str]] = {
     "write_file": ({"path": "b.txt", "content": "x"}, "Created b.txt"),
     "edit_file": ({"path": "a.txt", "old_string": "hello", "new_string": "bye"}, "bye"),
     "create_file": ({"path": "c.txt", "content": "x"}, "Created c.txt"),
+    "apply_patch": ({"input": "*** Update File: a.txt\n-hello\n+bye\n"}, "bye"),
     "list_directory": ({"path": "."}, "a.txt (6 B)"),
     "glob_files": ({"pattern": "*.txt"}, "a.txt"),
     "grep_files": ({"pattern": "hel+o"}, "a.txt:1: hello"),
@@ -37,6 +39,7 @@ CALLS: dict[str, tuple[dict[str, Any], str]] = {
 }
 JOINED = {
     "create_file": "write_file",
+    "apply_patch": "edit_file",
     "list_directory": "glob_files",
     "search_files": "glob_files",
     "open_call": "open_turn",
@@ -72,10 +75,10 @@ def offered(tools: Toolbox | RestrictedTools) -> set[str]:
 
 
 def restricted(box: Toolbox, *allowed: str) -> RestrictedTools:
-    async def only_reads(command: str) -> bool:
-        return False
+    async def judge(prepared: PreparedCall) -> Ruling:
+        return Ruling()
 
-    return RestrictedTools(box, allowed, "The persona", lambda: "ask", only_reads)
+    return RestrictedTools(box, allowed, "The persona", lambda: "ask", judge)
 
 
 def test_at_most_sixteen_are_offered(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def test_schemas_are_complete_and_plain(box: Toolbox) -> None:
         assert "reason" not in parameters["required"]
         assert function["description"]
         assert "$ref" not in json.dumps(function)
-    assert functions["edit_file"]["parameters"]["required"] == ["path", "old_string", "new_string"]
+    assert functions["write_file"]["parameters"]["required"] == ["path", "content"]
     assert functions["read_file"]["parameters"]["properties"]["start_line"]["type"] == "integer"
     assert functions["update_todos"]["parameters"]["properties"]["todos"]["items"]["type"] == "object"
 

@@ -64,10 +64,10 @@ def replace(text: str, old: str, new: str, path: str, *, everywhere: bool = Fals
         )
     if lines:
         return Replaced(text.replace(old, new, 1))
-    if not everywhere and (shifted := _replaced_but_for_space(text, old, new)) is not None:
+    if not everywhere and (shifted := replaced_but_for_space(text, old, new)) is not None:
         return shifted
     raise ToolError(
-        f"old_string does not occur in {path}.{_closest(text, old)}",
+        f"old_string does not occur in {path}.{closest(text, old)}",
         todo="Copy it exactly from the file, without line numbers and with its indentation.",
         kind="no_match",
     )
@@ -94,10 +94,13 @@ def _occurrences(text: str, piece: str, most: int = 10) -> list[int]:
     return offsets
 
 
-def _replaced_but_for_space(text: str, old: str, new: str) -> Replaced | None:
+def replaced_but_for_space(text: str, old: str, new: str, above: int = 0) -> Replaced | None:
     """Return the text with whole lines replaced that differ in white space only, if just one place has such lines.
 
     All lines must be indented more, or less, by the same amount; the new lines are shifted by it too.
+
+    Args:
+        above: Lines of the file above the text, for the note.
     """
     lines, wanted = text.splitlines(keepends=True), old.splitlines()
     bare = [line.strip() for line in wanted]
@@ -119,7 +122,8 @@ def _replaced_but_for_space(text: str, old: str, new: str) -> Replaced | None:
     ending = lines[end - 1][len(lines[end - 1].rstrip("\r\n")) :]
     if moved and ending and not moved[-1].endswith("\n"):
         moved[-1] += ending
-    place = f"lines {start + 1} to {end}" if end > start + 1 else f"line {end}"
+    first, last = start + above + 1, end + above
+    place = f"lines {first} to {last}" if last > first else f"line {last}"
     return Replaced(
         "".join([*lines[:start], *moved, *lines[end:]]),
         f"The white space of old_string differed from {place}; the new lines have the file's indentation.",
@@ -141,7 +145,7 @@ def _indent(line: str) -> str:
     return line[: len(line) - len(line.lstrip())]
 
 
-def _closest(text: str, old: str) -> str:
+def closest(text: str, old: str) -> str:
     """Return the lines that are most like a piece, with their numbers; empty if none are."""
     lines, wanted = text.splitlines()[:MOST_COMPARED], old.splitlines()
     known = {line.strip() for line in wanted if line.strip()}
