@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections import deque
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing, contextmanager
 from typing import Protocol
@@ -20,7 +19,8 @@ from ragforge_tui.conversation.reading import StoredConversation
 from ragforge_tui.conversation.services import Services
 from ragforge_tui.conversation.turn.inputs import InputBuilder
 from ragforge_tui.conversation.turn.runner import TurnRunner
-from ragforge_tui.conversation.turn.user_turn import QueuedTurn, UserCall, UserTurn
+from ragforge_tui.conversation.turn.steering import InputQueue, QueuedTurn, UserCall
+from ragforge_tui.conversation.turn.user_turn import UserTurn
 from ragforge_tui.conversation.turn.window import TurnWindow
 from ragforge_tui.graph import writer_id
 from ragforge_tui.memory.context import BuiltContext, ContextOptions, Strategy
@@ -97,7 +97,7 @@ class Conversation(StoredConversation):
         """Held by a caller that waits for its turn: its message must not end up in the queue."""
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._queue: deque[QueuedTurn] = deque()
+        self._queue = InputQueue()
         self._context: tuple[str, ContextRecord | None] = ("", None)
         """First message of the last finished turn, and the context that was sent."""
         self._own_ids: set[str] = set()
@@ -132,17 +132,20 @@ class Conversation(StoredConversation):
         """Return the index of the turn that this process is running."""
         return self._active.turn_index if self.busy and self._active is not None else None
 
-    async def submit(self, text: str, message_id: str | None = None, *, limits: TurnLimits = NO_LIMITS) -> int:
+    async def submit(
+        self, text: str, message_id: str | None = None, *, steer: bool = False, limits: TurnLimits = NO_LIMITS
+    ) -> int:
         """Store a message and start its turn, or queue it behind the running turn.
 
         Args:
             message_id: Chosen by the caller; a repeated id is ignored.
+            steer: Hand it to the running turn before its next request to the model, if there is one.
             limits: Limits of this turn alone.
 
         Returns:
             The turn's index, 0 if it was queued.
         """
-        return await self._submit(QueuedTurn(text, message_id or uuid.uuid4().hex, limits=limits))
+        return await self._submit(QueuedTurn(text, message_id or uuid.uuid4().hex, steer=steer, limits=limits))
 
     async def run_command(self, command: str, message_id: str | None = None) -> int:
         """Run a shell command of the user in the workspace as a turn; arguments and result are those of `submit`."""
@@ -154,7 +157,7 @@ class Conversation(StoredConversation):
             return self.active_turn or 0
         self._own_ids.add(queued.message_id)
         if self.busy:
-            self._queue.append(queued)
+            self._queue.add(queued)
             self._services.emit(MessageQueued(conversation_id=self.record.uuid, text=queued.text))
             return 0
         return await self._start(queued)
@@ -254,7 +257,7 @@ class Conversation(StoredConversation):
         self.memory.start()
         self._inputs.begin(turn.messages[0].content)
         await store.messages.supersede(self.record.uuid, turn.messages[0].uuid, from_position=1)
-        del turn.messages[1:]
+        turn.messages[1:] = [message for message in turn.messages[1:] if message.role == "user"]
         self._own_ids.add(turn.messages[0].uuid)  # even if another process asked first, this one answers now
         message = msgspec.structs.replace(turn.messages[0])
         self._services.emit(TurnStarted(conversation_id=self.record.uuid, turn_index=turn.turn_index, message=message))
@@ -307,9 +310,8 @@ class Conversation(StoredConversation):
 
     def unqueue(self, message_id: str = "") -> bool:
         """Drop one queued message, or all of them; return whether there was any."""
-        dropped = [queued for queued in self._queue if not message_id or queued.message_id == message_id]
-        for queued in dropped:
-            self._queue.remove(queued)
+        dropped = self._queue.drop(message_id)
+        self._own_ids.difference_update(dropped)  # each may be sent again
         return bool(dropped)
 
     async def wait_idle(self) -> None:
@@ -460,7 +462,7 @@ class Conversation(StoredConversation):
         finally:
             self._starting = False
             if self._queue and not self.busy and not self._closing:
-                self._task = asyncio.create_task(self._start_queued(self._queue.popleft()))
+                self._task = asyncio.create_task(self._start_queued(self._queue.next()))
 
     async def _store_and_run(self, queued: QueuedTurn) -> int:
         content = mask_secrets(storable(queued.text))
@@ -524,9 +526,11 @@ class Conversation(StoredConversation):
                 persona=self.record.persona,
                 builder=self._inputs,
                 mode=lambda: self.mode,
+                queue=self._queue,
                 stop=self._stop,
                 limits=limits,
             )
+        counted = len(turn.messages)
         memory = self._services.memory
         with memory.active_turns.running(), memory.pace.turn():
             end = await runner.run()
@@ -534,9 +538,9 @@ class Conversation(StoredConversation):
             self._context = turn.messages[0].uuid, runner.context
         else:
             self._inputs.outdated()
-        for reply in turn.messages[1:]:
-            self._own_ids.add(reply.uuid)
-            self._count(reply)
+        for message in turn.messages[counted:]:
+            self._own_ids.add(message.uuid)
+            self._count(message)
         if not self._services.recorder.journaling:
             await self._services.exports.turn_ended(self.record.uuid)
         self.memory.turn_ended(turn)
@@ -544,7 +548,7 @@ class Conversation(StoredConversation):
         self._task = None
         self._services.emit(end)
         if self._queue and not self._closing:
-            await self._start_queued(self._queue.popleft())
+            await self._start_queued(self._queue.next())
 
     async def _start_queued(self, queued: QueuedTurn) -> None:
         """Start a queued turn; no caller awaits it, so a failure is reported as a notice."""

@@ -130,6 +130,11 @@ def without_model(turn: Turn) -> bool:
     return any(message.role == "system" and message.tool_calls for message in turn.messages)
 
 
+def user_messages(message: Message) -> list[ChatMessage]:
+    """Return what a user wrote, after the note stored with it."""
+    return [{"role": message.role, "content": text} for text in (message.note, message.content) if text]
+
+
 def turn_messages(turn: Turn, *, reasoning: bool = False) -> list[ChatMessage]:
     """Return the messages of a turn; superseded attempts are left out.
 
@@ -148,7 +153,7 @@ def turn_messages(turn: Turn, *, reasoning: bool = False) -> list[ChatMessage]:
         elif acted:
             continue  # what the user typed is told with its result
         elif message.content:
-            sent += [{"role": message.role, "content": text} for text in (message.note, message.content) if text]
+            sent += user_messages(message)
     if sent and (asked := turn.messages[0]).doing and not any(message.role == "system" for message in turn.messages):
         sent.append({"role": "user", "content": NEVER_BEGUN.format(asked.doing)})
     return sent

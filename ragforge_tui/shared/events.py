@@ -37,6 +37,12 @@ class TurnStarted(_TurnEvent):
     message: Message
 
 
+class Steered(_TurnEvent):
+    """A message of the user joined the running turn; the next request to the model holds it."""
+
+    message: Message
+
+
 class MessageStarted(_TurnEvent):
     """A reply of the model starts; its text follows in deltas. For `recalled` see `Message.recalled`."""
 
@@ -386,6 +392,7 @@ TurnEnd = TurnCompleted | TurnCancelled | TurnFailed
 
 TurnEvent = (
     TurnStarted
+    | Steered
     | MessageStarted
     | ReasoningDelta
     | TextDelta

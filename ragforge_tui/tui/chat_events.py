@@ -63,6 +63,8 @@ class ChatEvents:
             case events.TurnStarted():
                 session.message_started(event)
                 state.turn_starts(event.conversation_id, event.turn_index, self._clock())
+            case events.Steered():
+                session.message_started(event)
             case events.TurnCompleted() | events.TurnCancelled() | events.TurnFailed():
                 self._turn_ended(event, here=here)
                 return

@@ -49,7 +49,8 @@ from ragforge_tui.tui.transcript import Transcript
 from ragforge_tui.tui.transcript.document import DisplayOptions
 from ragforge_tui.tui.type_ahead import TypeAheadApp
 from ragforge_tui.tui.welcome.welcome import Welcome
-from ragforge_tui.tui.widgets.header import Header, Queue, header_contents
+from ragforge_tui.tui.widgets.header import Header, header_contents
+from ragforge_tui.tui.widgets.queue import Queue
 from ragforge_tui.tui.widgets.status_bar import Focus, Situation, StatusLine
 
 T = TypeVar("T")
@@ -101,6 +102,7 @@ class ChatScreen(Screen[None]):
         workspace = options.state_dir, options.workspace
         self.prompt = Prompt(History(*workspace), Draft(*workspace), self.session.outbox, self.registry, self.menu)
         self.prompt.first_letter = self.questions.early
+        self.prompt.may_queue = lambda: self.session.state.busy and not self.questions.waiting
         self.prompt.completing.source = partial(suggest, self)
         self.status_line = StatusLine(lambda: self.clock())
         self.engine_questions = EngineQuestions(self, self.attention)
@@ -273,7 +275,7 @@ class ChatScreen(Screen[None]):
                 self.features.add("!")
             if _MENTION.search(text):
                 self.features.add("@")
-            self.session.send(text)
+            self.session.send(text, queue=event.queue)
         self.offer_question()
 
     def _command_submitted(self, parsed: Parsed) -> None:
@@ -293,6 +295,17 @@ class ChatScreen(Screen[None]):
         """Put the newest queued message back into the prompt."""
         event.stop()
         self.session.spawn(self.session.take_back(), group="queue")
+
+    def on_queue_chosen(self, event: Queue.Chosen) -> None:
+        """Edit, drop or send one of the queued messages."""
+        event.stop()
+        done = {"edit": self.session.take_back, "drop": self.session.drop, "send": self.session.send_now}
+        self.session.spawn(done[event.action](event.message_id), group="queue")
+
+    def on_queue_left(self, event: Queue.Left) -> None:
+        """Go back to the prompt."""
+        event.stop()
+        self.prompt.focus()
 
     def on_prompt_answer(self, event: Prompt.Answer) -> None:
         """Move the focus to the waiting question, else to the chat (and from there back)."""
@@ -383,7 +396,7 @@ class ChatScreen(Screen[None]):
     @property
     def letters_move(self) -> bool:
         """In the chat and in a question a letter moves the focus to the prompt; the letters after it belong there."""
-        return self.focused in (self.transcript, self.questions, None)
+        return self.focused in (self.transcript, self.questions, self.queue, None)
 
     def action_escape(self) -> None:
         """Ask the focused widget and those around it, then the other parts; else stop the turn, go back to the prompt.

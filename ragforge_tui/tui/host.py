@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ragforge_tui.tui.prompt.prompt import Prompt
     from ragforge_tui.tui.questions.question_panel import Question, QuestionPanel
     from ragforge_tui.tui.transcript import Transcript
+    from ragforge_tui.tui.widgets.queue import Queue
 
 T = TypeVar("T")
 
@@ -62,6 +63,9 @@ class Host(Protocol):
 
     @property
     def questions(self) -> QuestionPanel: ...
+
+    @property
+    def queue(self) -> Queue: ...
 
     @property
     def sidebar(self) -> Panes: ...

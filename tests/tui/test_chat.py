@@ -12,17 +12,19 @@ from textual.screen import ModalScreen
 from ragforge_tui.shared.errors import GraphUnavailableError, ModelError
 from ragforge_tui.shared.events import (
     Notice,
+    Steered,
     ToolCallStarted,
     TurnCancelled,
     TurnCompleted,
     TurnStarted,
 )
-from ragforge_tui.shared.records import ToolCall
+from ragforge_tui.shared.records import Message, ToolCall
 from ragforge_tui.shared.requests.turns import CancelTurn, CreateConversation, RetryTurn, SendMessage, Unqueue
 from ragforge_tui.shared.requests.work import RunShell, SetModel
 from ragforge_tui.shared.wire import Hello, Request
 from ragforge_tui.tui.prompt.completion import SlashMenu
 from ragforge_tui.tui.prompt.history import Entry
+from ragforge_tui.tui.transcript.blocks import UserBlock
 from ragforge_tui.tui.widgets.list_screen import Picker
 from tests.support.fake_engine import CLOCK, FakeEngine, R, endless
 from tests.tui.conftest import ChatRunner
@@ -313,3 +315,43 @@ async def test_page_keys_scroll_the_chat_from_the_prompt(run_chat: ChatRunner) -
         assert chat.app.chat.prompt.has_focus
         await chat.press("pagedown")
         await chat.until(lambda: transcript.scroll_y == transcript.max_scroll_y)
+
+
+async def test_enter_steers_tab_queues_and_each_queued_message_can_be_chosen(run_chat: ChatRunner) -> None:
+    async with run_chat(FakeEngine(script=endless)) as chat:
+        await chat.ready()
+        await chat.type("first")
+        await chat.until(lambda: chat.app.chat.session.state.activity == "answering")
+        session = chat.app.chat.session
+        for text in ("then commit", "and push", "and rest"):
+            chat.app.chat.prompt.insert(text)
+            await chat.press("tab")
+        await chat.type("use Decimal")
+        await chat.until(lambda: [item.place for item in session.outbox.items] == ["queued"] * 4)
+        assert [sent.steer for sent in chat.engine.asked(SendMessage)] == [False, False, False, False, True]
+        await chat.press("alt+up")
+        await chat.until(lambda: chat.app.chat.queue.has_focus)
+        await chat.press("up", "d")
+        await chat.until(lambda: len(session.outbox) == 3)
+        assert chat.engine.asked(Unqueue)[-1].message_id == chat.engine.asked(SendMessage)[3].message_id
+        await chat.press("up", "up", "s")
+        await chat.until(lambda: len(chat.engine.asked(SendMessage)) == 6)
+        now = chat.engine.asked(SendMessage)[-1]
+        assert (now.text, now.steer) == ("then commit", True)
+        await chat.until(lambda: all(item.place == "queued" for item in session.outbox.items))
+        await chat.press("down", "enter")
+        await chat.until(lambda: chat.app.chat.prompt.text == "and push")
+        assert chat.app.chat.prompt.has_focus
+        joined = Message(
+            uuid=now.message_id,
+            conversation_id=now.conversation_id,
+            turn_index=1,
+            position=2,
+            role="user",
+            content=now.text,
+            timestamp=CLOCK,
+        )
+        chat.engine.emit(Steered(conversation_id=now.conversation_id, turn_index=1, message=joined))
+        await chat.until(lambda: [item.text for item in session.outbox.items] == ["use Decimal"])
+        shown = [block.text for block in chat.app.chat.transcript.document.blocks if isinstance(block, UserBlock)]
+        assert shown == ["first", "then commit"]

@@ -13,6 +13,7 @@ from ragforge_tui.shared.events import (
     MessageFinished,
     MessageStarted,
     ModelChanged,
+    Steered,
     TextDelta,
     ToolCallFinished,
     ToolCallStarted,
@@ -311,6 +312,9 @@ class TestFollow:
         assert isinstance(events[0], TextDelta) and events[0].text == "lo"
         assert [type(event) for event in events_between(self.owner.uuid, more, done)] == [ToolCallFinished]
         assert list(events_between(self.owner.uuid, done, done)) == []
+        said = message(self.owner, 1, "user", "use Decimal", 2)
+        steered = Turn(turn_index=1, messages=[*done.messages, said])
+        assert [type(event) for event in events_between(self.owner.uuid, done, steered)] == [Steered]
 
     def test_how_it_ends(self) -> None:
         done = ending(self.owner.uuid, self._turn("Hello", "complete", []))

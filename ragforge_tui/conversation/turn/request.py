@@ -15,7 +15,7 @@ from ragforge_tui.conversation.turn.inputs import InputBuilder, TurnInputs
 from ragforge_tui.memory.context import answer_tokens, system_tokens, to_stored
 from ragforge_tui.memory.context.history_window import tokens_of
 from ragforge_tui.memory.context.running_turn import RunningTurn
-from ragforge_tui.memory.history import ChatMessage
+from ragforge_tui.memory.history import ChatMessage, user_messages
 from ragforge_tui.shared.errors import ModelError
 from ragforge_tui.shared.events import Event, Notice
 from ragforge_tui.shared.records import Turn, Usage
@@ -47,6 +47,9 @@ class TurnRequest:
         self._emit = emit
         self._running = RunningTurn(turn.turn_index, turn.messages[0].content)
         self._sent: list[ChatMessage] = []
+        for steering in turn.messages[1:]:  # of the answer that this one supersedes
+            if steering.role == "user":
+                self._running.add(user_messages(steering))
         self._estimated = 0
         self._scale = 1.0
         """Tokens the provider counts for one of ours, at least 1."""

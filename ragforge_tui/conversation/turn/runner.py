@@ -22,18 +22,21 @@ from ragforge_tui.conversation.turn.environment import MODE_NOTES, PLANNING_ENDE
 from ragforge_tui.conversation.turn.inputs import InputBuilder
 from ragforge_tui.conversation.turn.reply import MESSAGE_KEPT, Reply
 from ragforge_tui.conversation.turn.request import TurnRequest
+from ragforge_tui.conversation.turn.steering import STEERED, InputQueue, QueuedTurn
 from ragforge_tui.conversation.turn.tool_runner import ToolRunner
+from ragforge_tui.graph import writer_id
 from ragforge_tui.llm import PROVIDER_STATE
 from ragforge_tui.memory.context import recalled_elsewhere
-from ragforge_tui.memory.history import ChatMessage
+from ragforge_tui.memory.history import ChatMessage, user_messages
 from ragforge_tui.memory.retrieval.reach import called_from
 from ragforge_tui.shared.errors import ErrorInfo, RagforgeError, storage_error
-from ragforge_tui.shared.events import TurnCancelled, TurnCompleted, TurnEnd, TurnFailed
+from ragforge_tui.shared.events import Steered, TurnCancelled, TurnCompleted, TurnEnd, TurnFailed
 from ragforge_tui.shared.output_schema import OutputSchema
 from ragforge_tui.shared.records import ContextRecord, Message, MessageState, Turn, Usage, now
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.requests.turns import TurnLimits
 from ragforge_tui.shared.requests.work import Mode
+from ragforge_tui.shared.sanitize import storable
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +59,7 @@ class TurnRunner:
         persona: Name of the conversation's persona.
         builder: Builds the inputs of the requests.
         mode: Returns the current mode; the next request informs the model of a change.
+        queue: Inputs that wait; the messages among them that steer join the turn before its next request.
         stop: Event that ends the turn when it is set; the partial answer is stored.
         limits: Limits of this turn alone.
     """
@@ -68,6 +72,7 @@ class TurnRunner:
         persona: str,
         builder: InputBuilder,
         mode: Callable[[], Mode],
+        queue: InputQueue,
         stop: asyncio.Event,
         limits: TurnLimits,
     ) -> None:
@@ -80,6 +85,7 @@ class TurnRunner:
         self._persona = persona
         self._builder = builder
         self._mode = mode
+        self._queue = queue
         self._stop = stop
         self._planning = False
         self._usages: list[Usage] = []
@@ -100,9 +106,10 @@ class TurnRunner:
             return TurnCancelled(text=self._text, **self._where)
         except Exception as error:
             info = error_info(error)
-            if len(self._turn.messages) == 1:
+            unanswered = self._turn.messages[-1].role == "user"
+            if unanswered:
                 info = msgspec.structs.replace(info, kept=info.kept or MESSAGE_KEPT)
-            if isinstance(error, CostStopped) or len(self._turn.messages) == 1:
+            if isinstance(error, CostStopped) or unanswered:
                 await self._mark_ended("failed", info.sentence())
             return TurnFailed(error=info, text=self._text, **self._where)
         return TurnCompleted(text=self._text, usage=total_usage(self._usages), **self._where)
@@ -168,6 +175,7 @@ class TurnRunner:
         limit = self._limits.max_requests
         most = limit - 1 if limit else services.settings.model.max_iterations
         for iteration in range(1, most + 1):
+            await self._steer(request)
             reply = await self._ask(request)
             if not reply.requests:
                 await self._check_output(request, schema)
@@ -176,6 +184,7 @@ class TurnRunner:
                 sent, *results = await tools.run(reply.message, reply.requests, iteration)
             request.add([{**sent, PROVIDER_STATE: reply.state} if reply.state else sent, *results])
         # Tools stay in the request, since providers refuse calls in the history of a request without them.
+        await self._steer(request)
         request.add([{"role": "user", "content": _LAST_CALL}])
         reply = await self._ask(request)
         if limit and reply.requests:
@@ -214,6 +223,35 @@ class TurnRunner:
         if problem:
             raise RagforgeError(problem, kept="The answer is stored.", kind="output_schema")
         self._text = document
+
+    async def _steer(self, request: TurnRequest) -> None:
+        """Let the messages that wait for this turn join it."""
+        while (item := self._queue.steering()) is not None:
+            storing = asyncio.create_task(self._store_steering(item))
+            try:
+                message = await asyncio.shield(storing)
+            except asyncio.CancelledError:
+                await asyncio.gather(storing, return_exceptions=True)  # The queue no longer holds it.
+                raise
+            request.add(user_messages(message))
+
+    async def _store_steering(self, item: QueuedTurn) -> Message:
+        content = mask_secrets(storable(item.text))
+        message = Message(
+            uuid=item.message_id,
+            conversation_id=self._conversation_id,
+            turn_index=self._turn.turn_index,
+            role="user",
+            content=content,
+            note=STEERED,
+            writer=writer_id(),
+            timestamp=now(),
+            char_count=len(content),
+        )
+        message = await self._recorder.add_message(message, self._turn.messages[0].uuid)
+        self._turn.messages.append(message)
+        self._services.emit(Steered(message=msgspec.structs.replace(message), **self._where))
+        return message
 
     async def _ask(self, request: TurnRequest) -> Reply:
         """Stream and store one reply."""

@@ -16,30 +16,14 @@ import msgspec
 
 from ragforge_tui.conversation.services import Services
 from ragforge_tui.conversation.turn.runner import Stopped, error_info, stop_on_request, until_stopped
+from ragforge_tui.conversation.turn.steering import UserCall
 from ragforge_tui.conversation.turn.tool_runner import ToolRunner
 from ragforge_tui.graph import writer_id
 from ragforge_tui.llm import ToolRequest
 from ragforge_tui.shared.events import MessageFinished, TurnCancelled, TurnCompleted, TurnEnd, TurnFailed
 from ragforge_tui.shared.records import Message, Turn, now
-from ragforge_tui.shared.requests.turns import TurnLimits
 from ragforge_tui.shared.tool_calls import ToolAccess
 from ragforge_tui.tools.registry import PreparedCall, Toolbox
-
-
-class UserCall(msgspec.Struct, frozen=True):
-    """A tool call that the user makes: the tool and its arguments as JSON."""
-
-    tool: str
-    arguments: str
-
-
-class QueuedTurn(msgspec.Struct, frozen=True):
-    """Input whose turn has not started; with `call` no model is asked."""
-
-    text: str
-    message_id: str
-    call: UserCall | None = None
-    limits: TurnLimits = TurnLimits()
 
 
 class _UserTools:

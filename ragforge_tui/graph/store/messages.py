@@ -235,7 +235,7 @@ class Messages:
         return await self._graph.read(work)
 
     async def supersede(self, conversation_id: str, turn_id: str, from_position: int = 1) -> None:
-        """Mark a turn's answer as superseded by the next one, and clear a requested stop.
+        """Mark a turn's answer as superseded by the next one, and clear a requested stop; the user's messages stay.
 
         Args:
             conversation_id: The one that is answered again: a branch leaves the answers of its parent alone.
@@ -245,8 +245,8 @@ class Messages:
         async def work(tx: Transaction) -> None:
             await tx.run(
                 "MATCH (q:Message {uuid: $turn}) WITH q.turn_index AS turn "
-                "MATCH (m:Message {conversation_id: $id, turn_index: turn}) WHERE m.position >= $position "
-                "SET m.state = 'superseded'",
+                "MATCH (m:Message {conversation_id: $id, turn_index: turn}) "
+                "WHERE m.position >= $position AND m.role <> 'user' SET m.state = 'superseded'",
                 id=conversation_id,
                 turn=turn_id,
                 position=from_position,

@@ -101,12 +101,16 @@ class TurnLimits(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class SendMessage(Request[SendAccepted]):
-    """Send a user's message. The caller generates `message_id`, which makes the request idempotent."""
+    """Send a user's message. The caller generates `message_id`, which makes the request idempotent.
+
+    With `steer` a running turn gets it before its next request to the model, else it starts the next turn.
+    """
 
     conversation_id: str
     message_id: str
     text: str
     limits: TurnLimits = TurnLimits()
+    steer: bool = False
 
 
 class CancelTurn(Request[Empty]):

@@ -33,6 +33,14 @@ async def new_conversation(host: Host, _: str) -> None:
     host.session.leave_conversation()
 
 
+@COMMANDS.add("queue", "Edit, drop or send the messages that wait", key="alt+up", opens=True)
+async def choose_queued(host: Host, _: str) -> None:
+    """Move the focus to the queued messages."""
+    if not host.queue.display:
+        raise RagforgeError("No message waits.")
+    host.queue.focus()
+
+
 @COMMANDS.add("resume", "Open a conversation by id, or pick one", arguments="[ID]", completes="sessions")
 async def resume(host: Host, ref: str) -> None:
     """Open a conversation by id or prefix; without one, show a list."""

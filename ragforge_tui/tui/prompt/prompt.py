@@ -142,10 +142,12 @@ class Prompt(TextArea):
 
         Attributes:
             parsed: The text as a command; None for a message.
+            queue: Tab was pressed instead: the message waits for the end of the running turn.
         """
 
         text: str
         parsed: Parsed | None
+        queue: bool = False
 
     class TakeBack(Message):
         """Up was pressed in an empty prompt: the user wants the newest queued message back."""
@@ -173,6 +175,8 @@ class Prompt(TextArea):
         self._rests = False
         self.editing = 0
         """The turn whose message is being edited; 0 for none."""
+        self.may_queue: Callable[[], bool] = bool
+        """Returns whether a turn runs, so that Tab queues a message."""
         self.first_letter: Callable[[str], str] = str
         """Returns what the first letter adds to an empty prompt: nothing if it may answer a question."""
 
@@ -307,7 +311,15 @@ class Prompt(TextArea):
         return True
 
     def action_tab(self) -> None:
-        if not self.completing.tab():
+        """Complete a word, queue a message behind the running turn, or leave the prompt."""
+        if self.completing.tab():
+            return
+        text = self.whole
+        if text.strip() and self.may_queue() and self._registry.parse(text) is None:
+            self._history.add(self.entry)
+            self.empty()
+            self.post_message(self.Submitted(text, None, queue=True))
+        else:
             self.post_message(self.Answer())
 
     def action_cursor_page_up(self) -> None:

@@ -345,14 +345,18 @@ class EngineSession:
 
     # -- messages
 
-    def message_started(self, event: events.TurnStarted) -> None:
-        """Drop a message whose turn has started: it is in the transcript now."""
+    def message_started(self, event: events.TurnStarted | events.Steered) -> None:
+        """Drop a message whose turn has started, or that has joined one: it is in the transcript now."""
         self.outbox.drop(event.message.uuid)
         self._screen.queue_changed()
 
-    def send(self, text: str) -> None:
-        """Send a message, or keep it until the engine is ready and the requested conversation is open."""
-        self.outbox.add(text, self.state.conversation_id)
+    def send(self, text: str, *, queue: bool = False) -> None:
+        """Send a message, or keep it until the engine is ready and the requested conversation is open.
+
+        Args:
+            queue: Let it wait for the end of a running turn, which would otherwise get it before its next request.
+        """
+        self.outbox.add(text, self.state.conversation_id, steer=self.state.busy and not queue)
         self._start_again.set()
         self._screen.queue_changed()
         self.spawn(self.flush(), group="send")
@@ -396,7 +400,9 @@ class EngineSession:
         if command := item.command:
             shell = RunShell(conversation_id=conversation_id, message_id=item.message_id, command=command)
             return await self.ask(shell) == 0
-        message = SendMessage(conversation_id=conversation_id, message_id=item.message_id, text=item.text)
+        message = SendMessage(
+            conversation_id=conversation_id, message_id=item.message_id, text=item.text, steer=item.steer
+        )
         return (await self.ask(message)).queued
 
     async def send_mode(self) -> None:
@@ -407,20 +413,42 @@ class EngineSession:
             await self.ask(SetMode(conversation_id=state.conversation_id, mode=mode))
             state.mode_unsent = state.mode != mode
 
-    async def take_back(self) -> None:
-        """Put the newest unstarted message back into the prompt; the others keep their places."""
-        item = self.outbox.newest
-        if item is None or self._taking_back:
-            return
+    async def take_back(self, message_id: str = "") -> None:
+        """Put an unstarted message back into the prompt, by default the newest; the others keep their places."""
+        item = self.outbox.get(message_id) if message_id else self.outbox.newest
+        if item is not None and await self._unqueued(item):
+            if self.outbox.give_back(item.message_id, self.state.conversation_id):
+                self._screen.message_returned(item.text)
+            self._screen.queue_changed()
+
+    async def drop(self, message_id: str) -> None:
+        """Drop a message that has not started."""
+        item = self.outbox.get(message_id)
+        if item is not None and await self._unqueued(item):
+            self.outbox.drop(message_id)
+            self._screen.queue_changed()
+
+    async def send_now(self, message_id: str) -> None:
+        """Hand a queued message to the running turn, before its next request."""
+        item = self.outbox.get(message_id)
+        if item is None or item.steer or item.command:
+            self.notice("A command waits for the end of the turn." if item and item.command else "It is next already.")
+        elif await self._unqueued(item):
+            item.steer, item.place = True, "waiting"
+            await self.flush()
+
+    async def _unqueued(self, item: Outgoing) -> bool:
+        """Take a message from the engine's queue; return False if it has started, or another one is being taken."""
+        if item.place == "waiting":
+            return True
+        if self._taking_back or item.place == "sending":
+            return False
         self._taking_back = True
         try:
             unqueue = Unqueue(conversation_id=self.state.conversation_id, message_id=item.message_id)
-            free = item.place == "waiting" or await self.ask(unqueue)
-            if free and self.outbox.give_back(item.message_id, self.state.conversation_id):
-                self._screen.message_returned(item.text)
+            return await self.ask(unqueue)
         finally:
             self._taking_back = False
-        self._screen.queue_changed()
 
     async def stop(self) -> None:
         """Stop the turn; the engine continues with the first queued message."""

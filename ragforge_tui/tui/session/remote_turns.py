@@ -125,7 +125,10 @@ def events_between(conversation_id: str, before: Turn, after: Turn) -> Iterator[
     """Yield what happened between two reads of one turn."""
     known = {message.uuid: message for message in before.messages}
     for message in after.messages:
-        if message.role != "user" and message.state != "superseded":
+        if message.role == "user":
+            if message.uuid not in known and message is not after.messages[0]:
+                yield events.Steered(conversation_id=conversation_id, turn_index=after.turn_index, message=message)
+        elif message.state != "superseded":
             yield from _message_changes(conversation_id, after.turn_index, known.get(message.uuid), message)
 
 

@@ -52,11 +52,16 @@ Place = Literal["waiting", "sending", "queued"]
 
 
 class Outgoing(msgspec.Struct):
-    """One message of the user; `message_id` is created here, so that sending it twice stores it once."""
+    """One message of the user; `message_id` is created here, so that sending it twice stores it once.
+
+    Attributes:
+        steer: It is for the running turn, before its next request, rather than for the turn after it.
+    """
 
     message_id: str
     text: str
     place: Place = "waiting"
+    steer: bool = False
 
     @property
     def command(self) -> str:
@@ -84,9 +89,9 @@ class Outbox:
         """Whether the engine holds messages behind the running turn."""
         return any(item.place == "queued" for item in self._items)
 
-    def add(self, text: str, conversation_id: str = "") -> Outgoing:
+    def add(self, text: str, conversation_id: str = "", *, steer: bool = False) -> Outgoing:
         """Append a message; one that came back from this conversation and is sent unchanged stays the same message."""
-        item = Outgoing(self._returned.pop((conversation_id, text), "") or uuid4().hex, text)
+        item = Outgoing(self._returned.pop((conversation_id, text), "") or uuid4().hex, text, steer=steer)
         self._items.append(item)
         return item
 
@@ -98,6 +103,10 @@ class Outbox:
                 self._returned[conversation_id, item.text] = message_id
                 return True
         return False
+
+    def get(self, message_id: str) -> Outgoing | None:
+        """Return a message, None if it has left the outbox."""
+        return next((item for item in self._items if item.message_id == message_id), None)
 
     def next_waiting(self) -> Outgoing | None:
         """Return the oldest message that the engine has not been given."""

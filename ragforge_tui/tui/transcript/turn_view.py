@@ -76,9 +76,19 @@ class TurnView:
         else:
             self.blocks.append(block)
 
+    def steered(self, message: Message) -> None:
+        """Show a message that joined the running turn; the reply after it names its persona again."""
+        if any(block.record_id == message.uuid for block in self.blocks):
+            return
+        when = f"{self.shown.when(message.timestamp)} · while it worked"
+        self.blocks.append(
+            UserBlock(self.turn_index, message.uuid, message.content, name=self.shown.user_name, when=when)
+        )
+        self.named = False
+
     def reset_answer(self) -> None:
-        """Drop everything but the user's message."""
-        self.blocks = [block for block in self.blocks[:1] if isinstance(block, UserBlock)]
+        """Drop everything but the user's messages."""
+        self.blocks = [block for block in self.blocks if isinstance(block, UserBlock)]
         self._forget()
 
     def reply(self, message_id: str, persona: str, glyph: str = "", color: str = "", recalled: str = "") -> None:
@@ -281,7 +291,7 @@ def stored_turn(turn: Turn, shown: DisplayOptions) -> TurnView:
     view = TurnView(turn.turn_index, shown)
     for message in turn.messages:
         if message.role == "user":
-            view.user(message)
+            (view.steered if view.blocks else view.user)(message)
         elif message.state != "superseded":
             _apply_stored(view, message)
     if not any(message.state == "streaming" for message in turn.messages):
@@ -294,6 +304,8 @@ def apply_event(view: TurnView, event: events.TurnEvent) -> Block | None:
     match event:
         case events.TurnStarted():
             view.user(event.message)
+        case events.Steered():
+            view.steered(event.message)
         case events.MessageStarted():
             view.reply(event.message_id, event.persona, event.persona_glyph, event.persona_color, event.recalled)
         case events.ReasoningDelta():

@@ -1,4 +1,4 @@
-"""The header line and the queue of messages that wait to be sent."""
+"""The header line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.drawing.lines import fit, one_line
 from ragforge_tui.tui.drawing.palette import DEFAULT_GLYPH, persona_color
 from ragforge_tui.tui.folder import folder_text
-from ragforge_tui.tui.session.state import EngineState, Outgoing
+from ragforge_tui.tui.session.state import EngineState
 from ragforge_tui.tui.widgets.clickable import command_at, runs_command
 
 DOTS = {"ready": ("●", "$success"), "starting": ("◐", "$warning"), "unreachable": ("●", "$error")}
@@ -130,46 +130,6 @@ class Header(Widget):
         style = f"{own.hex} bold" if own is not None else "$secondary bold"
         sign = "" if self.app.has_class("-plain") else f"{_short(shown.glyph, 4) or DEFAULT_GLYPH} "
         return f"{sign}{_short(shown.speaker)}", style
-
-
-class Queue(Widget):
-    """Waiting messages, one line each; hidden when there are none."""
-
-    ALLOW_SELECT = False
-
-    def __init__(self) -> None:
-        super().__init__(id="queue")
-        self.stop_key = "esc"
-        self._items: list[Outgoing] = []
-        self._covered = False
-        self.display = False
-
-    def show(self, items: list[Outgoing]) -> None:
-        """Show these messages."""
-        if items != self._items:
-            self._items = [Outgoing(item.message_id, item.text, item.place) for item in items]
-            self.refresh(layout=True)
-        self.cover(self._covered)
-
-    def cover(self, covered: bool) -> None:
-        """Hide them while a question needs the room."""
-        self._covered = covered
-        self.display = bool(self._items) and not covered
-
-    def render(self) -> Content:
-        """Return the first three messages and the number of others."""
-        lines = []
-        words = {"waiting": "waiting for the engine", "sending": "sending", "queued": "queued"}
-        for item in self._items[:3]:
-            text = one_line(item.text[:400])
-            room = max(self.size.width - len(words[item.place]) - 2, 4)
-            lines.append(Content.assemble((f"{words[item.place]}  ", "$accent"), (fit(text, room).rstrip(), "dim")))
-        more = len(self._items) - 3
-        note = f"{more} more · " if more > 0 else ""
-        # Before the engine has started there is nothing to stop.
-        unsent = all(item.place == "waiting" for item in self._items)
-        lines.append(Content.styled(f"{note}↑ edit{'' if unsent else f' · {self.stop_key} stop and send'}", "dim"))
-        return Content("\n").join(lines)
 
 
 def _origin(conversation: Conversation) -> str:

@@ -171,6 +171,8 @@ def _keys(state: EngineState, now: Situation) -> list[Part]:
         leave = Part(f"{stop} back to prompt", rank=95, key=True) if state.activity == "idle" else stopping
         return [*(Part(key, rank=90 - index, key=True) for index, key in enumerate(now.chat_keys)), leave]
     first = [] if state.activity == "idle" else [stopping]
+    if state.busy and now.drafting and now.focus == "prompt":
+        first.append(Part("enter for its next step · tab queue", rank=84, short="tab queue", key=True))
     if state.activity == "idle" and now.newest_turn and not now.drafting:
         hints = (*hints[:1], (f"{stop} {stop} go back", "branch"), *hints[1:])
     return first + [
