@@ -106,7 +106,7 @@ endef
 
 define install
 	set -euo pipefail; \
-	echo "Installing (about 600 MB with the embedded graph; once)"; \
+	echo "Installing (about 620 MB with the embedded graph; once)"; \
 	if [ ! -x $(BIN)/pip ]; then uv pip install --quiet --python $(BIN)/python $(1); \
 	else $(BIN)/python -m pip install --quiet --disable-pip-version-check $(1); fi
 endef

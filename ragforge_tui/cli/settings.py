@@ -44,8 +44,19 @@ def effective(loaded: Loaded) -> dict[str, Any]:
             value = getattr(value, name)
         if path in SECRET_KEYS and value:
             value = MASK
+        if path == "mcp.servers":
+            value = {name: _shown_server(msgspec.to_builtins(server)) for name, server in value.items()}
         values[path] = without_credentials(value) if path in ("graph.uri", "model.api_base") else value
     return values
+
+
+def _shown_server(server: dict[str, Any]) -> dict[str, Any]:
+    """Return an MCP server without values that may be secrets: those that do not refer to a variable."""
+    hidden = {
+        field: {key: each if "${" in each else MASK for key, each in server[field].items()}
+        for field in ("env", "headers")
+    }
+    return {**server, **hidden, "url": without_credentials(server["url"])}
 
 
 def without_credentials(uri: str) -> str:

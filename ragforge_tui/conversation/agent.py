@@ -34,6 +34,7 @@ from ragforge_tui.conversation.storage.graph_connection import GraphConnection
 from ragforge_tui.conversation.storage.recorder import Recorder
 from ragforge_tui.conversation.trust.instructions import InstructionTrust
 from ragforge_tui.conversation.trust.personas import Personas
+from ragforge_tui.conversation.trust.project import ProjectTrust
 from ragforge_tui.graph import AsyncDriver, Journal, Store
 from ragforge_tui.llm import ChatModel, Connections
 from ragforge_tui.llm.embeddings import Embedder
@@ -43,6 +44,7 @@ from ragforge_tui.settings.folders import program_files
 from ragforge_tui.settings.schema import LIVE_MODEL_SETTINGS
 from ragforge_tui.shared.errors import GraphError, RagforgeError
 from ragforge_tui.shared.events import CodeIndexChanged, Event, GraphChanged, ModelChanged, Notice
+from ragforge_tui.tools.mcp.servers import McpServers
 from ragforge_tui.tools.registry import Toolbox
 
 log = logging.getLogger(__name__)
@@ -157,6 +159,12 @@ class ConversationAgent(ConversationLibrary):
             settings.tools.allow_commands,
             config_file=loaded.config_file,
         )
+        project = ProjectTrust(workspace, state / "trust.json", self.emit, interactive=interactive)
+
+        async def may_start(file: str, text: str) -> bool:
+            question = f"Start the MCP servers of {file}? They are programs and addresses that this folder names."
+            return await project.allowed("mcp", question, [(file, text)])
+
         self.services = Services(
             settings=settings,
             workspace=workspace,
@@ -187,7 +195,9 @@ class ConversationAgent(ConversationLibrary):
                 tools=toolbox.names,
                 interactive=interactive,
             ),
+            project=project,
             toolbox=toolbox,
+            mcp=McpServers(settings.mcp, workspace, toolbox, self.emit, may_start),
             windows=windows,
             memory=memory,
             code=CodeKnowledge(
@@ -230,6 +240,7 @@ class ConversationAgent(ConversationLibrary):
         self.services.graph.start()
         self.services.model.start()
         self.services.code.start(keep=self.interactive)
+        self.services.mcp.start()
         self._leftovers = asyncio.create_task(self.services.toolbox.end_leftovers())
         for sentence in remarks(self.settings):
             self.emit(Notice(text=sentence, level="warning"))
@@ -262,6 +273,7 @@ class ConversationAgent(ConversationLibrary):
             if task is not None:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
+        await services.mcp.close()
         await services.toolbox.close()
         await services.model.close()
         await services.graph.close()

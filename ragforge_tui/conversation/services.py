@@ -26,10 +26,12 @@ from ragforge_tui.conversation.storage.graph_connection import GraphConnection
 from ragforge_tui.conversation.storage.recorder import Recorder
 from ragforge_tui.conversation.trust.instructions import InstructionTrust
 from ragforge_tui.conversation.trust.personas import Personas
+from ragforge_tui.conversation.trust.project import ProjectTrust
 from ragforge_tui.graph import Store
 from ragforge_tui.personas import user_name
 from ragforge_tui.settings.schema import Settings
 from ragforge_tui.shared.events import Event
+from ragforge_tui.tools.mcp.servers import McpServers
 from ragforge_tui.tools.registry import Toolbox
 
 
@@ -65,6 +67,8 @@ class Services:
 
     Attributes:
         workspace: The folder the agent works in.
+        project: The user's answers about other files of the workspace.
+        mcp: The MCP servers of the session.
         windows: Context windows of models, also learned ones.
         providers: Providers that the user can connect.
         memory: Embedding model, summary model and memory tools.
@@ -85,7 +89,9 @@ class Services:
     budget: SessionBudget
     trust: InstructionTrust
     personas: Personas
+    project: ProjectTrust
     toolbox: Toolbox
+    mcp: McpServers
     windows: ModelWindows
     memory: SharedMemory
     code: CodeKnowledge

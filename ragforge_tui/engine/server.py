@@ -238,6 +238,7 @@ async def _finish_alone(agent: ConversationAgent) -> None:
     services.approvals.close()
     services.trust.close()
     services.personas.close()
+    services.project.close()
 
     async def end_commands() -> None:
         await asyncio.sleep(COMMAND_SECONDS)

@@ -117,6 +117,8 @@ def _words(info: inspect.Type) -> str:
             return f"a list, each entry {_words(info.item_type)}"
         case inspect.DictType():
             return f"a mapping from {_words(info.key_type)} to {_words(info.value_type)}"
+        case inspect.StructType():
+            return f"a mapping with {', '.join(field.name for field in info.fields)}"
         case _:
             raise TypeError(f"the settings' definition uses a type without a description: {info!r}")
 
@@ -153,7 +155,7 @@ def flow_yaml(value: Any) -> str:
     """Return a value on one line of YAML: as JSON, except that number keys stay numbers."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{flow_yaml(key)}: {flow_yaml(item)}" for key, item in value.items()) + "}"
-    text = json.dumps(value, ensure_ascii=False)
+    text = json.dumps(value, ensure_ascii=False, default=msgspec.to_builtins)
     if isinstance(value, float) and "e" in text and "." not in text:
         return text.replace("e", ".0e")  # YAML reads 1e-05 as a string
     return text

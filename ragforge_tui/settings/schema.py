@@ -210,6 +210,38 @@ class ToolSettings(_Section, frozen=True):
     ] = True
 
 
+class McpServer(_Section, frozen=True):
+    """An MCP server: a program, or an address.
+
+    Attributes:
+        type: Written by other programs; `url` decides.
+    """
+
+    command: str = ""
+    args: list[str] = []
+    env: dict[str, str] = {}
+    url: str = ""
+    headers: dict[str, str] = {}
+    enabled: bool = True
+    type: str = ""
+
+
+class McpSettings(_Section, frozen=True):
+    """MCP servers, whose tools the agent may call after you allowed each."""
+
+    servers: Annotated[
+        dict[str, McpServer],
+        Meta(
+            description="Servers by name: {command, args, env} or {url, headers}, and enabled: false. Values may refer "
+            "to environment variables as ${NAME}, which is where secrets belong."
+        ),
+    ] = {}
+    timeout: Annotated[Seconds, Meta(description="Seconds a call of an MCP tool may take.")] = 120.0
+    project_file: Annotated[
+        bool, Meta(description="Use the servers of the workspace's .mcp.json; you are asked once for each text.")
+    ] = True
+
+
 class TuiSettings(_Section, frozen=True):
     """Appearance and behaviour of the screen."""
 
@@ -448,6 +480,7 @@ class Settings(_Section, frozen=True):
     graph: GraphSettings = GraphSettings()
     engine: EngineSettings = EngineSettings()
     tools: ToolSettings = msgspec.field(default_factory=ToolSettings)
+    mcp: McpSettings = msgspec.field(default_factory=McpSettings)
     tui: TuiSettings = msgspec.field(default_factory=TuiSettings)
     personas: PersonaSettings = PersonaSettings()
     user: UserSettings = UserSettings()

@@ -244,13 +244,15 @@ class TrustRequested(_Event):
     """Instructions found in the workspace (AGENTS.md, a persona) need the user's permission, once for each text.
 
     Attributes:
-        persona: Name of the persona, empty for AGENTS.md.
+        persona: Name of the persona, empty for anything else.
+        question: What is asked; empty for AGENTS.md and a persona, whose question the screen knows.
     """
 
     root: str
     files: list[str]
     text: str
     persona: str = ""
+    question: str = ""
 
 
 class ConversationChanged(_Event):

@@ -15,7 +15,7 @@ from msgspec import structs
 from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.shared.json_text import MOST_NESTED, TooDeepError, parse_json, repaired_object
 from ragforge_tui.shared.sanitize import storable
-from ragforge_tui.tools.base import ToolArguments
+from ragforge_tui.tools.base import PassedArguments, ToolArguments
 
 _ALIASES = {
     "path": ("file_path", "filepath", "filename", "file", "directory", "dir", "dir_path"),
@@ -94,6 +94,18 @@ def parse(name: str, kind: type[ToolArguments], text: str, *, repair: bool = Fal
             f"The arguments of {name} are invalid: {error}.",
             todo=f"Expected: {_signature(kind)}.",
         ) from error
+
+
+def pass_on(name: str, text: str, schema: dict[str, Any]) -> PassedArguments:
+    """Read a model's arguments without judging them; `reason` is passed on only if the schema has it.
+
+    Raises:
+        ToolError: The arguments are not a JSON object.
+    """
+    given = _object(name, text, repair=False)
+    known = "reason" in schema.get("properties", {})
+    reason = given.get("reason", "") if known else given.pop("reason", "")
+    return PassedArguments(reason=reason if isinstance(reason, str) else "", values=given)
 
 
 def _object(name: str, text: str, *, repair: bool) -> dict[str, Any]:

@@ -118,6 +118,12 @@ class ToolArguments(msgspec.Struct, kw_only=True):
     """Why the model makes the call. The instructions ask for it once, rather than each schema."""
 
 
+class PassedArguments(ToolArguments):
+    """Arguments that are passed on as given, to a tool with a schema of its own."""
+
+    values: dict[str, Any] = {}
+
+
 class Plan(msgspec.Struct, kw_only=True):
     """Checked call that is ready to run, with the approval it needs first.
 
@@ -255,11 +261,13 @@ class Tool:
         info: Its name, and all that is shown, summarised and exported of its calls.
         description: Its description for the model.
         arguments: The arguments that `prepare` and `run` accept.
+        passed_schema: JSON schema of arguments that are `PassedArguments`; None for others.
     """
 
     info: ClassVar[ToolInfo]
     description: ClassVar[str]
     arguments: ClassVar[type[ToolArguments]]
+    passed_schema: ClassVar[dict[str, Any] | None] = None
 
     def __init__(self, context: ToolContext) -> None:
         self.context = context

@@ -19,7 +19,7 @@ from ragforge_tui.shared.sanitize import storable, visible
 from ragforge_tui.shared.tool_calls import CHANGING, USUAL_ARGUMENTS, ToolAccess, describe_tools, tool_label
 from ragforge_tui.shared.truncation import cut_middle
 from ragforge_tui.tools.after_edit import AfterEdit
-from ragforge_tui.tools.arguments import parse, schema_of
+from ragforge_tui.tools.arguments import parse, pass_on, schema_of
 from ragforge_tui.tools.base import (
     ApprovalNeed,
     CallSubject,
@@ -28,6 +28,7 @@ from ragforge_tui.tools.base import (
     Plan,
     Ruling,
     Tool,
+    ToolArguments,
     ToolContext,
     ToolOutcome,
     failed,
@@ -207,6 +208,8 @@ class Toolbox:
         }
         self._add(added)
         self._schemas = {name: _schema(tool) for name, tool in self._tools.items()}
+        self._external: list[str] = []
+        """Names of the tools of MCP servers."""
         self._user_tools = {kind.info.name: kind(context) for kind in USER_TOOLS}
 
     def _add(self, kinds: Sequence[type[Tool]]) -> None:
@@ -218,6 +221,16 @@ class Toolbox:
             taken.add(name)
             self._tools[name] = kind(self._context)
         describe_tools(kind.info for kind in kinds)
+
+    def set_external(self, kinds: Sequence[type[Tool]]) -> None:
+        """Replace the tools of MCP servers; calls that already run are not affected."""
+        for name in self._external:
+            del self._tools[name], self._schemas[name]
+        tools = {kind.info.name: kind(self._context) for kind in kinds if kind.info.name not in self._tools}
+        self._external = list(tools)
+        self._tools.update(tools)
+        self._schemas.update({name: _schema(tool) for name, tool in tools.items()})
+        describe_tools(tool.info for tool in tools.values())
 
     def schemas(self, named: Collection[str] = ()) -> list[dict[str, Any]]:
         """Return the tools that are offered now, in the form of an OpenAI-compatible request.
@@ -282,7 +295,12 @@ class Toolbox:
 
     async def _prepared(self, tool: Tool, arguments: str) -> PreparedCall:
         name = tool.name
-        typed, unknown = parse(name, tool.arguments, arguments, repair=tool.access not in CHANGING)
+        typed: ToolArguments
+        unknown: list[str] = []
+        if tool.passed_schema is not None:
+            typed = pass_on(name, arguments, tool.passed_schema)
+        else:
+            typed, unknown = parse(name, tool.arguments, arguments, repair=tool.access not in CHANGING)
         try:
             plan = await tool.prepare(typed)
         except (OSError, ValueError) as error:
@@ -437,6 +455,6 @@ def _schema(tool: Tool) -> dict[str, Any]:
         "function": {
             "name": tool.name,
             "description": tool.description,
-            "parameters": schema_of(tool.arguments),
+            "parameters": schema_of(tool.arguments) if tool.passed_schema is None else tool.passed_schema,
         },
     }

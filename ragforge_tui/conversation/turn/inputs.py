@@ -172,6 +172,7 @@ class InputBuilder:
                 # So that the tools are the same from the first turn on, which the provider's prompt cache depends on.
                 async with asyncio.timeout(LIMITS.code_known):
                     await services.code.wait_read()
+        await services.mcp.ready()
         persona = await services.personas.for_turn(self._record.persona)
         allowed_by = f"The persona {persona.name}"
         tools = RestrictedTools(

@@ -49,6 +49,7 @@ async def answer_approval(engine: EngineContext, request: requests.AnswerApprova
 async def answer_trust(engine: EngineContext, request: requests.AnswerTrust) -> Empty:
     engine.agent.services.trust.answer(request.root, request.allow)
     engine.agent.services.personas.answer(request.root, request.allow)
+    engine.agent.services.project.answer(request.root, request.allow)
     return Empty()
 
 

@@ -10,6 +10,7 @@ from ragforge_tui.tui.commands import (
     chat_commands,
     code_commands,
     conversation_commands,
+    extension_commands,
     memory_commands,
     model_commands,
     persona_commands,
@@ -27,6 +28,7 @@ SUBJECTS = (
     code_commands,
     conversation_commands,
     work_commands,
+    extension_commands,
     screen_commands,
 )
 """Modules with `COMMANDS`, in the order of the menu."""

@@ -192,6 +192,9 @@ def trust_question(event: TrustRequested, answer: Callable[[str, str], None]) ->
             f"Let the persona {event.persona} speak? Its file {files} is part of this folder and instructs the agent."
         )
         return Question(f"trust:{event.root}", "text", title, event.text, answers, answer)
+    if event.question:
+        answers = [Choice("yes", "yes, as long as the text stays the same", mark="y"), Choice("no", "no", mark="n")]
+        return Question(f"trust:{event.root}", "text", event.question, event.text, answers, answer)
     answers = [Choice("yes", "use them, in this repository from now on", mark="y"), Choice("no", "no", mark="n")]
     title = f"Follow the instructions in {files}? They are part of this folder."
     return Question(f"trust:{event.root}", "text", title, event.text, answers, answer)

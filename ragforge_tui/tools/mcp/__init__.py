@@ -1,0 +1,1 @@
+"""MCP client: servers that the user configured, whose tools the agent may call."""

@@ -1,0 +1,257 @@
+"""One MCP server: its process or address, the tools it lists, and calls to them.
+
+The connection lives in a task of its own, because the client must be left by the task that entered it. The package
+`mcp` takes seconds to import and is imported only here, when a server starts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+import os
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragforge_tui.settings.schema import McpServer
+from ragforge_tui.shared.errors import ConfigError, RagforgeError, ToolError
+from ragforge_tui.shared.redaction import mask_secrets
+from ragforge_tui.shared.requests.extensions import McpState
+from ragforge_tui.shared.sanitize import plain_text, storable
+from ragforge_tui.tools.mcp.config import expanded
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp.types import CallToolResult, Tool
+
+log = logging.getLogger(__name__)
+
+START_SECONDS = 60.0
+"""Time a server has to start and list its tools; one that npx or uvx downloads first needs much of it."""
+CLOSE_SECONDS = 5.0
+STARTS = 3
+"""Times in a row that a server which ended is started again without being asked."""
+MOST_PAGES = 10
+_CLOSED = -32000
+"""The client's code for a connection that is closed."""
+_TAIL = 400
+
+
+class Connection:
+    """An MCP server and its state.
+
+    Args:
+        changed: Called when its state or its tools have changed.
+
+    Attributes:
+        origin: "own" or "project".
+        tools: The tools it listed last, kept while it does not run.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        settings: McpServer,
+        origin: str,
+        workspace: Path,
+        *,
+        timeout: float,
+        changed: Callable[[], None],
+    ) -> None:
+        self.name = name
+        self.origin = origin
+        self.state: McpState = "off"
+        self.error = ""
+        self.tools: list[Tool] = []
+        self._settings = settings
+        self._workspace = workspace
+        self._timeout = timeout
+        self._changed = changed
+        self._client: Client | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._settled = asyncio.Event()
+        self._leave = asyncio.Event()
+        self._ended = 0
+        self._said: deque[str] = deque(maxlen=8)
+        """Pieces of what the process wrote to its standard error last."""
+
+    @property
+    def where(self) -> str:
+        """The command or the address, as configured: references stand for secrets."""
+        return self._settings.url or " ".join([self._settings.command, *self._settings.args])
+
+    def start(self) -> None:
+        """Start the server unless it runs."""
+        if self._task is None or self._task.done():
+            self._settled.clear()
+            self._leave.clear()
+            self._set("starting")
+            self._task = asyncio.create_task(self._live(), name=f"mcp {self.name}")
+
+    async def restart(self) -> None:
+        """Start the server again on behalf of the user, who may have mended it."""
+        await self.stop()
+        self._ended = 0
+        self.start()
+        await self.settled()
+
+    async def stop(self) -> None:
+        """End the server."""
+        self._leave.set()
+        if self._task is not None and not self._task.done():
+            await asyncio.wait([self._task], timeout=CLOSE_SECONDS)
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        self._set("off")
+
+    async def settled(self) -> None:
+        """Wait until the server runs or has failed."""
+        if self._task is not None:
+            await self._settled.wait()
+
+    async def call(self, tool: str, arguments: dict[str, Any]) -> CallToolResult:
+        """Call a tool; a server that has ended is started again, a few times in a row.
+
+        Raises:
+            ToolError: The call failed; the message tells the model what to do.
+        """
+        if self.state == "failed" and self._ended < STARTS:
+            self.start()
+        await self.settled()
+        if self._client is None:
+            raise ToolError(
+                f"The MCP server {self.name} does not run: {self.error or 'it is switched off'}.",
+                todo="Do it without, or ask the user to start it with /mcp.",
+            )
+        from mcp.shared.exceptions import MCPError
+
+        try:
+            result = await self._client.call_tool(tool, arguments, read_timeout_seconds=self._timeout)
+        except MCPError as error:
+            if error.code != _CLOSED:
+                raise ToolError(f"{self.name}: {storable(error.message)}.") from error
+            await self._end_of_server()
+            raise ToolError(
+                f"The MCP server {self.name} ended during the call; whether the call took effect is unknown.",
+                todo="Check that before you repeat it: the next call starts the server again."
+                if self._ended < STARTS
+                else "It ended several times in a row: do it without, or ask the user to look at /mcp.",
+            ) from error
+        self._ended = 0
+        return result
+
+    async def _end_of_server(self) -> None:
+        self._ended += 1
+        await self.stop()
+        self.error = self._last_words() or "it ended during a call"
+        self._set("failed")
+
+    async def _live(self) -> None:
+        try:
+            await asyncio.to_thread(importlib.import_module, "mcp")
+            async with asyncio.timeout(START_SECONDS) as limit, self._connected() as client:
+                self.tools = await _listed(client)
+                limit.reschedule(None)
+                self._client = client
+                self.error = ""
+                self._set("ready")
+                self._settled.set()
+                await self._leave.wait()
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            if not self._leave.is_set():
+                self._ended += 1
+                self.error = self._reason(error)
+                self._set("failed")
+        finally:
+            self._client = None
+            self._settled.set()
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[Client]:
+        from mcp import Client, StdioServerParameters
+        from mcp.client.stdio import stdio_client
+        from mcp.client.streamable_http import streamable_http_client
+        from mcp.shared._httpx_utils import create_mcp_http_client  # the only client that keeps headers at their origin
+
+        settings = self._settings
+
+        def filled(values: dict[str, str]) -> dict[str, str]:
+            return {key: expanded(value, os.environ) for key, value in values.items()}
+
+        async with AsyncExitStack() as stack:
+            if settings.url:
+                http = await stack.enter_async_context(create_mcp_http_client(headers=filled(settings.headers)))
+                transport = streamable_http_client(expanded(settings.url, os.environ), http_client=http)
+            elif settings.command:
+                errors = await stack.enter_async_context(self._listening())
+                # The package passes on only variables such as HOME and PATH, so the server sees no key of ours.
+                process = StdioServerParameters(
+                    command=expanded(settings.command, os.environ),
+                    args=[expanded(value, os.environ) for value in settings.args],
+                    env=filled(settings.env),
+                    cwd=self._workspace,
+                )
+                transport = stdio_client(process, errlog=errors)
+            else:
+                raise ConfigError("It has neither a command nor a url.")
+            yield await stack.enter_async_context(Client(transport))
+
+    @asynccontextmanager
+    async def _listening(self) -> AsyncIterator[Any]:
+        """Yield a file for the process's standard error, whose end is kept to explain a failure."""
+        self._said.clear()
+        reading, writing = os.pipe()
+        reader = asyncio.StreamReader()
+        loop = asyncio.get_running_loop()
+        transport, _ = await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(reading, "rb", buffering=0)
+        )
+
+        async def listen() -> None:
+            while piece := await reader.read(_TAIL):
+                self._said.append(piece.decode("utf-8", "replace"))
+
+        listening = asyncio.create_task(listen())
+        try:
+            with os.fdopen(writing, "w") as file:
+                yield file
+        finally:
+            listening.cancel()
+            transport.close()
+
+    def _last_words(self) -> str:
+        said = mask_secrets(plain_text("".join(self._said))).strip()
+        return " ".join(said[-_TAIL:].split("\n")[-1].split())
+
+    def _reason(self, error: BaseException) -> str:
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        log.info("MCP server %s failed", self.name, exc_info=error)
+        if isinstance(error, RagforgeError):
+            return error.info.sentence().rstrip(".")
+        if isinstance(error, FileNotFoundError):
+            return f"there is no program {self._settings.command}"
+        if isinstance(error, TimeoutError):
+            return f"it did not answer within {START_SECONDS:.0f} s"
+        return self._last_words() or mask_secrets(plain_text(str(error) or type(error).__name__))[:_TAIL].rstrip(".")
+
+    def _set(self, state: McpState) -> None:
+        self.state = state
+        self._changed()
+
+
+async def _listed(client: Client) -> list[Tool]:
+    tools: list[Tool] = []
+    cursor: str | None = None
+    for _ in range(MOST_PAGES):
+        page = await client.list_tools(cursor=cursor)
+        tools += page.tools
+        cursor = page.next_cursor
+        if not cursor:
+            break
+    return tools
