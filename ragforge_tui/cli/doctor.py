@@ -214,8 +214,14 @@ def _engine(loaded: Loaded) -> Facts:
 def _commands(loaded: Loaded) -> Facts:
     """Return whether the agent's commands can reach this program."""
     from ragforge_tui.tools.shell.confinement import OFF, supported
+    from ragforge_tui.tools.shell.sandbox import sandbox_support
 
-    return {"of the agent": supported().description if loaded.settings.tools.confine_commands else OFF}
+    enabled = loaded.settings.tools.confine_commands
+    sandbox = sandbox_support(enabled=enabled)
+    return {
+        "of the agent": supported().description if enabled else OFF,
+        "in auto": f"in a sandbox, by {sandbox.mechanism}" if sandbox.mechanism else f"ask: {sandbox.reason}",
+    }
 
 
 async def _model(loaded: Loaded, report: Report) -> Facts:

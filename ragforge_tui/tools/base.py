@@ -28,6 +28,9 @@ _log = logging.getLogger(__name__)
 report_output: ContextVar[Callable[[list[str]], None]] = ContextVar("report_output", default=lambda lines: None)
 """Function of the running call that shows the user the last lines of its output so far. A tool may call it often."""
 
+sandboxed: ContextVar[bool] = ContextVar("sandboxed", default=False)
+"""Whether the commands of the running call start in the sandbox of the mode auto."""
+
 ApprovalKind = Literal["write", "command", "secret"]
 
 
@@ -97,6 +100,8 @@ class ApprovalNeed(msgspec.Struct, kw_only=True, frozen=True):
         session_key: Key under which such a grant is stored.
         command: The shell command exactly as it would run; empty for other calls.
         in_every_mode: No mode and no earlier permission covers the call.
+        beyond: Empty if the call can run in the sandbox of the mode auto; else what it needs more, as a sentence
+            without a full stop; None if the sandbox is not for such calls.
         subject: What rules see of the call; the toolbox adds it.
     """
 
@@ -108,6 +113,7 @@ class ApprovalNeed(msgspec.Struct, kw_only=True, frozen=True):
     session_key: str = ""
     command: str = ""
     in_every_mode: bool = False
+    beyond: str | None = None
     subject: CallSubject | None = None
 
 

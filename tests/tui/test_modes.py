@@ -30,7 +30,7 @@ async def test_shift_tab_goes_round(run_chat: ChatRunner) -> None:
         await chat.type("hello")
         await chat.until(lambda: chat.happened(TurnCompleted))
         assert " ask" in shown(chat)
-        for mode, word in (("edits", " accept edits"), ("plan", " plan"), ("ask", " ask")):
+        for mode, word in (("edits", " accept edits"), ("auto", " auto"), ("plan", " plan"), ("ask", " ask")):
             await chat.press("shift+tab")
             await chat.until(
                 lambda mode=mode: chat.engine.work.modes[chat.app.chat.session.state.conversation_id] == mode
@@ -39,7 +39,7 @@ async def test_shift_tab_goes_round(run_chat: ChatRunner) -> None:
             assert chat.app.chat.prompt.has_focus
 
 
-@pytest.mark.parametrize(("presses", "sent"), [(1, ["edits"]), (2, ["plan"]), (3, ["plan", "ask"])])
+@pytest.mark.parametrize(("presses", "sent"), [(1, ["edits"]), (2, ["auto"]), (3, ["plan"]), (4, ["plan", "ask"])])
 async def test_accepted_edits_that_are_only_passed_let_nothing_through(
     run_chat: ChatRunner, presses: int, sent: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 Emit = Callable[[Event], None]
 Approve = Callable[[ApprovalRequested], bool | str | Awaitable[bool | str]]
 """Function of a program that answers for the user: True allows the call, False or a reason for the model refuses it."""
-ApprovalMode = Literal["ask", "edits", "yes"]
+ApprovalMode = Literal["ask", "edits", "auto", "yes"]
 Verdict = Literal["run", "ask"]
 
 NO_USER = "No user is available to ask."
@@ -50,6 +50,8 @@ class ApprovalPolicy:
     | a call that a rule asks about     | other | any        | ask     |
     | a call that a rule allows         | other | any        | run     |
     | a write, without a reason to ask  | edits | any        | run     |
+    | the same                          | auto  | any        | run     |
+    | a command that the sandbox is for | auto  | any        | run     |
     | offered for the session           | other | its key    | run     |
     | offered for the session           | other | other keys | ask     |
     | not offered for the session       | other | any        | ask     |
@@ -71,7 +73,9 @@ class ApprovalPolicy:
         if ruling.effect == "ask":
             return "ask"
         offered = bool(need.session_scope and need.session_key)
-        if offered and not need.why and need.kind == "write" and mode == "edits":
+        if offered and not need.why and need.kind == "write" and mode in ("edits", "auto"):
+            return "run"
+        if mode == "auto" and need.beyond == "":
             return "run"
         return "run" if offered and need.session_key in granted else "ask"
 
@@ -115,6 +119,13 @@ class Approvals:
         """Return whether a user, rather than a program, answers questions about calls."""
         return self.attended and self._approve is None
 
+    async def is_sandboxed(self, need: ApprovalNeed, mode: Mode) -> bool:
+        """Return whether a call runs only because the sandbox holds it."""
+        if need.beyond != "" or mode != "auto":
+            return False
+        ruling = await self._judged(need)
+        return not self._approve_all and self._policy.decide(need, self._granted, "ask", ruling) == "ask"
+
     async def is_asked(self, need: ApprovalNeed, mode: Mode) -> bool:
         """Return whether the user is asked about a call."""
         return self._decide(need, mode, await self._judged(need)) == "ask"
@@ -143,6 +154,8 @@ class Approvals:
             asked = ruling.effect == "ask"
             always = [] if asked or not need.command else await asyncio.to_thread(self.rules.offer, need.command)
             why = f"Your rule is: {ruling.why}" if asked else ruling.why or need.why
+            if mode == "auto" and need.beyond and not asked:
+                why = need.beyond
             questions.append(
                 ApprovalRequested(
                     conversation_id=conversation_id,
@@ -275,7 +288,7 @@ class Approvals:
     def _effective(self, mode: Mode) -> ApprovalMode:
         if self._approve_all:
             return "yes"
-        return "edits" if mode == "edits" and not self._closed else "ask"
+        return mode if mode in ("edits", "auto") and not self._closed else "ask"
 
     def answer(self, approval_id: str, decision: ApprovalDecision, feedback: str = "") -> None:
         """Apply the user's answer; an answer to a question that is no longer pending is ignored.

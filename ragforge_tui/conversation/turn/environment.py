@@ -68,6 +68,9 @@ PLANNING_ENDED = "[The user ended planning mode: you may now use the tools that 
 MODE_NOTES: dict[Mode, str] = {
     "plan": f"[Planning mode is on.] {PLANNING}",
     "edits": "[The user accepts edits of files without being asked; commands still need approval.]",
+    "auto": "[The mode is auto: edits in the workspace run without being asked, and commands in a sandbox. It has no "
+    "network, and only the workspace and temporary folders can be written. If a command needs more, set "
+    "outside_sandbox and give the reason; the user is asked.]",
     "ask": "[The user is asked again before each write and each command.]",
 }
 
@@ -240,7 +243,7 @@ def mode_note(turns: list[Turn], mode: Mode) -> str:
     if mode == "plan":
         return MODE_NOTES["plan"]
     if told == "plan":
-        return PLANNING_ENDED + (f"\n{MODE_NOTES['edits']}" if mode == "edits" else "")
+        return PLANNING_ENDED + ("" if mode == "ask" else f"\n{MODE_NOTES[mode]}")
     return MODE_NOTES[mode] if mode != told else ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 
@@ -10,13 +11,14 @@ from ragforge_tui.conversation.blame import blame
 from ragforge_tui.engine.process import log_file
 from ragforge_tui.engine.registry import EngineContext, handles
 from ragforge_tui.shared.errors import NotFoundError
-from ragforge_tui.shared.events import ModelChanged
+from ragforge_tui.shared.events import ModelChanged, Notice
 from ragforge_tui.shared.records import ToolCall
 from ragforge_tui.shared.requests import work as requests
 from ragforge_tui.shared.sanitize import storable
 from ragforge_tui.shared.tool_calls import described_tools
 from ragforge_tui.shared.wire import PROTOCOL_VERSION, Empty, EngineState, Hello
 from ragforge_tui.tools.search.matching import match_files
+from ragforge_tui.tools.shell.sandbox import sandbox_support
 
 
 @handles(Hello)
@@ -36,6 +38,11 @@ async def hello(engine: EngineContext, _: Hello) -> EngineState:
 @handles(requests.SetMode)
 async def set_mode(engine: EngineContext, request: requests.SetMode) -> requests.Mode:
     engine.conversation(request.conversation_id).mode = request.mode
+    if request.mode == "auto":
+        support = await asyncio.to_thread(sandbox_support, enabled=engine.loaded.settings.tools.confine_commands)
+        if support.mechanism is None:
+            text = f"Commands still ask in auto, because there is no sandbox here: {support.reason}"
+            engine.agent.emit(Notice(text=text, level="warning", conversation_id=request.conversation_id))
     return request.mode
 
 

@@ -10,11 +10,12 @@ from ragforge_tui.shared.events import ApprovalDecision, ModelChanged
 from ragforge_tui.shared.records import Commit, ToolCall
 from ragforge_tui.shared.wire import Empty, Request
 
-Mode = Literal["plan", "ask", "edits"]
-"""Permissions of the agent: read only, ask before each write and command, or edit files without asking."""
+Mode = Literal["plan", "ask", "edits", "auto"]
+"""Permissions of the agent: read only, ask before each write and command, edit files without asking, or run commands
+without asking too, in a sandbox."""
 
 
-MODES: tuple[Mode, ...] = ("plan", "ask", "edits")
+MODES: tuple[Mode, ...] = ("plan", "ask", "edits", "auto")
 
 
 class SetMode(Request[Mode]):

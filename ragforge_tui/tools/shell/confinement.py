@@ -31,7 +31,7 @@ MECHANISMS: tuple[Mechanism, ...] = ("namespaces", "bwrap", "landlock")
 """From the best to the weakest."""
 OFF = "not confined: tools.confine_commands is false"
 LAUNCHER = Path(__file__).with_name("launcher.py")
-_PROBE_SECONDS = 20.0
+PROBE_SECONDS = 20.0
 _SESSION_VARIABLES = re.compile(
     # Terminals and multiplexers that type what they are told, editors that run it, displays, buses, agents for keys.
     r"TMUX.*|STY|ZELLIJ.*|KITTY_.*|WEZTERM_.*|ALACRITTY_.*|KONSOLE_.*|GNOME_TERMINAL_.*|TILIX_.*|WINDOWID|GPG_TTY|SSH_TTY"
@@ -216,7 +216,7 @@ def probe(mechanism: Mechanism) -> str:
         command += ["/bin/sh", "-c", 'cat "$0" 2>/dev/null && echo It is not hidden.', str(hidden / "file")]
         try:
             done = subprocess.run(
-                command, capture_output=True, text=True, timeout=_PROBE_SECONDS, check=False, pass_fds=(lifeline,)
+                command, capture_output=True, text=True, timeout=PROBE_SECONDS, check=False, pass_fds=(lifeline,)
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             return str(error)

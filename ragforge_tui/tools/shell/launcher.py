@@ -7,8 +7,11 @@ program with threads. It uses only the standard library, since it starts without
 
 PARENT is the process whose death ends the command, LIFELINE a pipe that closes at its death, PATH a file or folder that
 the command must not reach, after a sign: ``-`` or, for a folder that the command may use as an empty one, ``+``, or,
-for a folder whose part WORKSPACE is reached all the same, ``=``. With
-namespaces there are three processes: this one has the process id that the engine knows, passes on how the command
+for a folder whose part WORKSPACE is reached all the same, ``=``. A PATH after ``*`` is one that the command may write
+to: if there is any, all others are read-only, those after ``r`` too, although they are within one, and there is no
+network.
+
+With namespaces there are three processes: this one has the process id that the engine knows, passes on how the command
 ended, and ignores SIGTERM, which is for the command; the second one is the init process of the command's namespace,
 with whose end the kernel ends all others; the third one becomes the command.
 """
@@ -26,7 +29,10 @@ from typing import NoReturn
 NOT_CONFINED = 126
 """Exit status of a command that was not run because it could not be confined."""
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1, 4, 24, 38
-_CLONE_NEWNS, _CLONE_NEWUSER, _CLONE_NEWPID = 0x20000, 0x10000000, 0x20000000
+_CLONE_NEWNS, _CLONE_NEWUSER, _CLONE_NEWPID, _CLONE_NEWNET = 0x20000, 0x10000000, 0x20000000, 0x40000000
+_MOUNT_SETATTR, _HERE, _AT_RECURSIVE, _ATTR_RDONLY = 442, -100, 0x8000, 1
+_SET_FLAGS, _UP_AND_RUNNING = 0x8914, 0x41
+"""Of a network interface."""
 _MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REMOUNT = 1, 2, 4, 8, 32
 _MS_BIND, _MS_REC, _MS_PRIVATE = 4096, 16384, 1 << 18
 _PLAIN = _MS_NOSUID | _MS_NODEV | _MS_NOEXEC
@@ -101,7 +107,7 @@ def _supervise(how: str, lifeline: int, workspace: str, paths: list[str], comman
         signal.signal(number, signal.SIG_IGN)
     reading, writing = os.pipe()
     if how == "namespaces":
-        _enter_namespaces()
+        _enter_namespaces(_CLONE_NEWNET if any(marked[0] == "*" for marked in paths) else 0)
     init = os.fork()
     if init == 0:
         try:
@@ -109,6 +115,7 @@ def _supervise(how: str, lifeline: int, workspace: str, paths: list[str], comman
                 _execute_bubblewrap(writing, lifeline, workspace, paths, command)
             _call("prctl", _PR_SET_PDEATHSIG, 0, 0, 0, 0)
             _cover(workspace, paths)
+            _seal(paths)
             _own_processes()
             _run_init(writing, lifeline, workspace, command)
         except OSError as error:
@@ -127,8 +134,8 @@ def _supervise(how: str, lifeline: int, workspace: str, paths: list[str], comman
     os._exit(os.waitstatus_to_exitcode(status))
 
 
-def _enter_namespaces() -> None:
-    """Enter new namespaces in which all users stay who they are."""
+def _enter_namespaces(more: int) -> None:
+    """Enter new namespaces in which all users stay who they are, and those of which `more` has the flags."""
     user, group = os.geteuid(), os.getegid()
     ready, start = os.pipe()
     helper = os.fork()
@@ -145,7 +152,7 @@ def _enter_namespaces() -> None:
             os._exit(1)
         os._exit(0)
     try:
-        _call("unshare", _CLONE_NEWUSER | _CLONE_NEWNS | _CLONE_NEWPID)
+        _call("unshare", _CLONE_NEWUSER | _CLONE_NEWNS | _CLONE_NEWPID | more)
     finally:
         os.write(start, b"x")
         _, status = os.waitpid(helper, 0)
@@ -172,6 +179,8 @@ def _cover(workspace: str, paths: list[str]) -> None:
     kept = os.open(workspace, os.O_PATH)
     for marked in sorted(paths, key=len):
         sign, path = marked[0], marked[1:]
+        if sign in "*r":
+            continue
         try:
             mode = os.lstat(path).st_mode
         except FileNotFoundError:  # within a path that is covered already, or ended meanwhile
@@ -186,6 +195,30 @@ def _cover(workspace: str, paths: list[str]) -> None:
         if sign != "+":
             _mount("", path, flags=_MS_REMOUNT | _MS_RDONLY | _PLAIN)
     os.close(kept)
+
+
+def _seal(paths: list[str]) -> None:
+    """Make everything read-only except some folders, and the loopback interface the only one."""
+    if not any(marked[0] == "*" for marked in paths):
+        return
+    bound = sorted((marked for marked in paths if marked[0] in "*r"), key=len)
+    for marked in bound:
+        _mount(marked[1:], marked[1:], flags=_MS_BIND | _MS_REC)
+    _set_attributes("/", _AT_RECURSIVE, _ATTR_RDONLY, 0)
+    for marked in bound:
+        if marked[0] == "*":
+            _set_attributes(marked[1:], 0, 0, _ATTR_RDONLY)
+    import fcntl
+    import socket
+
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, _SET_FLAGS, struct.pack("16sh14x", b"lo", _UP_AND_RUNNING))
+
+
+def _set_attributes(path: str, flags: int, on: int, off: int) -> None:
+    attributes = struct.pack("QQQQ", on, off, 0, 0)
+    size = ctypes.c_size_t(len(attributes))
+    _call("syscall", _MOUNT_SETATTR, _HERE, os.fsencode(path), flags, attributes, size)
 
 
 def _own_processes() -> None:
@@ -268,12 +301,21 @@ def _execute_bubblewrap(writing: int, lifeline: int, workspace: str, paths: list
     """Let bubblewrap do what `_enter_namespaces`, `_cover` and `_own_processes` do; its init process is this file."""
     for descriptor in (writing, lifeline):
         os.set_inheritable(descriptor, True)
-    options = ["--dev-bind", "/", "/", "--unshare-user", "--unshare-pid", "--as-pid-1", "--proc", "/proc"]
+    bound = sorted((marked for marked in paths if marked[0] in "*r"), key=len)
+    options = ["--unshare-user", "--unshare-pid", "--as-pid-1"]
+    options += (
+        ["--unshare-net", "--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev"] if bound else ["--dev-bind", "/", "/"]
+    )
+    for marked in bound:
+        options += ["--bind" if marked[0] == "*" else "--ro-bind", marked[1:], marked[1:]]
+    options += ["--proc", "/proc"]
     options += ["--cap-drop", "CAP_SYS_ADMIN"]
     if os.geteuid() == 0:
         options += ["--ro-bind", "/proc/sys", "/proc/sys"]
     for marked in sorted(paths, key=len):
         sign, path = marked[0], marked[1:]
+        if sign in "*r":
+            continue
         if not os.path.isdir(path):  # noqa: PTH112
             options += ["--ro-bind", "/dev/null", path]
             continue

@@ -30,7 +30,8 @@ import psutil
 from ragforge_tui.shared.files import STATE_BYTES, atomic_write, read_regular
 from ragforge_tui.shared.json_text import decode_json
 from ragforge_tui.shared.redaction import mask_secrets
-from ragforge_tui.tools.shell.confinement import Confinement, is_of_session, launcher_arguments
+from ragforge_tui.tools.shell.confinement import is_of_session, launcher_arguments
+from ragforge_tui.tools.shell.sandbox import Sandbox
 
 _log = logging.getLogger(__name__)
 
@@ -131,7 +132,7 @@ class Commands:
     """
 
     def __init__(
-        self, state_dir: Path, *, kept_variables: Collection[str] = (), confinement: Confinement | None = None
+        self, state_dir: Path, *, kept_variables: Collection[str] = (), confinement: Sandbox | None = None
     ) -> None:
         self._kept_variables = kept_variables
         self._confinement = confinement

@@ -27,9 +27,11 @@ from ragforge_tui.tools.base import (
     ToolContext,
     ToolOutcome,
     report_output,
+    sandboxed,
 )
 from ragforge_tui.tools.shell.confinement import Confinement
 from ragforge_tui.tools.shell.process import Commands
+from ragforge_tui.tools.shell.sandbox import Sandbox
 
 _log = logging.getLogger(__name__)
 
@@ -37,6 +39,11 @@ _CHUNK = 65_536
 _TAIL_BYTES = 4_000
 _SHOWN_LINES = 3
 _REPORT_SECONDS = 0.25
+OUTSIDE = "It asks to run outside the sandbox"
+SANDBOX_HELP = (
+    "It ran in a sandbox: no network, and only the workspace and temporary folders can be written. If that is why it "
+    "failed, call it again with outside_sandbox true and the reason; the user is asked."
+)
 STOPPED_TEXT = "Stopped by the user before it finished."
 
 
@@ -45,6 +52,10 @@ class RunCommandArguments(ToolArguments):
     timeout_seconds: Annotated[
         float | None, Meta(description="Seconds it may run, if fewer than the configured limit.")
     ] = None
+    outside_sandbox: Annotated[
+        bool,
+        Meta(description="Run without the sandbox of the mode auto, after it stopped the command; the user is asked."),
+    ] = False
 
 
 class Output:
@@ -134,10 +145,13 @@ class RunCommand(Tool):
             enabled=settings.confine_commands and self.confined,
             kept_variables=settings.keep_variables,
         )
+        self.sandbox = Sandbox(
+            self._confinement, context.workspace.root, context.workspace.guard, enabled=settings.confine_commands
+        )
         self._commands = Commands(
             context.state_dir,
             kept_variables=settings.keep_variables,
-            confinement=self._confinement if self.confined else None,
+            confinement=self.sandbox if self.confined else None,
         )
 
     async def prepare(self, arguments: RunCommandArguments) -> Plan:
@@ -151,6 +165,7 @@ class RunCommand(Tool):
         timeout = min(requested, limit) if requested is not None and requested > 0 else limit
 
         support = await asyncio.to_thread(self._confinement.support)
+        beyond = OUTSIDE if arguments.outside_sandbox else await asyncio.to_thread(self.sandbox.beyond, command)
 
         async def run() -> ToolOutcome:
             return await self._run(command, timeout)
@@ -165,6 +180,7 @@ class RunCommand(Tool):
                 session_scope="exactly this command",
                 session_key=f"run_command:{self.context.workspace.root}:{command}",
                 command=command,
+                beyond=beyond,
             ),
         )
 
@@ -192,13 +208,22 @@ class RunCommand(Tool):
             reporter.cancel()
         if stopped:
             raise CallStopped(_stopped(output))
-        return _outcome(running.process.returncode, output, timeout if timed_out else None, any_left)
+        outcome = _outcome(running.process.returncode, output, timeout if timed_out else None, any_left)
+        return _in_sandbox(outcome) if sandboxed.get() else outcome
 
 
 class UsersCommand(RunCommand):
     """Command of the user, which runs as it would in their shell: with sudo, their desktop and their agents."""
 
     confined = False
+
+
+def _in_sandbox(outcome: ToolOutcome) -> ToolOutcome:
+    """Note on an outcome that the command ran in the sandbox, and what to do if that made it fail."""
+    outcome.data = {**outcome.data, "sandboxed": True}
+    if not outcome.success:
+        outcome.text += f"\n[{SANDBOX_HELP}]"
+    return outcome
 
 
 async def _collect(pipe: asyncio.StreamReader, output: Output) -> None:

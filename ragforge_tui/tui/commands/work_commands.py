@@ -26,21 +26,22 @@ MODE_HINTS = {
     "plan": "planning: nothing is written or run",
     "ask": "asks before each write and command",
     "edits": "edits freely; commands and secrets ask",
+    "auto": "edits freely; commands run in a sandbox, what needs more asks",
 }
 
 
 @COMMANDS.add(
     "mode",
-    "Set what the agent may do without asking: plan (only read), ask, or edits",
-    arguments="[plan|ask|edits]",
-    completes=("plan", "ask", "edits"),
+    "Set what the agent may do without asking: plan (only read), ask, edits, or auto (commands in a sandbox)",
+    arguments="[plan|ask|edits|auto]",
+    completes=MODES,
     key="shift+tab",
 )
 async def set_mode(host: Host, wanted: str) -> None:
     """Let the agent continue in another mode, the next one if none is named, from its next tool call on.
 
-    In the mode of accepted edits the engine lets a waiting write through. A user who cycles through the modes by key
-    passes that mode, so while a question waits it takes effect only if they stay in it.
+    In the modes of accepted edits and auto the engine lets what waits through. A user who cycles through the modes by
+    key passes them, so while a question waits they take effect only if the user stays in one.
     """
     session, state = host.session, host.session.state
     name = {"accept": "edits", "accept edits": "edits"}.get(wanted.strip().lower(), wanted.strip().lower())
@@ -52,7 +53,7 @@ async def set_mode(host: Host, wanted: str) -> None:
     state.mode_unsent = True
     session.changed()
     host.hint(MODE_HINTS[mode])
-    if not name and mode == "edits" and host.questions.waiting:
+    if not name and mode in ("edits", "auto") and host.questions.waiting:
         await asyncio.sleep(STAY_SECONDS)
     if state.connection == "up":
         await session.send_mode()

@@ -31,7 +31,7 @@ TIPS = (
     Tip("@", "points the answer at a file of this folder", sign="@name"),
     Tip("memory", "shows what is remembered of this conversation"),
     Tip("branch", "goes back to an earlier turn; nothing is lost"),
-    Tip("mode", "switches between plan, ask and accept edits"),
+    Tip("mode", "switches between plan, ask, accept edits and auto"),
     Tip("recall", "asks all your past conversations a question"),
     Tip("!", "runs a command of yours; the agent sees what came out", sign="!command"),
     Tip("undo", "puts files back as they were before a turn"),

@@ -33,7 +33,12 @@ CONNECTIONS = {
     "lost": ("●", "$error", "engine lost, restarting"),
     "closing": ("◐", "$warning", "closing"),
 }
-MODES = {"plan": ("plan", "$secondary"), "ask": ("ask", "dim"), "edits": ("accept edits", "$warning")}
+MODES = {
+    "plan": ("plan", "$secondary"),
+    "ask": ("ask", "dim"),
+    "edits": ("accept edits", "$warning"),
+    "auto": ("auto", "$warning"),
+}
 LEAVE_SIDEBAR = "esc back to prompt"
 NEXT_PANE = "tab next pane"
 GAUGE_WARNS, GAUGE_ALARMS = 70, 90
