@@ -32,7 +32,7 @@ _HEADINGS: dict[Group, str] = {"read": "Read", "modified": "Modified", "found": 
 _MOST_MENTIONS = 50
 FOUND_NAMED = 3
 """Files of one search that are named; of more, only their number is told."""
-_MENTION = re.compile(r"(?<![\w@])@(?:\"([^\"\n]+)\"|'([^'\n]+)'|([^\s\"'`<>|]+))")
+_MENTION = re.compile(r"(?<![\w@])@(?:\"([^\"\n]+)\"|'([^'\n]+)'|([^\s\"'`<>|]+))(:\d+(?:-\d+)?)?")
 _PLACE = re.compile(r"(?:#L?\d+(?:-L?\d+)?|:\d+(?:[:-]\d+)?)$")
 """Line or range after the name, as in ``app.py:12`` and ``app.py#L3-L9``."""
 
@@ -172,7 +172,7 @@ class RecentFiles:
 
 def mentions(text: str) -> list[str]:
     """Return the possible file names after an @ in a message, as written."""
-    names = (match[1] or match[2] or match[3] for match in _MENTION.finditer(text))
+    names = ((match[1] or match[2] or match[3]) + (match[4] or "") for match in _MENTION.finditer(text))
     return [name for name, _ in zip(names, range(_MOST_MENTIONS), strict=False)]
 
 

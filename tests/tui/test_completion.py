@@ -13,7 +13,7 @@ from ragforge_tui.shared.requests.turns import SendMessage
 from ragforge_tui.shared.requests.work import ListFiles, SetModel
 from ragforge_tui.tui.command_registry import Registry
 from ragforge_tui.tui.commands import all_commands
-from ragforge_tui.tui.prompt.completion import SlashMenu, completion_target, mention
+from ragforge_tui.tui.prompt.completion import SlashMenu, completion_target, mention, mention_row
 from tests.support.fake_engine import FakeEngine, sessions
 from tests.tui.conftest import Chat, ChatRunner
 
@@ -255,3 +255,9 @@ async def test_an_editor_that_fails_leaves_the_prompt(run_chat: ChatRunner, monk
         await chat.until(lambda: chat.noticed("ended with status 1"))
         assert chat.app.chat.prompt.text == "keep"
         assert chat.app.chat.prompt._draft._path.exists(), "it outlives a crash while the editor is open"
+
+
+def test_a_file_with_lines_is_a_row() -> None:
+    assert mention_row("src/a.py", "src/a.py:10-40", ":10-40").text == "@src/a.py:10-40 "
+    assert mention_row("a b.py", "a b.py:7", ":7").text == '@"a b.py":7 '
+    assert mentions('see @src/a.py:10-40 and @"a b.py":7') == ["src/a.py:10-40", "a b.py:7"]

@@ -18,6 +18,7 @@ from functools import partial
 
 import msgspec
 
+from ragforge_tui.conversation.turn.attached import TITLE
 from ragforge_tui.memory.context import SystemPart
 from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.shared.git import GIT_SECONDS, RepositoryState, repository_state
@@ -247,7 +248,13 @@ def mode_note(turns: list[Turn], mode: Mode) -> str:
     return MODE_NOTES[mode] if mode != told else ""
 
 
+def is_planning(note: str) -> bool:
+    """Return whether a note says that planning mode is on, rather than a file that it holds."""
+    return PLANNING in note.partition(TITLE)[0]
+
+
 def _mode_told(note: str) -> Mode | None:
+    note = note.partition(TITLE)[0]
     told: list[Mode] = [mode for mode, text in MODE_NOTES.items() if text in note]
     return told[0] if told else "ask" if PLANNING_ENDED in note else None
 

@@ -18,7 +18,8 @@ import msgspec
 
 from ragforge_tui.conversation.memory import ConversationMemory
 from ragforge_tui.conversation.services import Services
-from ragforge_tui.conversation.turn.environment import PLANNING, Environment
+from ragforge_tui.conversation.turn.attached import attached_files
+from ragforge_tui.conversation.turn.environment import Environment, is_planning
 from ragforge_tui.conversation.turn.window import TurnWindow
 from ragforge_tui.llm import ChatModel
 from ragforge_tui.memory.context import PERSONA_PART, BuiltContext, ContextOptions, SystemPart, past_tokens
@@ -26,6 +27,7 @@ from ragforge_tui.memory.context.sections import NOTE_SECTION
 from ragforge_tui.memory.context.truncation import tokens_in
 from ragforge_tui.personas import Persona
 from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.events import Notice
 from ragforge_tui.shared.git import TRAILER
 from ragforge_tui.shared.limits import LIMITS
 from ragforge_tui.shared.records import Conversation, Turn
@@ -44,7 +46,8 @@ given.
 - Go on until the task is done. Ask only what you cannot find out yourself, and what the user must decide.
 - A question gets an answer, not a change: edit files only when the user asks for a change.
 - Look before you answer or act: read the code, its callers and similar places. @path \
-or @"path" in a message names a file of the workspace; read it before you answer.
+or @"path" in a message names a file or folder of the workspace; what was not sent with the message, read before you \
+answer.
 - Make the smallest change that does what was asked, in the style around it: names, idioms, formatting, tests. Use \
 what the project has before you add code or a dependency. Mention unrelated faults; do not fix them.
 - Verify before you say that something is done: run the tests or checks that cover the change, or the program itself. \
@@ -184,7 +187,7 @@ class InputBuilder:
         if not services.recorder.journaling:
             await self._window.extend(past_tokens(services.settings.agent.memory, window), seconds=LIMITS.past)
         environment = await self._environment.parts()
-        note = await self._note(turn)
+        note = await self._note(turn, int(window / scale))
         described = tools_part(tools.schemas())
         overhead = await self._tokens_of_tools(described.text)
         context = await self._memory.context(
@@ -209,7 +212,7 @@ class InputBuilder:
             model=model,
             tools=tools,
             context=context,
-            planning=PLANNING in note,
+            planning=is_planning(note),
             window=window,
             overhead=overhead,
         )
@@ -222,7 +225,7 @@ class InputBuilder:
     def _before(self, turn: Turn) -> list[Turn]:
         return [past for past in self._window.turns if past.turn_index < turn.turn_index]
 
-    async def _note(self, turn: Turn) -> str:
+    async def _note(self, turn: Turn, window: int) -> str:
         """Return the note next to the turn's message; a new one is stored with it, and only before any reply."""
         asked = turn.messages[0]
         if asked.note or len(turn.messages) > 1:
@@ -232,8 +235,14 @@ class InputBuilder:
             # The trailer names the turn, so it is sent with every message.
             trailer = f"{TRAILER}: {self._record.uuid} t{turn.turn_index}"
             note = "\n".join(filter(None, [note, f"[End the message of each commit you make with: {trailer}]"]))
+        attached = await attached_files(self._services.toolbox, asked.content, window)
+        note = "\n".join(filter(None, [note, attached.text]))
         if asked.uuid and asked.conversation_id == self._record.uuid:
             self._environment.mark_told()
+            for left_out in attached.left_out:
+                self._services.emit(
+                    Notice(text=f"Not sent with the message: {left_out}.", conversation_id=self._record.uuid)
+                )
             if note:
                 asked.note = note
                 await self._services.recorder.finish_message(asked, asked.uuid)

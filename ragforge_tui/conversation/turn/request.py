@@ -74,7 +74,9 @@ class TurnRequest:
         return self._sent
 
     def shown_in(self, result: str) -> str:
-        """Return where the last request held exactly this result of a call: `t12`, or `this turn`; empty if nowhere."""
+        """Return where the last request held exactly this result of a call, such as `t12`; empty if nowhere."""
+        if any(m["role"] == "user" and f":\n{result}\n" in m["content"] for m in self._sent):
+            return "the message that names it"
         calls = [m["tool_call_id"] for m in self._sent if m["role"] == "tool" and m["content"] == result]
         return self._builder.turn_of_call(calls[-1]) or "this turn" if calls else ""
 

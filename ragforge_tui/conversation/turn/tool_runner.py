@@ -276,7 +276,7 @@ class ToolRunner:
         if len(outcome.text) < SHORTEST_KNOWN or tool_info(call.tool_name).result != "numbered":
             return
         if where := self._shown_in(outcome.text):
-            outcome.text = f"Unchanged since {where}: the result of that call, above, is what it still contains."
+            outcome.text = f"Unchanged since {where}: what you see there, above, is what it still contains."
             outcome.full_size = 0
 
     def _reporter(self, reply: Message, call: ToolCall) -> Callable[[list[str]], None]:

@@ -97,7 +97,7 @@ def _state_when_sent(message: Message) -> Any:
 
 def _with_short_results(message: Message, limit: int, places: Places) -> Message:
     calls = [msgspec.structs.replace(call, result=_short_result(call, limit, places)) for call in message.tool_calls]
-    return msgspec.structs.replace(message, tool_calls=calls)
+    return msgspec.structs.replace(message, tool_calls=calls, note=cut_lines(message.note, max(limit, RESULT_CHARS)))
 
 
 def _tight(message: Message, limit: int, places: Places) -> Message:
@@ -118,7 +118,8 @@ def _short(message: Message, limit: int, places: Places, most: int = RESULT_CHAR
     arguments = limit or RESULT_CHARS
     shortened = (_short_call(call, arguments, results, places) for call in message.tool_calls)
     calls = [call for call in shortened if call is not None]
-    return msgspec.structs.replace(message, content=content, tool_calls=calls)
+    note = cut_lines(message.note, max(limit, RESULT_CHARS))
+    return msgspec.structs.replace(message, content=content, note=note, tool_calls=calls)
 
 
 def _text(message: Message, limit: int, _: Places) -> Message:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 
 from ragforge_tui.shared.records import ConversationFilter
@@ -17,6 +18,8 @@ from ragforge_tui.tui.prompt.completion import Suggestion, mention_row
 MOST_FILES = 40
 MOST_SESSIONS = 300
 MOST_TOPICS = 200
+_LINES = re.compile(r":\d+(?:-\d+)?$")
+"""Lines after the name of a file, as in ``@app.py:10-40``."""
 
 
 async def suggest(host: Host, source: str, query: str) -> list[Suggestion]:
@@ -47,6 +50,10 @@ async def _files(host: Host, query: str) -> list[Suggestion]:
 
 
 async def _mentions(host: Host, query: str) -> list[Suggestion]:
+    if lines := _LINES.search(query):
+        named = query[: lines.start()]
+        paths = await host.session.ask(ListFiles(query=named, limit=MOST_FILES))
+        return [mention_row(path, query, lines[0]) for path in paths if path == named]
     paths = await host.session.ask(ListFiles(query=query, limit=MOST_FILES, folders=True))
     return [mention_row(path, query) for path in paths]
 

@@ -116,8 +116,14 @@ def mention(path: str) -> str:
     return f"@'{path}'" if '"' in path else f'@"{path}"'
 
 
-def mention_row(path: str, query: str) -> Suggestion:
-    """Return a file or folder (``src/``) as a row; a folder can be continued, unless it is the typed one."""
+def mention_row(path: str, query: str, lines: str = "") -> Suggestion:
+    """Return a file or folder (``src/``) as a row; a folder can be continued, unless it is the typed one.
+
+    Args:
+        lines: Lines of the file that are meant, such as ``:10-40``.
+    """
+    if lines:
+        return Suggestion(f"{mention(path)}{lines} ", f"{path}{lines}", "only these lines")
     if not path.endswith("/"):
         return Suggestion(f"{mention(path)} ", path)
     if path == query:
