@@ -340,6 +340,7 @@ async def _graph(loaded: Loaded, report: Report) -> Facts:
 
 async def _memory(loaded: Loaded, store: Store, report: Report) -> Facts:
     """Return what of the memory is still to be made; a model that makes no vectors is a problem."""
+    from ragforge_tui.llm import Connections
     from ragforge_tui.llm.embeddings import make_embedder, why_no_vectors
     from ragforge_tui.memory.retrieval.keys import KEYS_VERSION
 
@@ -348,7 +349,7 @@ async def _memory(loaded: Loaded, store: Store, report: Report) -> Facts:
     missing = await store.vectors.count_missing(model) if model else 0
     wanted = loaded.settings.agent.memory
     if wanted.enabled:
-        embedder = make_embedder(wanted.embeddings, loaded.settings.model)
+        embedder = make_embedder(wanted.embeddings, loaded.settings.model, Connections(loaded.paths))
         if reason := await why_no_vectors(embedder):
             report.problem(f"search by meaning: {reason}")
     return {

@@ -118,11 +118,12 @@ def adopt(ctx: typer.Context, graph: GraphOption = None) -> None:
 def reembed(ctx: typer.Context, graph: GraphOption = None) -> None:
     """Recreate all vectors with the configured embedding model; run it again to continue an interrupted run."""
     from ragforge_tui.graph import Store
+    from ragforge_tui.llm import Connections
     from ragforge_tui.llm.embeddings import make_embedder
     from ragforge_tui.memory.retrieval import reembed as recreate
 
     loaded = settings(ctx, graph=graph)
-    embedder = make_embedder(loaded.settings.agent.memory.embeddings, loaded.settings.model)
+    embedder = make_embedder(loaded.settings.agent.memory.embeddings, loaded.settings.model, Connections(loaded.paths))
     if embedder is None:
         raise ConfigError(
             "No embedding model is configured.",

@@ -8,7 +8,7 @@ import logging
 from ragforge_tui.conversation.background_model import ActiveTurns, BackgroundModel, Backoff
 from ragforge_tui.conversation.current_model import CurrentModel
 from ragforge_tui.conversation.storage.graph_connection import GraphConnection
-from ragforge_tui.llm import THIS_MACHINE, ChatModel, preload
+from ragforge_tui.llm import THIS_MACHINE, ChatModel, Connections, preload
 from ragforge_tui.llm.embeddings import Embedder, LocalEmbedder, make_embedder, why_no_vectors
 from ragforge_tui.memory.history_source import HistorySource
 from ragforge_tui.memory.retrieval import Questions, Recall, catch_up
@@ -43,7 +43,7 @@ class SharedMemory:
         self._warming: asyncio.Task[None] | None = None
         memory = loaded.settings.agent.memory
         if memory.enabled and embedder is None:
-            embedder = make_embedder(memory.embeddings, loaded.settings.model)
+            embedder = make_embedder(memory.embeddings, loaded.settings.model, Connections(loaded.paths))
         self.questions = Questions(graph.store, embedder if memory.enabled else None, memory.recall, loaded.workspace)
         self.reported_reasons: set[str] = set()
         """Reasons for the lack of search by meaning that the user has already seen; each is shown once."""

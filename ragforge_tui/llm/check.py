@@ -35,14 +35,15 @@ async def check_model(choice: ModelChoice, settings: ModelSettings, env: Mapping
     """
     if choice.offline:
         return
-    await check_provider(choice)
     if (provider := missing_key(choice, env)) is not None:
         raise ModelError(
             f"There is no API key for {provider.title}.",
             kind="not_configured",
             todo=f"/connect {provider.prefix} asks for it.",
         )
+    # The list needs no import of LiteLLM, which takes seconds in which a message would go to the model before.
     if not await _listed(choice, env):
+        await check_provider(choice)
         await _answers(choice, settings)
 
 

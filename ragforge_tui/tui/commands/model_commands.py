@@ -139,7 +139,7 @@ def open_connect(host: Host, provider: ProviderInfo, *, why: str = "") -> None:
 
     def connected(result: Connected) -> None:
         host.session.notice(result.kept)
-        title = f"Models of {one_line(provider.title)}"
+        title = f"Models · {one_line(provider.title)}"
         _pick_model(host, result.models, title, result.provider, result.url)
 
     host.open_screen(ConnectScreen(host, provider, why=why), connected)

@@ -48,7 +48,7 @@ class ConnectScreen(Dialog[Connected | None]):
     def compose(self) -> ComposeResult:
         provider = self._provider
         with Vertical():
-            yield Static(f"Connect {one_line(provider.title)}", classes="title", markup=False)
+            yield Static(f"Connect · {one_line(provider.title)}", classes="title", markup=False)
             if self._why:
                 yield Static(self._why, classes="why", markup=False)
             yield Static(self._note(), classes="note", markup=False)
