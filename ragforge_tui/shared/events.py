@@ -118,6 +118,25 @@ class ApprovalRequested(_TurnEvent):
     batch: str = ""
 
 
+class AskedChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer that the agent offers. Both texts are the model's."""
+
+    label: str
+    description: str = ""
+
+
+class QuestionAsked(_TurnEvent):
+    """The agent asks the user; its call waits for the answer, which is given as that of an approval.
+
+    The decision ``once`` comes with the answer as its feedback.
+    """
+
+    approval_id: str
+    call: ToolCall
+    question: str
+    choices: list[AskedChoice] = []
+
+
 CostScope = Literal["turn", "session"]
 
 
@@ -403,6 +422,7 @@ TurnEvent = (
     | ToolCallOutput
     | ToolCallFinished
     | ApprovalRequested
+    | QuestionAsked
     | CostLimitReached
     | ApprovalResolved
     | TodosUpdated

@@ -86,12 +86,11 @@ class UpdateTodos(Tool):
 
 
 class NotifyUser(Tool):
-    """Tool that shows the user a notice."""
+    """Tool that shows the user a notice. It is understood, but no longer offered: a reply's text does the same."""
 
     info = ToolInfo(
         name="notify_user",
         label="Note",
-        help="show you a notice while it continues",
         access="control",
         main_argument="message",
         verb="notified the user",
@@ -99,6 +98,7 @@ class NotifyUser(Tool):
     )
     description = "Notify the user of something important while you continue working."
     arguments = NotifyUserArguments
+    offered = False
 
     async def run(self, arguments: NotifyUserArguments) -> ToolOutcome:
         message = plain_text(arguments.message).strip()

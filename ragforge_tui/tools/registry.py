@@ -20,6 +20,7 @@ from ragforge_tui.shared.tool_calls import CHANGING, USUAL_ARGUMENTS, ToolAccess
 from ragforge_tui.shared.truncation import cut_middle
 from ragforge_tui.tools.after_edit import AfterEdit
 from ragforge_tui.tools.arguments import parse, pass_on, schema_of
+from ragforge_tui.tools.asking import AskUser
 from ragforge_tui.tools.base import (
     ApprovalNeed,
     CallSubject,
@@ -75,6 +76,7 @@ TOOLS: list[type[Tool]] = [
     SearchFiles,
     RunCommand,
     UpdateTodos,
+    AskUser,
     NotifyUser,
     SearchHistory,
     OpenTurn,
@@ -337,8 +339,8 @@ class RestrictedTools:
 
     While planning, a call that writes is refused, and a command that does more than read. The mode is read at every
     call, so that a change takes effect from the next call on, even within a turn. The mode does not change the tools
-    that are offered, because a request with other tools misses the provider's prompt cache. The plan and notices to the
-    user change nothing and are always offered, so every request carries tools.
+    that are offered, because a request with other tools misses the provider's prompt cache. The plan and questions to
+    the user change nothing and are always offered, so every request carries tools.
 
     Args:
         allowed: Names of the tools, or `READING`; None: all.

@@ -88,6 +88,8 @@ class ChatEvents:
                 self._turns_moved(event)
             case events.ApprovalRequested():
                 self._questions.approval(event)
+            case events.QuestionAsked():
+                self._questions.asked(event)
             case events.ApprovalResolved():
                 self._host.questions.withdraw(event.approval_id)
             case events.CostLimitReached():

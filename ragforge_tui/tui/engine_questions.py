@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import get_args
 
 from ragforge_tui.shared import events
+from ragforge_tui.shared.requests.turns import CancelTurn
 from ragforge_tui.shared.requests.work import MODES, AnswerApproval, AnswerTrust
 from ragforge_tui.tui.commands.persona_commands import restore_persona
 from ragforge_tui.tui.host import Host
+from ragforge_tui.tui.questions.asked_question import asked_question
 from ragforge_tui.tui.questions.question_panel import (
     PLAN_KEY,
     Question,
@@ -41,6 +43,15 @@ class EngineQuestions:
             return
         self._batch = event.batch
         self._ask(question)
+
+    def asked(self, event: events.QuestionAsked) -> None:
+        """Ask what the agent wants to know."""
+        send = self._sender(event.approval_id)
+
+        def stop() -> None:
+            self._session.spawn(self._session.ask(CancelTurn(conversation_id=event.conversation_id)), group="stop")
+
+        self._ask(asked_question(event, lambda text: send("once", text), stop))
 
     def cost(self, event: events.CostLimitReached) -> None:
         """Ask whether to exceed a limit."""

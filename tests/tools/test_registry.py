@@ -25,7 +25,7 @@ NAMES = [
     "grep_files",
     "run_command",
     "update_todos",
-    "notify_user",
+    "ask_user",
 ]
 
 

@@ -13,8 +13,9 @@ from textual import events
 from textual.content import Content
 from textual.widgets import Static
 
-from ragforge_tui.shared.events import ApprovalRequested, ApprovalResolved, TrustRequested
+from ragforge_tui.shared.events import ApprovalRequested, ApprovalResolved, AskedChoice, QuestionAsked, TrustRequested
 from ragforge_tui.shared.records import ToolCall
+from ragforge_tui.shared.requests.turns import CancelTurn
 from ragforge_tui.shared.requests.work import AnswerApproval, AnswerTrust
 from ragforge_tui.tools.diff import unified_diff
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
@@ -580,3 +581,41 @@ async def test_the_marker_is_on_the_chosen_answer_and_gone_while_enter_goes_else
         await chat.press("w")
         await chat.until(lambda: chat.app.query(question_panel.FeedbackInput))
         await chat.until(lambda: "▸ w" in screen_text(chat))
+
+
+@pytest.mark.parametrize(
+    ("keys", "answer"), [(["1"], "Decimal"), (["down", "enter"], "float"), (["3", "B", "o", "t", "h", "enter"], "Both")]
+)
+async def test_a_question_of_the_agent(run_chat: ChatRunner, keys: list[str], answer: str) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        chat.engine.emit(question_of_the_agent())
+        await chat.until(lambda: chat.app.chat.questions.has_focus)
+        await chat.pilot.pause()
+        await chat.press(*keys)
+        assert await answers(chat, 1) == [("q1", "once", answer)]
+
+
+async def test_escape_stops_the_turn_of_a_question(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        chat.engine.emit(question_of_the_agent())
+        await chat.until(lambda: chat.app.chat.questions.has_focus)
+        await chat.pilot.pause()
+        assert chat.app.chat.questions.refusal == "stop"
+        await chat.press("escape")
+        await chat.until(lambda: [one.conversation_id for one in chat.engine.asked(CancelTurn)] == ["x"])
+        assert not chat.engine.asked(AnswerApproval)
+
+
+def question_of_the_agent() -> QuestionAsked:
+    call = ToolCall(uuid="c", message_id="m", tool_name="ask_user", arguments="{}", timestamp=CLOCK)
+    choices = [AskedChoice(label="Decimal", description="exact"), AskedChoice(label="float")]
+    return QuestionAsked(
+        conversation_id="x",
+        turn_index=1,
+        approval_id="q1",
+        call=call,
+        question=f"Which type? {HOSTILE}",
+        choices=choices,
+    )

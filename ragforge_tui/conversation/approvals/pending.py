@@ -15,8 +15,16 @@ from typing import Literal
 
 from ragforge_tui.conversation.approvals.reading_commands import only_reads
 from ragforge_tui.conversation.approvals.rules import Rules
-from ragforge_tui.shared.events import ApprovalDecision, ApprovalRequested, ApprovalResolved, CostLimitReached, Event
-from ragforge_tui.shared.records import ToolCall
+from ragforge_tui.shared.events import (
+    ApprovalDecision,
+    ApprovalRequested,
+    ApprovalResolved,
+    AskedChoice,
+    CostLimitReached,
+    Event,
+    QuestionAsked,
+)
+from ragforge_tui.shared.records import Message, ToolCall
 from ragforge_tui.shared.requests.work import Mode
 from ragforge_tui.shared.rules import PROGRAMS
 from ragforge_tui.shared.sanitize import revealed, visible
@@ -105,7 +113,7 @@ class Approvals:
         self._granted: set[str] = set()
         self.rules = rules
         self._pending: dict[str, asyncio.Future[tuple[ApprovalDecision, str]]] = {}
-        self._asked: dict[str, ApprovalRequested | CostLimitReached] = {}
+        self._asked: dict[str, ApprovalRequested | CostLimitReached | QuestionAsked] = {}
         self._needs: dict[str, tuple[str, ApprovalNeed, Ruling]] = {}
         self._closed = False
 
@@ -236,6 +244,23 @@ class Approvals:
         decision, _ = await self._wait_for_answer(question(uuid.uuid4().hex), emit)
         return decision
 
+    async def ask_user(
+        self, question: str, choices: list[AskedChoice], call: ToolCall, reply: Message, emit: Emit
+    ) -> str | None:
+        """Return the user's answer to a question of the agent, None if no user is available."""
+        if not self.attended:
+            return None
+        asked = QuestionAsked(
+            conversation_id=reply.conversation_id,
+            turn_index=reply.turn_index,
+            approval_id=uuid.uuid4().hex,
+            call=call,
+            question=question,
+            choices=choices,
+        )
+        decision, answer = await self._wait_for_answer(asked, emit)
+        return answer if decision != "no" else None
+
     def turns_moved(self, conversation_id: str, moved: Mapping[int, int]) -> None:
         """Correct the turns of pending questions: new indexes by the guessed ones."""
         for question in self._asked.values():
@@ -243,7 +268,7 @@ class Approvals:
                 question.turn_index = moved.get(question.turn_index, question.turn_index)
 
     async def _wait_for_answer(
-        self, question: ApprovalRequested | CostLimitReached, emit: Emit
+        self, question: ApprovalRequested | CostLimitReached | QuestionAsked, emit: Emit
     ) -> tuple[ApprovalDecision, str]:
         answer: asyncio.Future[tuple[ApprovalDecision, str]] = asyncio.get_running_loop().create_future()
         self._pending[question.approval_id] = answer

@@ -63,8 +63,9 @@ _COMMANDS: tuple[tuple[str, str, str], ...] = (
 
 PLANNING = """\
 You are in planning mode: do not change anything yet. Calls to tools that write files or run commands are refused. \
-Investigate as far as needed, then answer with a plan the user can judge: which files change and how, which commands \
-would run, what is uncertain. The user decides when to carry it out."""
+Investigate as far as needed; what only the user can decide, ask with ask_user before you plan. Then answer with a \
+plan the user can judge: which files change and how, which commands would run, what is uncertain. The user decides \
+when to carry it out."""
 PLANNING_ENDED = "[The user ended planning mode: you may now use the tools that write files and run commands.]"
 MODE_NOTES: dict[Mode, str] = {
     "plan": f"[Planning mode is on.] {PLANNING}",

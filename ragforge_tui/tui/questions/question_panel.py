@@ -76,6 +76,7 @@ class Question(msgspec.Struct):
         feedback: The answer that may have a reason, empty for none.
         saves: The patterns that ``always`` saves, after a second Enter.
         why: The reason that the model gave for its call.
+        placeholder: Shown in the empty field for that reason.
         batch: Identifies the reply whose calls are asked about, one after another; empty for other questions.
         group: Shared by calls that are asked about together; empty for a question alone.
     """
@@ -89,6 +90,7 @@ class Question(msgspec.Struct):
     feedback: str = ""
     saves: tuple[str, ...] = ()
     why: str = ""
+    placeholder: str = "What should be done instead? Enter sends, Escape goes back"
     batch: str = ""
     group: str = ""
 
@@ -214,10 +216,10 @@ def plan_question(answer: Callable[[str, str], None]) -> Question:
 
 
 class FeedbackInput(Input):
-    """Field for the reason of a refusal; Enter sends it to the panel."""
+    """Field for the reason of a refusal or another text; Enter sends it to the panel."""
 
-    def __init__(self) -> None:
-        super().__init__(placeholder="What should be done instead? Enter sends, Escape goes back", compact=True)
+    def __init__(self, placeholder: str) -> None:
+        super().__init__(placeholder=placeholder, compact=True)
 
     async def action_submit(self) -> None:
         if isinstance(self.parent, QuestionPanel):
@@ -613,7 +615,7 @@ class QuestionPanel(Vertical, can_focus=True):
 
     def _ask_why(self) -> None:
         if not self.query(FeedbackInput):
-            field = FeedbackInput()
+            field = FeedbackInput(self._waiting[0].placeholder)
             self.mount(field)
             field.focus()
             self.call_after_refresh(self.make_room)

@@ -145,7 +145,7 @@ class Trace:
             case events.MessageFinished(message=message):
                 self._positions[message.uuid] = message.position
                 return False
-            case events.ApprovalRequested():
+            case events.ApprovalRequested() | events.QuestionAsked():
                 self._of_approval[event.approval_id] = event.call.uuid
                 self._put(event.turn_index, event.call, waiting=True)
             case events.ApprovalResolved():

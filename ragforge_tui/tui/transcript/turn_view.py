@@ -331,7 +331,7 @@ def apply_event(view: TurnView, event: events.TurnEvent) -> Block | None:
             if running is not None:
                 running.show_output(event.lines)
             return running
-        case events.ApprovalRequested():
+        case events.ApprovalRequested() | events.QuestionAsked():
             block = view.tools.get(event.call.uuid) or view.tool(event.call)
             block.waiting = True
             block.touch()
