@@ -26,6 +26,7 @@ from ragforge_tui.conversation.library import ConversationLibrary
 from ragforge_tui.conversation.live_export.writer import ExportWriter
 from ragforge_tui.conversation.model_windows import ModelWindows
 from ragforge_tui.conversation.options import GivenModel, GivenSettings, GivenTool, ResolvedOptions, resolve_options
+from ragforge_tui.conversation.own_prompts import OwnPrompts
 from ragforge_tui.conversation.past import Past
 from ragforge_tui.conversation.providers import ProviderAccess
 from ragforge_tui.conversation.services import EventBus, Services
@@ -198,6 +199,7 @@ class ConversationAgent(ConversationLibrary):
             project=project,
             toolbox=toolbox,
             mcp=McpServers(settings.mcp, workspace, toolbox, self.emit, may_start),
+            prompts=OwnPrompts(workspace, Path(loaded.paths.config), project, toolbox, self.emit),
             windows=windows,
             memory=memory,
             code=CodeKnowledge(
@@ -240,6 +242,7 @@ class ConversationAgent(ConversationLibrary):
         self.services.graph.start()
         self.services.model.start()
         self.services.code.start(keep=self.interactive)
+        self.services.prompts.start()
         self.services.mcp.start()
         self._leftovers = asyncio.create_task(self.services.toolbox.end_leftovers())
         for sentence in remarks(self.settings):
@@ -273,6 +276,7 @@ class ConversationAgent(ConversationLibrary):
             if task is not None:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
+        await services.prompts.close()
         await services.mcp.close()
         await services.toolbox.close()
         await services.model.close()

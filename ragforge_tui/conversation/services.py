@@ -20,6 +20,7 @@ from ragforge_tui.conversation.budget import SessionBudget
 from ragforge_tui.conversation.current_model import CurrentModel, PersonaModels
 from ragforge_tui.conversation.live_export.writer import ExportWriter
 from ragforge_tui.conversation.model_windows import ModelWindows
+from ragforge_tui.conversation.own_prompts import OwnPrompts
 from ragforge_tui.conversation.providers import ProviderAccess
 from ragforge_tui.conversation.shared_memory import SharedMemory
 from ragforge_tui.conversation.storage.graph_connection import GraphConnection
@@ -69,6 +70,7 @@ class Services:
         workspace: The folder the agent works in.
         project: The user's answers about other files of the workspace.
         mcp: The MCP servers of the session.
+        prompts: Skills and commands of the user and, once allowed, of the workspace.
         windows: Context windows of models, also learned ones.
         providers: Providers that the user can connect.
         memory: Embedding model, summary model and memory tools.
@@ -92,6 +94,7 @@ class Services:
     project: ProjectTrust
     toolbox: Toolbox
     mcp: McpServers
+    prompts: OwnPrompts
     windows: ModelWindows
     memory: SharedMemory
     code: CodeKnowledge

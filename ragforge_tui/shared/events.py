@@ -15,6 +15,7 @@ import msgspec
 
 from ragforge_tui.shared.errors import ErrorInfo
 from ragforge_tui.shared.past_records import InsightEntry
+from ragforge_tui.shared.prompts import OwnPrompt
 from ragforge_tui.shared.records import Conversation, FileAccess, Message, Summary, Todo, ToolCall, Topic, Turn, Usage
 
 
@@ -274,6 +275,12 @@ class TrustRequested(_Event):
     question: str = ""
 
 
+class OwnPromptsFound(_Event):
+    """All skills and own commands that can be used now; more follow once the user has allowed those of the project."""
+
+    prompts: list[OwnPrompt]
+
+
 class ConversationChanged(_Event):
     """Title, status, model, persona or counters of a conversation changed."""
 
@@ -445,6 +452,7 @@ Event = (
     | MessageQueued
     | Notice
     | TrustRequested
+    | OwnPromptsFound
     | ConversationChanged
     | GraphChanged
     | ModelChanged

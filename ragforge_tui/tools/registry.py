@@ -210,8 +210,8 @@ class Toolbox:
         }
         self._add(added)
         self._schemas = {name: _schema(tool) for name, tool in self._tools.items()}
-        self._external: list[str] = []
-        """Names of the tools of MCP servers."""
+        self._external: dict[str, list[str]] = {}
+        """Names of the tools that the user's configuration adds, by their source."""
         self._user_tools = {kind.info.name: kind(context) for kind in USER_TOOLS}
 
     def _add(self, kinds: Sequence[type[Tool]]) -> None:
@@ -224,12 +224,16 @@ class Toolbox:
             self._tools[name] = kind(self._context)
         describe_tools(kind.info for kind in kinds)
 
-    def set_external(self, kinds: Sequence[type[Tool]]) -> None:
-        """Replace the tools of MCP servers; calls that already run are not affected."""
-        for name in self._external:
+    def set_external(self, source: str, kinds: Sequence[type[Tool]]) -> None:
+        """Replace the tools that the user's configuration adds; calls that already run are not affected.
+
+        Args:
+            source: Where they come from, such as ``mcp``.
+        """
+        for name in self._external.pop(source, ()):
             del self._tools[name], self._schemas[name]
         tools = {kind.info.name: kind(self._context) for kind in kinds if kind.info.name not in self._tools}
-        self._external = list(tools)
+        self._external[source] = list(tools)
         self._tools.update(tools)
         self._schemas.update({name: _schema(tool) for name, tool in tools.items()})
         describe_tools(tool.info for tool in tools.values())
@@ -364,6 +368,10 @@ class RestrictedTools:
         self._judge = judge
         # Taken once: the requests of a turn offer the same tools.
         self._schemas = [each for each in toolbox.schemas(allowed or ()) if self._offers(each["function"]["name"])]
+
+    def names(self) -> list[str]:
+        """Return the names of the tools that are offered."""
+        return [schema["function"]["name"] for schema in self._schemas]
 
     def schemas(self) -> list[dict[str, Any]]:
         """Return the tools of the persona, whatever the mode, in the form of an OpenAI-compatible request."""

@@ -12,6 +12,7 @@ from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.records import Turn
 from ragforge_tui.shared.requests.memory import FetchDue
 from ragforge_tui.shared.requests.turns import ConversationView, FetchTurns, OpenConversation
+from ragforge_tui.tui.commands.extension_commands import own_commands
 from ragforge_tui.tui.engine_questions import EngineQuestions
 from ragforge_tui.tui.host import EventScreen, Host
 from ragforge_tui.tui.session.remote_turns import RemoteTurns
@@ -97,6 +98,9 @@ class ChatEvents:
                 shows = False
             case events.TrustRequested():
                 self._questions.trust(event)
+            case events.OwnPromptsFound(prompts=prompts):
+                state.own_prompts = prompts
+                self._host.registry.use(own_commands(prompts))
             case events.SummaryStarted():
                 if here:
                     state.summarising.add((event.level, event.start_turn_index))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -118,8 +118,16 @@ class Registry:
     """Commands by name and alias."""
 
     def __init__(self, commands: tuple[Command, ...]) -> None:
-        self.commands = commands
-        self._by_name = {name: command for command in commands for name in (command.name, *command.aliases)}
+        self._fixed = commands
+        self.use([])
+
+    def use(self, own: Sequence[Command]) -> None:
+        """Have the user's own commands after the program's, whose names they cannot take."""
+        taken = {name for command in self._fixed for name in (command.name, *command.aliases)}
+        self.commands = (*self._fixed, *(command for command in own if command.name.lower() not in taken))
+        self._by_name = {
+            name.lower(): command for command in self.commands for name in (command.name, *command.aliases)
+        }
 
     def get(self, name: str) -> Command | None:
         """Return the command with a name or alias."""

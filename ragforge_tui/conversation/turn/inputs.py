@@ -35,6 +35,7 @@ from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.requests.work import Mode
 from ragforge_tui.shared.sanitize import fenced
 from ragforge_tui.tools.registry import RestrictedTools
+from ragforge_tui.tools.skills import ReadSkill
 
 log = logging.getLogger(__name__)
 
@@ -175,6 +176,7 @@ class InputBuilder:
                 # So that the tools are the same from the first turn on, which the provider's prompt cache depends on.
                 async with asyncio.timeout(LIMITS.code_known):
                     await services.code.wait_read()
+        await services.prompts.ready()
         await services.mcp.ready()
         persona = await services.personas.for_turn(self._record.persona)
         allowed_by = f"The persona {persona.name}"
@@ -196,7 +198,13 @@ class InputBuilder:
             turns=self._before(turn),
             first_message=None if services.recorder.journaling else await self._window.first_message(),
             system=[
-                *system_parts(services.settings.agent.instructions, persona, services.user_name, instructions),
+                *system_parts(
+                    services.settings.agent.instructions,
+                    persona,
+                    services.user_name,
+                    instructions,
+                    services.prompts.part if ReadSkill.info.name in tools.names() else "",
+                ),
                 *environment,
                 described,
                 *([SystemPart(kind="environment", name="note", text=note, section=NOTE_SECTION)] if note else []),
@@ -267,7 +275,9 @@ def tools_part(schemas: list[dict[str, Any]]) -> SystemPart:
     return SystemPart(kind="tools", name=f"{len(schemas)} tools", text=text)
 
 
-def system_parts(own: str, persona: Persona, user: str, instructions: list[tuple[str, str]]) -> list[SystemPart]:
+def system_parts(
+    own: str, persona: Persona, user: str, instructions: list[tuple[str, str]], skills: str = ""
+) -> list[SystemPart]:
     """Return the parts of the system message, except the environment.
 
     Args:
@@ -275,6 +285,7 @@ def system_parts(own: str, persona: Persona, user: str, instructions: list[tuple
         persona: The current persona; its text is sent verbatim.
         user: Name by which the agent addresses the user.
         instructions: (path, text) of each allowed AGENTS.md, outermost first.
+        skills: Names and descriptions of the skills.
     """
     parts = [SystemPart(kind="system", name="agent.instructions" if own else "ragforge-chat", text=own or INSTRUCTIONS)]
     parts += [
@@ -285,6 +296,8 @@ def system_parts(own: str, persona: Persona, user: str, instructions: list[tuple
         )
         for path, text in instructions
     ]
+    if skills:
+        parts.append(SystemPart(kind="instructions", name="skills", text=mask_secrets(skills)))
     parts.append(SystemPart(kind="system", name=PERSONA_PART, text=_introduction(persona)))
     parts.append(SystemPart(kind="persona", name=persona.name, text=persona.prompt(user)))
     return parts

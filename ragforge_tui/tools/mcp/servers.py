@@ -96,7 +96,7 @@ class McpServers:
         """Offer the tools of the servers as they are now, and report a server that failed."""
         used = [one for one in self._connections.values() if one.state != "off"]
         kinds, self._left_out = tools_of(used)
-        self._toolbox.set_external(kinds)
+        self._toolbox.set_external("mcp", kinds)
         for one in used:
             sentence = f"The MCP server {plain_text(one.name)} does not run: {one.error}. See /mcp."
             if one.state == "failed" and sentence not in self._told:

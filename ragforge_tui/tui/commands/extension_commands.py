@@ -1,11 +1,14 @@
-"""Commands about what the user adds to the agent: MCP servers.
+"""Commands about what the user adds to the agent: MCP servers, skills and own commands.
 
 Screens are imported when first used.
 """
 
 from __future__ import annotations
 
-from ragforge_tui.shared.errors import NotFoundError
+from collections.abc import Iterable
+
+from ragforge_tui.shared.errors import NotFoundError, RagforgeError
+from ragforge_tui.shared.prompts import OwnPrompt, message_of
 from ragforge_tui.shared.requests.extensions import (
     ListMcpServers,
     McpServerState,
@@ -13,13 +16,15 @@ from ragforge_tui.shared.requests.extensions import (
     StopMcpServer,
 )
 from ragforge_tui.shared.sanitize import plain_text
-from ragforge_tui.tui.command_registry import Commands
+from ragforge_tui.tui.command_registry import Command, Commands
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.widgets.choice_list import Choice
 
 COMMANDS = Commands("What you add")
 
 NO_SERVERS = "No MCP server is configured: mcp.servers in /settings names them."
+NO_SKILLS = "There are no skills: folders with a SKILL.md in ~/.agents/skills or .agents/skills."
+OWN_GROUP = "Your commands and skills"
 _SIGNS = {"ready": "●", "starting": "◌", "failed": "✗", "off": "○"}
 
 
@@ -91,3 +96,56 @@ async def _act(host: Host, name: str, action: str) -> None:
     now = next((one for one in await host.session.ask(ListMcpServers()) if one.name == name), None)
     if now is not None and now.state == "ready":
         host.session.notice(f"The MCP server {plain_text(name)} runs, with {len(now.tools)} tools.")
+
+
+@COMMANDS.add("skills", "List the skills and your own commands")
+async def show_skills(host: Host, _: str) -> None:
+    """List skills and own commands; picking one puts it into the prompt."""
+    from ragforge_tui.tui.prompt.history import Entry
+    from ragforge_tui.tui.widgets.list_screen import Picker
+
+    async def rows() -> list[Choice]:
+        return [
+            Choice(
+                f"/{one.name} " if one.kind == "command" else f"/skill {one.name} ",
+                one.name,
+                plain_text(one.description),
+                heading=f"{one.kind}s",
+                badge="project" if one.origin == "project" else "",
+            )
+            for one in host.session.state.own_prompts
+        ]
+
+    def picked(line: str) -> None:
+        host.prompt.put(Entry(line))
+
+    host.open_screen(Picker("Skills and commands", rows, empty=NO_SKILLS, verb="write it"), picked)
+
+
+@COMMANDS.add("skill", "Have the agent use a skill", arguments="NAME [WORDS]", completes="skills")
+async def use_skill(host: Host, line: str) -> None:
+    """Send a message that names a skill."""
+    name, _, words = line.partition(" ")
+    skills = {one.name: one for one in host.session.state.own_prompts if one.kind == "skill"}
+    if not name:
+        raise RagforgeError("Which skill? /skill NAME uses one.", todo="/skills lists them.")
+    if name not in skills:
+        raise NotFoundError(f"There is no skill {name!r}.", todo="/skills lists them.")
+    host.session.send(message_of(skills[name], words.strip()))
+
+
+def own_commands(prompts: Iterable[OwnPrompt]) -> list[Command]:
+    """Return the commands that send own commands and skills; where both have a name, the command has it."""
+    made: dict[str, Command] = {}
+    for prompt in prompts:
+        made.setdefault(prompt.name.lower(), _own_command(prompt))
+    return list(made.values())
+
+
+def _own_command(prompt: OwnPrompt) -> Command:
+    async def send(host: Host, arguments: str) -> None:
+        host.session.send(message_of(prompt, arguments))
+
+    return Command(
+        prompt.name, plain_text(prompt.description), send, arguments=prompt.arguments or "[WORDS]", group=OWN_GROUP
+    )

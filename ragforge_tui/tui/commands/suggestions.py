@@ -38,6 +38,7 @@ async def suggest(host: Host, source: str, query: str) -> list[Suggestion]:
         "models": _models,
         "personas": _personas,
         "sessions": _sessions,
+        "skills": _skills,
         "topics": _topics,
         "themes": _themes,
     }
@@ -78,6 +79,11 @@ async def _sessions(host: Host, _: str) -> list[Suggestion]:
         )
         for one in await host.session.ask(ListConversations(filter=wanted))
     ]
+
+
+async def _skills(host: Host, _: str) -> list[Suggestion]:
+    skills = [one for one in host.session.state.own_prompts if one.kind == "skill"]
+    return [Suggestion(one.name, one.name, one.description) for one in skills]
 
 
 async def _topics(host: Host, _: str) -> list[Suggestion]:

@@ -15,6 +15,7 @@ import msgspec
 
 from ragforge_tui.settings.schema import Settings, TuiSettings
 from ragforge_tui.shared import events
+from ragforge_tui.shared.prompts import OwnPrompt
 from ragforge_tui.shared.records import Conversation, Message, Usage
 from ragforge_tui.shared.requests.memory import MemoryDue
 from ragforge_tui.shared.requests.turns import ConversationView
@@ -171,6 +172,7 @@ class EngineState(msgspec.Struct):
         code: What the index of the workspace's code does; None while unknown.
         running: Turns that this engine is answering, by conversation.
         followed: A turn that another process answers.
+        own_prompts: Skills and own commands that can be used.
         summarising: Summaries being written for the open conversation, by level and first turn.
         due: What the summarizer is waiting for; None while unknown.
         mode: What the agent may do without asking.
@@ -202,6 +204,7 @@ class EngineState(msgspec.Struct):
     mode_unsent: bool = False
     stale: bool = False
     tools: set[str] = set()
+    own_prompts: list[OwnPrompt] = []
     summarising: set[tuple[int, int]] = set()
     due: MemoryDue | None = None
     answering: bool = False
