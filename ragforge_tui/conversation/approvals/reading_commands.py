@@ -21,6 +21,7 @@ from ragforge_tui.conversation.approvals.allowed_commands import (
 )
 from ragforge_tui.shared.git import runs_nothing
 from ragforge_tui.tools.sensitive import SEARCHING, Guard
+from ragforge_tui.tools.shell.search_path import search_path
 
 _GIT = ("--submodule", "--recurse-submodules", "--show-signature", "--ext-diff", "--textconv", "--output")
 _FIND = (
@@ -84,10 +85,15 @@ def reads(placed: Placed, guard: Guard) -> bool:
         return False
     if words[0] in SEARCHING and not _avoids_secrets(words, placed, guard):
         return False
-    if words[0] not in _BUILT_IN and _is_inside(shutil.which(words[0]), guard.root):
+    if words[0] not in _BUILT_IN and _is_inside(_program(words[0], guard), guard.root):
         return False
     with_work_tree = " ".join(words[:2]) in _WORK_TREE
     return words[0] != "git" or all(runs_nothing(Path(one), work_tree=with_work_tree) for one in placed.folders)
+
+
+def _program(name: str, guard: Guard) -> str | None:
+    """Return the program that a command would run."""
+    return shutil.which(name, path=search_path(Path(guard.root), os.environ.get("PATH", os.defpath)))
 
 
 def _avoids_secrets(words: list[str], placed: Placed, guard: Guard) -> bool:

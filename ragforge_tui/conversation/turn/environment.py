@@ -30,6 +30,7 @@ from ragforge_tui.shared.sanitize import fenced, storable, visible
 from ragforge_tui.shared.truncation import cut_middle
 from ragforge_tui.tools.registry import Toolbox
 from ragforge_tui.tools.search.ignore import IgnoreRules
+from ragforge_tui.tools.shell.search_path import environment_of, program_folders
 from ragforge_tui.tools.workspace import read_bytes
 
 log = logging.getLogger(__name__)
@@ -38,6 +39,7 @@ WAIT_SECONDS = 0.3
 """Longest time a turn waits for the state of the workspace; a late one is sent in the next turn."""
 MOST_ENTRIES = 40
 MOST_CHANGES = 12
+MOST_TARGETS = 20
 MOST_COMPARED = 50
 """Changed files whose contents are compared with what the model has seen."""
 NAME_CHARS = 80
@@ -61,6 +63,20 @@ _COMMANDS: tuple[tuple[str, str, str], ...] = (
 )
 """File, pattern that must occur in it, and the command that it offers; ``{}`` is the pattern's group."""
 
+_LOCKS = {
+    "uv.lock": "uv (uv run, uv add)",
+    "poetry.lock": "poetry (poetry run, poetry add)",
+    "Pipfile.lock": "pipenv",
+    "pdm.lock": "pdm",
+    "package-lock.json": "npm",
+    "pnpm-lock.yaml": "pnpm",
+    "yarn.lock": "yarn",
+    "bun.lock": "bun",
+    "bun.lockb": "bun",
+}
+"""Lock files, and what manages the dependencies in them."""
+_TARGET = re.compile(r"^([A-Za-z][\w-]{0,40})[ \t]*:(?!=)", re.M)
+
 PLANNING = """\
 You are in planning mode: do not change anything yet. Calls to tools that write files or run commands are refused. \
 Investigate as far as needed; what only the user can decide, ask with ask_user before you plan. Then answer with a \
@@ -83,6 +99,9 @@ class Workspace(msgspec.Struct, frozen=True):
     taken: datetime
     entries: list[str] = []
     commands: list[str] = []
+    own: list[str] = []
+    """Its own environment, and what belongs to it."""
+    targets: list[str] = []
     repository: RepositoryState | None = None
 
 
@@ -164,7 +183,14 @@ class Environment:
         repository = repository_state(root, timeout=GIT_SECONDS)
         if not whole:
             return Workspace(taken, repository=repository)
-        return Workspace(taken, self._entries(), _commands(self._toolbox), repository)
+        return Workspace(
+            taken,
+            self._entries(),
+            _commands(self._toolbox),
+            _own_environment(self._toolbox),
+            _make_targets(self._toolbox),
+            repository,
+        )
 
     def _entries(self) -> list[str]:
         rules = IgnoreRules(self._toolbox.workspace.root, self._ignore)
@@ -198,6 +224,9 @@ def workspace_text(seen: Workspace) -> str:
         lines.append(f"Top level: {_names(seen.entries, MOST_ENTRIES, '  ')}")
     if seen.commands:
         lines.append(f"Commands found: {', '.join(seen.commands)}")
+    if seen.targets:
+        lines.append(f"Make targets: {_names(seen.targets, MOST_TARGETS)}")
+    lines += seen.own
     if (repository := seen.repository) is not None:
         lines.append(f"Git branch: {_name(repository.branch)}")
         lines.append(f"Uncommitted: {_names(repository.changes, MOST_CHANGES) or 'nothing'}")
@@ -276,6 +305,28 @@ def _commands(toolbox: Toolbox) -> list[str]:
         scripts = None
     found += [f"npm run {word}" for word in _WORDS.split("|") if isinstance(scripts, dict) and word in scripts]
     return list(dict.fromkeys(found))
+
+
+def _own_environment(toolbox: Toolbox) -> list[str]:
+    """Return what is known of the workspace's own environment, in lines; its names come from the tables above."""
+    root = toolbox.workspace.root
+    lines = []
+    if (environment := environment_of(root)) is not None:
+        config = _text_of(toolbox, f"{environment.name}/pyvenv.cfg") or ""
+        version = re.search(r"^version(?:_info)?\s*=\s*(\d+(?:\.\d+){1,2})", config, re.M)
+        lines.append(f"Python: {environment.name}" + (f" ({version[1]})" if version else ""))
+    if folders := program_folders(root):
+        named = ", ".join(folder.relative_to(root).as_posix() for folder in folders)
+        lines.append(f"First in the PATH of run_command: {named}")
+    managers = dict.fromkeys(manager for name, manager in _LOCKS.items() if (root / name).is_file())
+    if managers:
+        lines.append(f"Dependencies are managed by: {', '.join(managers)}")
+    return lines
+
+
+def _make_targets(toolbox: Toolbox) -> list[str]:
+    text = _text_of(toolbox, "Makefile") or ""
+    return list(dict.fromkeys(match[1] for match in _TARGET.finditer(text)))
 
 
 def _text_of(toolbox: Toolbox, name: str) -> str | None:

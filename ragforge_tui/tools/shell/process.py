@@ -32,6 +32,7 @@ from ragforge_tui.shared.json_text import decode_json
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.tools.shell.confinement import is_of_session, launcher_arguments
 from ragforge_tui.tools.shell.sandbox import Sandbox
+from ragforge_tui.tools.shell.search_path import environment_of, program_folders, search_path
 
 _log = logging.getLogger(__name__)
 
@@ -102,6 +103,15 @@ def _carries_password(value: str) -> bool:
         return False
 
 
+def _workspace_variables(workspace: Path, path: str) -> dict[str, str]:
+    """Return the variables by which a command finds the programs of the workspace's own environment first; blocks."""
+    variables = {"PATH": search_path(workspace, path)}
+    environment = environment_of(workspace)
+    if environment is not None and environment / "bin" in program_folders(workspace):
+        variables["VIRTUAL_ENV"] = str(environment)
+    return variables
+
+
 def shell_arguments(command: str) -> list[str]:
     """Return the arguments of the shell that runs a command."""
     return [shutil.which("bash") or "/bin/sh", "-c", command]
@@ -164,6 +174,9 @@ class Commands:
             environment = scrubbed_environment(
                 os.environ, mark, kept=self._kept_variables, session=self._confinement is None
             )
+            if self._confinement is not None:
+                # The user's own commands run as they would in their shell.
+                environment |= await asyncio.to_thread(_workspace_variables, folder, environment.get("PATH", ""))
             running = await _piped(mark, how, shell_arguments(command), folder, environment)
         except BaseException:
             self._forget(mark)
