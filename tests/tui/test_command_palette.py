@@ -18,7 +18,7 @@ from tests.support.fake_engine import FakeEngine
 from tests.tui.conftest import Chat, ChatRunner
 
 REGISTRY = Registry(all_commands())
-REMOVING = ["delete-persona", "archive", "delete"]
+REMOVING = ["disconnect", "delete-persona", "archive", "delete"]
 
 
 def test_every_command_is_there_once_in_the_order_of_help_and_removing_ones_last() -> None:
