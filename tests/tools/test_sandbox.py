@@ -17,9 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.engine import connect_in_process
 from ragforge_tui.settings.schema import Loaded, ToolSettings
-from ragforge_tui.shared.events import ApprovalRequested, ToolCallFinished
+from ragforge_tui.shared.events import ApprovalRequested, Notice, ToolCallFinished
 from ragforge_tui.shared.records import call_end
+from ragforge_tui.shared.requests.turns import CreateConversation
+from ragforge_tui.shared.requests.work import SetMode
 from ragforge_tui.shared.tool_calls import result_text
 from ragforge_tui.tools.base import sandboxed
 from ragforge_tui.tools.registry import Toolbox
@@ -228,3 +231,43 @@ async def test_auto_runs_commands_in_the_sandbox_and_asks_for_more(
         assert states == ["ok", "refused", "refused", "refused"] and not made
         assert asked[0] == "There is no sandbox here: bubblewrap is not installed."
     assert "The mode is auto" in server.chats()[0]["messages"][-1]["content"]
+
+
+@linux_only
+@ONE_BACKEND
+async def test_what_auto_let_through_stays_in_the_sandbox_when_the_mode_changes_again(
+    loaded: Loaded, server: OpenAIServer
+) -> None:
+    if sandbox._tried().mechanism is None:
+        pytest.skip("there is no sandbox here")
+    run = [{"name": "run_command", "arguments": {"command": f"touch {name}"}} for name in ("one", "two")]
+    server.script([{"tool_calls": run}, {"text": "Done."}])
+    asked, results = 0, []
+    async with ConversationAgent(loaded, interactive=True) as agent:
+        conversation = await agent.create_conversation()
+        async for event in conversation.stream("do it"):
+            if isinstance(event, ApprovalRequested):
+                asked += 1
+                if asked == 2:
+                    conversation.mode = "auto"
+                    conversation.mode = "ask"
+            if isinstance(event, ToolCallFinished):
+                results.append(event.call.result)
+    assert asked == 2 and all('"sandboxed":true' in one.result for one in results)
+
+
+@ONE_BACKEND
+async def test_the_mode_says_that_there_is_no_sandbox(
+    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox, "_tried", lambda: Support(None, "bubblewrap is not installed"))
+    engine = await connect_in_process(loaded)
+    try:
+        view = await engine.request(CreateConversation())
+        await engine.request(SetMode(conversation_id=view.conversation.uuid, mode="auto"))
+        async for event in engine.events():
+            if isinstance(event, Notice) and "auto" in event.text:
+                break
+    finally:
+        await engine.close()
+    assert event.text == "Commands still ask in auto, because there is no sandbox here: bubblewrap is not installed."

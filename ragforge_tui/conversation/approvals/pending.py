@@ -115,6 +115,8 @@ class Approvals:
         self._pending: dict[str, asyncio.Future[tuple[ApprovalDecision, str]]] = {}
         self._asked: dict[str, ApprovalRequested | CostLimitReached | QuestionAsked] = {}
         self._needs: dict[str, tuple[str, ApprovalNeed, Ruling]] = {}
+        self._by_sandbox: set[str] = set()
+        """Calls that the mode auto let through while they waited for an answer."""
         self._closed = False
 
     @property
@@ -127,8 +129,10 @@ class Approvals:
         """Return whether a user, rather than a program, answers questions about calls."""
         return self.attended and self._approve is None
 
-    async def is_sandboxed(self, need: ApprovalNeed, mode: Mode) -> bool:
-        """Return whether a call runs only because the sandbox holds it."""
+    async def is_sandboxed(self, need: ApprovalNeed, call: ToolCall, mode: Mode) -> bool:
+        """Return whether a call runs only because the sandbox holds it, by its mode now or when it was let through."""
+        if call.uuid in self._by_sandbox:
+            return True
         if need.beyond != "" or mode != "auto":
             return False
         ruling = await self._judged(need)
@@ -231,6 +235,10 @@ class Approvals:
             return  # even granted calls are not allowed while planning
         for approval_id, (pending_in, need, ruling) in list(self._needs.items()):
             if pending_in == conversation_id and self._decide(need, mode, ruling) == "run":
+                question = self._asked[approval_id]
+                if mode == "auto" and need.beyond == "" and isinstance(question, ApprovalRequested):
+                    # Its turn may come when the mode is another one.
+                    self._by_sandbox.add(question.call.uuid)
                 self.answer(approval_id, "once")
 
     async def ask_cost(self, question: Callable[[str], CostLimitReached], emit: Emit) -> ApprovalDecision:

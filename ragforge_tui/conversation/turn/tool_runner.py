@@ -208,7 +208,7 @@ class ToolRunner:
             started = time.monotonic()  # time spent waiting for the user does not count
             report_output.set(self._reporter(reply, call))
             if prepared.approval is not None:
-                sandboxed.set(await self._approvals.is_sandboxed(prepared.approval, self._mode()))
+                sandboxed.set(await self._approvals.is_sandboxed(prepared.approval, call, self._mode()))
             ask_user.set(lambda asked, choices: self._approvals.ask_user(asked, choices, call, reply, self._emit))
             async with noted_commits(self._workspace, prepared.access) as commits:
                 outcome = await prepared.run()

@@ -41,7 +41,7 @@ async def set_mode(engine: EngineContext, request: requests.SetMode) -> requests
     if request.mode == "auto":
         support = await asyncio.to_thread(sandbox_support, enabled=engine.loaded.settings.tools.confine_commands)
         if support.mechanism is None:
-            text = f"Commands still ask in auto, because there is no sandbox here: {support.reason}"
+            text = f"Commands still ask in auto, because there is no sandbox here: {support.reason}."
             engine.agent.emit(Notice(text=text, level="warning", conversation_id=request.conversation_id))
     return request.mode
 

@@ -24,7 +24,7 @@ from ragforge_tui.tui.widgets.list_screen import EditLine, ListScreen
 KEYS = "enter change · ^n new · ^d remove · ^t allow/ask/deny · ^f this folder/all · esc back"
 EDIT_KEYS = "enter save · esc cancel"
 EXAMPLES = (
-    "allow @tests · allow git commit * · ask write(docs/) · deny git push * · deny fetch_web_page\n"
+    "allow @tests · allow git commit * · ask write(docs/) · deny git push * · deny write(*.lock)\n"
     f"kinds of programs: {', '.join(f'{name} ({what})' for name, what in PROGRAMS.items())}"
 )
 EMPTY = "No rules: writes and commands ask. ^n adds one; an answer “always” to a question does too."
