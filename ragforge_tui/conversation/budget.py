@@ -127,6 +127,10 @@ class TurnBudget:
                 kind="max_cost",
             )
 
+    def note_helper(self, usage: Usage) -> None:
+        """Add the cost of a helper's request to the turn; its own budget adds it to the session."""
+        self._turn.spent += usage.cost_usd or 0.0
+
     def note(self, usage: Usage | None, model: str) -> None:
         """Add the cost of a request that was made."""
         if usage is None:

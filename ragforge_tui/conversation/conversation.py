@@ -17,6 +17,7 @@ import msgspec
 from ragforge_tui.conversation.answer import Answer, answer_of
 from ragforge_tui.conversation.reading import StoredConversation
 from ragforge_tui.conversation.services import Services
+from ragforge_tui.conversation.turn.helpers import Helpers
 from ragforge_tui.conversation.turn.inputs import InputBuilder
 from ragforge_tui.conversation.turn.runner import TurnRunner
 from ragforge_tui.conversation.turn.steering import InputQueue, QueuedTurn, UserCall
@@ -44,6 +45,7 @@ from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.requests.turns import TurnLimits
 from ragforge_tui.shared.requests.work import Mode
 from ragforge_tui.shared.sanitize import storable
+from ragforge_tui.tools.delegate import run_helper
 from ragforge_tui.tools.shell.run_command import RunCommand
 from ragforge_tui.tools.undo.changes import RESTORE
 
@@ -308,6 +310,11 @@ class Conversation(StoredConversation):
         self.unqueue()
         self.cancel()
 
+    async def end(self) -> None:
+        """Close it, its memory included, while the process goes on."""
+        self.close()
+        await self.memory.close()
+
     def unqueue(self, message_id: str = "") -> bool:
         """Drop one queued message, or all of them; return whether there was any."""
         dropped = self._queue.drop(message_id)
@@ -531,6 +538,14 @@ class Conversation(StoredConversation):
                 limits=limits,
             )
         counted = len(turn.messages)
+        if isinstance(runner, TurnRunner):
+            helpers = Helpers(
+                self._services,
+                self.record,
+                opened=lambda services, record: Conversation(services, record, [], self._owner),
+                on_usage=runner.note_helper,
+            )
+            run_helper.set(helpers.run)
         memory = self._services.memory
         with memory.active_turns.running(), memory.pace.turn():
             end = await runner.run()

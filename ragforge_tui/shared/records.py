@@ -57,6 +57,8 @@ class Conversation(msgspec.Struct, kw_only=True):
     private: bool = False
     branch_of: str | None = None
     branch_turn: int | None = None
+    helper_of: str = ""
+    """Id of the tool call that started it as a helper of the agent; such a conversation is not listed."""
     deleted_at: datetime | None = None
     """Time of the deletion, which hides it at once; it is purged `KEPT_DAYS` later."""
 

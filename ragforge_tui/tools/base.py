@@ -31,6 +31,9 @@ report_output: ContextVar[Callable[[list[str]], None]] = ContextVar("report_outp
 sandboxed: ContextVar[bool] = ContextVar("sandboxed", default=False)
 """Whether the commands of the running call start in the sandbox of the mode auto."""
 
+running_call: ContextVar[str] = ContextVar("running_call", default="")
+"""Id of the running call."""
+
 ApprovalKind = Literal["write", "command", "secret"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import difflib
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
@@ -42,6 +43,7 @@ from ragforge_tui.tools.code import (
     GetFunctionDetails,
     SearchFunctions,
 )
+from ragforge_tui.tools.delegate import Delegate
 from ragforge_tui.tools.files.read import ReadFile
 from ragforge_tui.tools.files.write import ApplyPatch, CreateFile, EditFile, WriteFile
 from ragforge_tui.tools.memory import OpenCall, OpenTurn, SearchHistory
@@ -77,6 +79,7 @@ TOOLS: list[type[Tool]] = [
     RunCommand,
     UpdateTodos,
     AskUser,
+    Delegate,
     NotifyUser,
     SearchHistory,
     OpenTurn,
@@ -195,6 +198,7 @@ class Toolbox:
         settings_file: Path | None = None,
     ) -> None:
         self.writes_frozen = False
+        self._gate: _Gate = self
         self.workspace = Workspace(workspace, program_files)
         self.undo = UndoStore(undo_dir)
         self._settings = settings
@@ -223,6 +227,12 @@ class Toolbox:
             taken.add(name)
             self._tools[name] = kind(self._context)
         describe_tools(kind.info for kind in kinds)
+
+    def only(self, names: Collection[str]) -> Toolbox:
+        """Return a toolbox of the same session with these of its tools."""
+        fewer = copy.copy(self)
+        fewer._tools = {name: tool for name, tool in self._tools.items() if name in names}
+        return fewer
 
     def set_external(self, source: str, kinds: Sequence[type[Tool]]) -> None:
         """Replace the tools that the user's configuration adds; calls that already run are not affected.
@@ -313,7 +323,7 @@ class Toolbox:
             raise ToolError(f"{name} failed: {storable(str(error))}.") from error
         builtins = msgspec.to_builtins(typed)
         reason = builtins.pop("reason")
-        return PreparedCall(tool, plan, builtins, reason, unknown, self, self._settings.max_output_chars)
+        return PreparedCall(tool, plan, builtins, reason, unknown, self._gate, self._settings.max_output_chars)
 
     async def end_leftovers(self) -> int:
         """End processes of commands that an earlier, killed engine left behind; called once at the start.

@@ -26,6 +26,7 @@ NAMES = [
     "run_command",
     "update_todos",
     "ask_user",
+    "delegate",
 ]
 
 

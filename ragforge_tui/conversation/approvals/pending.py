@@ -119,6 +119,10 @@ class Approvals:
         """Calls that the mode auto let through while they waited for an answer."""
         self._closed = False
 
+    def unattended(self) -> Approvals:
+        """Return approvals for background work: what the user always allows runs, and nobody is asked."""
+        return Approvals(interactive=False, allowed=self._allowed)
+
     @property
     def attended(self) -> bool:
         """Return whether a user is available to answer."""

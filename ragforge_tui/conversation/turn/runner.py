@@ -282,6 +282,11 @@ class TurnRunner:
             note = MODE_NOTES["plan"] if planning else PLANNING_ENDED
             request.add([{"role": "user", "content": note}])
 
+    def note_helper(self, usage: Usage) -> None:
+        """Count a request of a helper as one of this turn."""
+        self._usages.append(usage)
+        self._budget.note_helper(usage)
+
     def _record_reply(self, message: Message) -> None:
         if message.content or self._limits.output_schema is not None:
             self._text = message.content

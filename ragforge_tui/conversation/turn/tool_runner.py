@@ -41,7 +41,7 @@ from ragforge_tui.shared.sanitize import storable, storable_value
 from ragforge_tui.shared.tool_calls import CHANGING, ToolAccess, tool_info
 from ragforge_tui.tools.after_edit import AfterEdit
 from ragforge_tui.tools.asking import ask_user
-from ragforge_tui.tools.base import ApprovalNeed, CallStopped, ToolOutcome, report_output, sandboxed
+from ragforge_tui.tools.base import ApprovalNeed, CallStopped, ToolOutcome, report_output, running_call, sandboxed
 from ragforge_tui.tools.registry import DENIED, PLANNING, PreparedCall
 from ragforge_tui.tools.shell.run_command import STOPPED_TEXT
 from ragforge_tui.tools.workspace import foreseen
@@ -206,6 +206,7 @@ class ToolRunner:
                     return _refused(feedback), started
                 self._toolbox.check(call.tool_name)  # the mode may have changed while the user decided
             started = time.monotonic()  # time spent waiting for the user does not count
+            running_call.set(call.uuid)
             report_output.set(self._reporter(reply, call))
             if prepared.approval is not None:
                 sandboxed.set(await self._approvals.is_sandboxed(prepared.approval, call, self._mode()))

@@ -39,6 +39,7 @@ from ragforge_tui.shared.sanitize import storable
 _CONVERSATION = projection("c", CONVERSATION_FIELDS)
 _ANY = own_node("c", "Conversation")
 _THIS = own_node("c", "Conversation", "uuid: $uuid")
+_LISTED = "coalesce(c.helper_of, '') = ''"
 _FIND = f"MATCH {_THIS} RETURN {_CONVERSATION} AS c"
 _FIXED = {"uuid", "created_at", "next_turn", "message_count", "total_chars", "branch_of", "branch_turn"}
 _CHANGEABLE = {*CONVERSATION_FIELDS, "summary_embedding"} - _FIXED
@@ -142,7 +143,8 @@ class Conversations:
         order = "created_at" if f.order == "created" else "updated_at"
         statement = (
             f"MATCH {_ANY} "
-            "WHERE ($status = 'any' OR c.status = $status) AND ($workspace IS NULL OR c.workspace = $workspace) "
+            f"WHERE {_LISTED} AND ($status = 'any' OR c.status = $status) "
+            "AND ($workspace IS NULL OR c.workspace = $workspace) "
             "AND (size($tags) = 0 OR any(tag IN $tags WHERE tag IN c.tags)) "
             "AND ($since IS NULL OR c.updated_at >= $since) AND ($until IS NULL OR c.created_at < $until) "
             "AND all(word IN $words "
@@ -196,7 +198,7 @@ class Conversations:
 
     async def changed(self, since: datetime, *, workspace: str | None = None) -> ConversationChanges:
         """Return at most `MOST_CHANGES` changed at `since` or later, newest first, and the number of all."""
-        where = "c.workspace = $workspace" if workspace is not None else "true"
+        where = f"{_LISTED} AND c.workspace = $workspace" if workspace is not None else _LISTED
         parameters = {"since": graph_value(since), "workspace": workspace, "limit": MOST_CHANGES}
 
         async def work(tx: Transaction) -> ConversationChanges:
@@ -233,7 +235,7 @@ class Conversations:
     async def purge(self, uuid: str) -> bool:
         """Remove a conversation and all it owns, in batches; nodes that others share stay.
 
-        One that has branches is archived instead, since they read their first turns from it. An
+        Its helpers go with it. One that has branches is archived instead, since they read their first turns from it. An
         interrupted purge continues on the next call; meanwhile the conversation is hidden.
 
         Returns:
@@ -242,6 +244,8 @@ class Conversations:
         if await self._has_branches(uuid):
             await self.update(uuid, status="archived", deleted_at=None)
             return False
+        for helper in await self._helpers(uuid):
+            await self.purge(helper)
         current = await self.get(uuid)
         if current.status != "deleted":
             await self.update(uuid, status="deleted", deleted_at=now())
@@ -274,10 +278,19 @@ class Conversations:
     async def _has_branches(self, uuid: str) -> bool:
         return (
             await self._graph.one(
-                f"MATCH {own_node('b', 'Conversation', 'branch_of: $uuid')} RETURN b.uuid AS uuid LIMIT 1", uuid=uuid
+                f"MATCH {own_node('c', 'Conversation', 'branch_of: $uuid')} WHERE {_LISTED} "
+                "RETURN c.uuid AS uuid LIMIT 1",
+                uuid=uuid,
             )
             is not None
         )
+
+    async def _helpers(self, uuid: str) -> list[str]:
+        rows = await self._graph.rows(
+            f"MATCH {own_node('c', 'Conversation', 'branch_of: $uuid')} WHERE NOT {_LISTED} RETURN c.uuid AS uuid",
+            uuid=uuid,
+        )
+        return [row["uuid"] for row in rows]
 
     async def _delete_all(self, statement: str, uuid: str) -> None:
         """Repeat a deleting statement, each time in a transaction of its own, until it removes nothing."""

@@ -169,6 +169,12 @@ def failure_of(call: ToolCall) -> str:
     return one_line(lines[-1 if lines[0].startswith("Traceback (most recent call last)") else 0][:400])
 
 
+def traced_steps(result: dict[str, Any]) -> list[str]:
+    """Return what a helper did, one line for each of its calls."""
+    trace = result.get("trace")
+    return [one_line(str(step)[:400]) for step in trace] if isinstance(trace, list) else []
+
+
 def todos_of(call: ToolCall, result: dict[str, Any]) -> list[Todo]:
     """Return the plan that a call set."""
     items = result.get("todos")
@@ -399,6 +405,8 @@ class ToolBlock(Block):
                 + indent([BLANK], prefix, width)
                 + wrap([(said, palette.running)], width, first=prefix, rest=prefix)
             )
+        for step in traced_steps(result):
+            lines.append(line_of([*prefix, (clip(step, width - 6), palette.muted)], width))
         if text.strip() and not result.get("diff"):
             shown, hidden = _head_of(text)
             lines += indent([BLANK] if lines else [], prefix, width)
