@@ -44,9 +44,10 @@ from ragforge_tui.settings.check import remarks
 from ragforge_tui.settings.folders import program_files
 from ragforge_tui.settings.schema import LIVE_MODEL_SETTINGS
 from ragforge_tui.shared.errors import GraphError, RagforgeError
-from ragforge_tui.shared.events import CodeIndexChanged, Event, GraphChanged, ModelChanged, Notice
+from ragforge_tui.shared.events import CodeIndexChanged, Event, GraphChanged, ModelChanged, Notice, ProcessesChanged
 from ragforge_tui.tools.mcp.servers import McpServers
 from ragforge_tui.tools.registry import Toolbox
+from ragforge_tui.tools.shell.background import Process
 
 log = logging.getLogger(__name__)
 
@@ -152,6 +153,7 @@ class ConversationAgent(ConversationLibrary):
             folders=[Path(loaded.paths.config), data, state],
             settings_file=Path(loaded.config_file) if loaded.config_file else None,
         )
+        toolbox.processes.changed = self._on_process_changed
         exports = ExportWriter(memory_settings.export, loaded.paths, graph.store, self.emit, workspace=loaded.workspace)
         self._events.listen(exports.on_event)
         rules = Rules(
@@ -305,6 +307,15 @@ class ConversationAgent(ConversationLibrary):
                 await self.services.model.model()
             except RagforgeError as error:
                 log.info("background work starts without a model: %s", error)
+
+    def _on_process_changed(self, process: Process) -> None:
+        """Show how many background processes run, and that one has ended unless somebody stopped it."""
+        self.emit(ProcessesChanged(running=self.services.toolbox.processes.running))
+        if process.ending and not process.stopped:
+            level: Literal["info", "warning"] = "info" if process.success else "warning"
+            self.emit(
+                Notice(text=f"{process.name}: {process.ending}", level=level, conversation_id=process.conversation)
+            )
 
     async def _on_graph_ready(self, store: Store) -> None:
         """Drain the journal into the graph that became reachable, then start chores in the background."""

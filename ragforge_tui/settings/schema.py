@@ -153,7 +153,9 @@ class ToolSettings(_Section, frozen=True):
     """Tools of the agent, their permissions and limits."""
 
     enabled: Annotated[list[str] | None, Meta(description="Names of the tools offered to the model; null: all.")] = None
-    command_timeout: Annotated[float, Meta(gt=0, description="Seconds a command may run.")] = 120.0
+    command_timeout: Annotated[
+        float, Meta(gt=0, description="Seconds a command may run; a call may ask for up to five times as many.")
+    ] = 120.0
     rules: Annotated[
         list[str],
         Meta(

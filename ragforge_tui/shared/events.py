@@ -383,6 +383,12 @@ class ModelChanged(_Event):
     error: ErrorInfo | None = None
 
 
+class ProcessesChanged(_Event):
+    """A background process of the agent started or ended; so many run now."""
+
+    running: int
+
+
 CodePhase = Literal[
     "off", "waiting", "looking", "reading", "linking", "embedding", "ready", "elsewhere", "left_out", "failed"
 ]
@@ -457,4 +463,5 @@ Event = (
     | GraphChanged
     | ModelChanged
     | CodeIndexChanged
+    | ProcessesChanged
 )

@@ -26,6 +26,8 @@ _ALIASES = {
     "pattern": ("regex", "regexp", "glob_pattern"),
     "query": ("search", "q"),
     "command": ("cmd", "script"),
+    "background": ("run_in_background",),
+    "timeout": ("timeout_seconds",),
     "message": ("text", "notice"),
     "todos": ("items", "plan"),
     "start_line": ("start", "from_line", "offset"),

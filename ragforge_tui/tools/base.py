@@ -34,6 +34,9 @@ sandboxed: ContextVar[bool] = ContextVar("sandboxed", default=False)
 running_call: ContextVar[str] = ContextVar("running_call", default="")
 """Id of the running call."""
 
+calling_conversation: ContextVar[str] = ContextVar("calling_conversation", default="")
+"""Id of the conversation whose call runs."""
+
 ApprovalKind = Literal["write", "command", "secret"]
 
 
@@ -139,11 +142,13 @@ class Plan(msgspec.Struct, kw_only=True):
     Attributes:
         contents: Contents of files after it, by absolute path, None for a missing one: later calls of the reply are
             prepared against them.
+        harmless: The call of a tool that may change something changes nothing, so it is allowed while planning.
     """
 
     run: Callable[[], Awaitable[ToolOutcome]]
     approval: ApprovalNeed | None = None
     contents: dict[Path, bytes | None] = {}
+    harmless: bool = False
 
 
 class MemorySource(Protocol):

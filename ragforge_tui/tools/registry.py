@@ -50,6 +50,7 @@ from ragforge_tui.tools.memory import OpenCall, OpenTurn, SearchHistory
 from ragforge_tui.tools.planning import NotifyUser, UpdateTodos
 from ragforge_tui.tools.search.grep import GrepFiles
 from ragforge_tui.tools.search.listing import GlobFiles, ListDirectory, SearchFiles
+from ragforge_tui.tools.shell.background import Processes
 from ragforge_tui.tools.shell.process import end_leftovers
 from ragforge_tui.tools.shell.run_command import RunCommand, UsersCommand
 from ragforge_tui.tools.snapshots import UndoStore
@@ -140,6 +141,7 @@ class PreparedCall:
         self.approval: ApprovalNeed | None = plan.approval
         if plan.approval is not None:
             self.approval = msgspec.structs.replace(plan.approval, subject=self.subject)
+        self.harmless = plan.harmless
         self._plan = plan
         self._unknown = unknown
         self._gate = gate
@@ -227,6 +229,14 @@ class Toolbox:
             taken.add(name)
             self._tools[name] = kind(self._context)
         describe_tools(kind.info for kind in kinds)
+
+    @property
+    def processes(self) -> Processes:
+        """The commands that run in the background."""
+        name = RunCommand.info.name
+        tool = self._tools.get(name) or self._user_tools[name]
+        assert isinstance(tool, RunCommand)
+        return tool.processes
 
     def only(self, names: Collection[str]) -> Toolbox:
         """Return a toolbox of the same session with these of its tools."""
@@ -420,7 +430,7 @@ class RestrictedTools:
         elif ruling.reads:
             prepared.approval = None
         # The user may have switched modes meanwhile, and a granted call is not asked about again.
-        if prepared.approval is not None or not command:
+        if prepared.approval is not None or not (command or prepared.harmless):
             self.check(name)
         return prepared
 

@@ -120,6 +120,8 @@ class ChatEvents:
                 session.conversation_changed(event.conversation)
             case events.CodeIndexChanged():
                 state.code = event
+            case events.ProcessesChanged(running=running):
+                state.processes = running
             case events.GraphChanged():
                 session.graph_changed(event)
                 self._welcome.refresh_recent()

@@ -20,8 +20,8 @@ from ragforge_tui.tools.base import ToolOutcome, report_output
 from ragforge_tui.tools.registry import Toolbox
 from ragforge_tui.tools.shell import process as process_module
 from ragforge_tui.tools.shell.confinement import MECHANISMS, probe, supported
+from ragforge_tui.tools.shell.output import Output
 from ragforge_tui.tools.shell.process import MARK, end_leftovers, scrubbed_environment
-from ragforge_tui.tools.shell.run_command import Output
 from tests.support.waiting import until
 from tests.tools.conftest import Call
 
@@ -224,8 +224,8 @@ async def test_close_ends_a_command_that_is_just_starting(
 ) -> None:
     real = process_module._piped
 
-    async def slow(*arguments: Any) -> Any:
-        running = await real(*arguments)
+    async def slow(*arguments: Any, **named: Any) -> Any:
+        running = await real(*arguments, **named)
         await asyncio.sleep(0.5)  # it runs, but is not listed yet
         return running
 

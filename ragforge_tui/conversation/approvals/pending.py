@@ -121,7 +121,7 @@ class Approvals:
 
     def unattended(self) -> Approvals:
         """Return approvals for background work: what the user always allows runs, and nobody is asked."""
-        return Approvals(interactive=False, allowed=self._allowed)
+        return Approvals(interactive=False, rules=self.rules)
 
     @property
     def attended(self) -> bool:

@@ -239,6 +239,7 @@ class InputBuilder:
         if asked.note or len(turn.messages) > 1:
             return asked.note
         note = await self._environment.note(self._before(turn), self._mode())
+        note = "\n".join(filter(None, [note, *self._services.toolbox.processes.take_ended(self._record.uuid)]))
         if self._services.settings.tools.commit_trailer and not self._services.recorder.journaling:
             # The trailer names the turn, so it is sent with every message.
             trailer = f"{TRAILER}: {self._record.uuid} t{turn.turn_index}"

@@ -267,6 +267,8 @@ class TurnRunner:
             on_stop=self._stop.set,
         )
         self._announce_mode(request)
+        if ended := self._services.toolbox.processes.take_ended(self._conversation_id):
+            request.add([{"role": "user", "content": "\n".join(ended)}])
         try:
             await reply.stream(request)
         finally:

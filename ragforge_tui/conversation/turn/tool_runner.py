@@ -41,7 +41,15 @@ from ragforge_tui.shared.sanitize import storable, storable_value
 from ragforge_tui.shared.tool_calls import CHANGING, ToolAccess, tool_info
 from ragforge_tui.tools.after_edit import AfterEdit
 from ragforge_tui.tools.asking import ask_user
-from ragforge_tui.tools.base import ApprovalNeed, CallStopped, ToolOutcome, report_output, running_call, sandboxed
+from ragforge_tui.tools.base import (
+    ApprovalNeed,
+    CallStopped,
+    ToolOutcome,
+    calling_conversation,
+    report_output,
+    running_call,
+    sandboxed,
+)
 from ragforge_tui.tools.registry import DENIED, PLANNING, PreparedCall
 from ragforge_tui.tools.shell.run_command import STOPPED_TEXT
 from ragforge_tui.tools.workspace import foreseen
@@ -211,6 +219,7 @@ class ToolRunner:
             if prepared.approval is not None:
                 sandboxed.set(await self._approvals.is_sandboxed(prepared.approval, call, self._mode()))
             ask_user.set(lambda asked, choices: self._approvals.ask_user(asked, choices, call, reply, self._emit))
+            calling_conversation.set(reply.conversation_id)
             async with noted_commits(self._workspace, prepared.access) as commits:
                 outcome = await prepared.run()
             if commits:

@@ -12,6 +12,7 @@ from ragforge_tui.engine.process import log_file
 from ragforge_tui.engine.registry import EngineContext, handles
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.events import ModelChanged, Notice
+from ragforge_tui.shared.process_records import ProcessEntry
 from ragforge_tui.shared.records import ToolCall
 from ragforge_tui.shared.requests import work as requests
 from ragforge_tui.shared.sanitize import storable
@@ -98,6 +99,17 @@ async def blame_file(engine: EngineContext, request: requests.Blame) -> requests
 @handles(requests.RunShell)
 async def run_shell(engine: EngineContext, request: requests.RunShell) -> int:
     return await engine.conversation(request.conversation_id).run_command(request.command, request.message_id)
+
+
+@handles(requests.ListProcesses)
+async def list_processes(engine: EngineContext, _: requests.ListProcesses) -> list[ProcessEntry]:
+    return engine.agent.services.toolbox.processes.entries()
+
+
+@handles(requests.StopProcess)
+async def stop_process(engine: EngineContext, request: requests.StopProcess) -> ProcessEntry:
+    process = await engine.agent.services.toolbox.processes.stop(request.number, "the user")
+    return process.entry()
 
 
 @handles(requests.ListCalls)

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from ragforge_tui.shared.events import ApprovalDecision, ModelChanged
+from ragforge_tui.shared.process_records import ProcessEntry
 from ragforge_tui.shared.records import Commit, ToolCall
 from ragforge_tui.shared.wire import Empty, Request
 
@@ -100,6 +101,16 @@ class RunShell(Request[int]):
     conversation_id: str
     message_id: str
     command: str
+
+
+class ListProcesses(Request[list[ProcessEntry]]):
+    """Return the agent's background processes: those that run, and the last ones that ended."""
+
+
+class StopProcess(Request[ProcessEntry]):
+    """End a background process on behalf of the user."""
+
+    number: int
 
 
 class BlamedTurn(msgspec.Struct, frozen=True, kw_only=True):

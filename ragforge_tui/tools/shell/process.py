@@ -150,10 +150,14 @@ class Commands:
         self._running: dict[str, RunningCommand] = {}
         self._starting: set[asyncio.Task[RunningCommand]] = set()
 
-    async def start(self, command: str, folder: Path) -> RunningCommand:
-        """Start a command in its own session, with output and errors in one pipe; `end` must be called afterwards."""
+    async def start(self, command: str, folder: Path, *, with_input: bool = False) -> RunningCommand:
+        """Start a command in its own session, with output and errors in one pipe; `end` must be called afterwards.
+
+        Args:
+            with_input: Whether its input is a pipe, rather than empty.
+        """
         mark = secrets.token_hex(16)
-        task = asyncio.create_task(self._spawn(mark, command, folder))
+        task = asyncio.create_task(self._spawn(mark, command, folder, with_input=with_input))
         self._starting.add(task)
         task.add_done_callback(self._starting.discard)
         try:
@@ -165,7 +169,7 @@ class Commands:
                 await self.end(mark)
             raise
 
-    async def _spawn(self, mark: str, command: str, folder: Path) -> RunningCommand:
+    async def _spawn(self, mark: str, command: str, folder: Path, *, with_input: bool) -> RunningCommand:
         record = CommandRecord(mark=mark, owner=os.getpid(), owner_started=_started(os.getpid()))
         # Recorded before the start: a crash in between leaves a mark without a process, not an untracked process.
         await asyncio.to_thread(self._save, record)
@@ -177,7 +181,7 @@ class Commands:
             if self._confinement is not None:
                 # The user's own commands run as they would in their shell.
                 environment |= await asyncio.to_thread(_workspace_variables, folder, environment.get("PATH", ""))
-            running = await _piped(mark, how, shell_arguments(command), folder, environment)
+            running = await _piped(mark, how, shell_arguments(command), folder, environment, with_input=with_input)
         except BaseException:
             self._forget(mark)
             raise
@@ -225,9 +229,15 @@ class Commands:
 
 
 async def _piped(
-    mark: str, how: Sequence[str], arguments: list[str], folder: Path, environment: Mapping[str, str]
+    mark: str,
+    how: Sequence[str],
+    arguments: list[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    *,
+    with_input: bool,
 ) -> RunningCommand:
-    """Start a program with its output in a pipe and an empty input."""
+    """Start a program with its output in a pipe, and its input empty or in another one."""
     read_end, write_end = os.pipe()
     lifeline, held = os.pipe()
     reader = asyncio.StreamReader()
@@ -238,7 +248,7 @@ async def _piped(
             *arguments,
             cwd=folder,
             env=environment,
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=asyncio.subprocess.PIPE if with_input else asyncio.subprocess.DEVNULL,
             stdout=write_end,
             stderr=write_end,
             start_new_session=True,

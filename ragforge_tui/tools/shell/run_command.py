@@ -1,4 +1,4 @@
-"""Tool run_command: run a shell command in the workspace, with a timeout and an output limit.
+"""Tool run_command: run a shell command in the workspace, with a timeout and an output limit, or in the background.
 
 The user is protected by seeing the exact command, and by what it cannot reach (`confinement.py`), which the question
 states. `process.py` manages the processes.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 from collections.abc import Coroutine
 from typing import Annotated, Any, ClassVar
 
@@ -16,7 +15,7 @@ from msgspec import Meta
 
 from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.shared.records import STOPPED
-from ragforge_tui.shared.sanitize import plain_text, storable, visible
+from ragforge_tui.shared.sanitize import visible
 from ragforge_tui.shared.tool_calls import ToolInfo
 from ragforge_tui.tools.base import (
     ApprovalNeed,
@@ -26,87 +25,55 @@ from ragforge_tui.tools.base import (
     ToolArguments,
     ToolContext,
     ToolOutcome,
+    calling_conversation,
     report_output,
     sandboxed,
 )
+from ragforge_tui.tools.shell.background import Process, Processes
 from ragforge_tui.tools.shell.confinement import Confinement
+from ragforge_tui.tools.shell.endings import ending
+from ragforge_tui.tools.shell.interactive import interactive_program
+from ragforge_tui.tools.shell.output import Output, collect
 from ragforge_tui.tools.shell.process import Commands
 from ragforge_tui.tools.shell.sandbox import Sandbox
 
 _log = logging.getLogger(__name__)
 
-_CHUNK = 65_536
-_TAIL_BYTES = 4_000
-_SHOWN_LINES = 3
 _REPORT_SECONDS = 0.25
 OUTSIDE = "It asks to run outside the sandbox"
 SANDBOX_HELP = (
     "It ran in a sandbox: no network, and only the workspace and temporary folders can be written. If that is why it "
     "failed, call it again with outside_sandbox true and the reason; the user is asked."
 )
+_WAIT_SECONDS = 1.0
+"""Time that a process gets to print something before a call about it returns."""
+_MOST_INPUT = 16_000
+LONGEST = 5
+"""How many times the configured limit a call may ask for."""
 STOPPED_TEXT = "Stopped by the user before it finished."
 
 
 class RunCommandArguments(ToolArguments):
-    command: Annotated[str, Meta(description="The command, as passed to bash -c in the workspace.")]
-    timeout_seconds: Annotated[
-        float | None, Meta(description="Seconds it may run, if fewer than the configured limit.")
+    command: Annotated[
+        str, Meta(description="The command, as passed to bash -c in the workspace. Left out with process.")
+    ] = ""
+    timeout: Annotated[
+        float | None,
+        Meta(description="Seconds the command may run; with process: seconds to wait for new output."),
     ] = None
     outside_sandbox: Annotated[
         bool,
         Meta(description="Run without the sandbox of the mode auto, after it stopped the command; the user is asked."),
     ] = False
-
-
-class Output:
-    """Head and tail of a command's output; the middle is counted and dropped as it arrives."""
-
-    def __init__(self, limit: int) -> None:
-        # A character in UTF-8 has at most four bytes.
-        self._head_limit = limit * 4 * 2 // 3
-        self._tail_limit = limit * 4 - self._head_limit
-        self._head = bytearray()
-        self._tail = bytearray()
-        self._limit = limit
-        self.size = 0
-
-    def add(self, chunk: bytes) -> None:
-        """Add a piece of the output."""
-        self.size += len(chunk)
-        free = self._head_limit - len(self._head)
-        self._head += chunk[:free] if free > 0 else b""
-        self._tail += chunk[max(free, 0) :]
-        if len(self._tail) > 2 * self._tail_limit:
-            del self._tail[: -self._tail_limit]
-
-    def last_lines(self) -> list[str]:
-        """Return the last lines that are not empty, also one that is not complete."""
-        end = (self._head[-_TAIL_BYTES:] + self._tail[-_TAIL_BYTES:])[-_TAIL_BYTES:]
-        # A line that is cut at its beginning is left out: it may begin within a secret, which is not known there.
-        lines = _plain(bytes(end)).split("\n")[self.size > len(end) :]
-        return [line for line in lines if line.strip()][-_SHOWN_LINES:]
-
-    def text(self) -> tuple[str, bool]:
-        """Return the output as plain text, and whether it was cut."""
-        tail = bytes(self._tail[-self._tail_limit :])
-        if len(self._head) + len(tail) == self.size:
-            whole = _plain(bytes(self._head) + tail)
-            if len(whole) <= self._limit:
-                return whole, False
-            head_text, tail_text = whole, whole
-        else:
-            head_text, tail_text = _plain(bytes(self._head)), _plain(tail)
-        head_chars = self._limit * 2 // 3
-        tail_chars = self._limit - head_chars
-        note = f"\n[… output cut: {self.size} bytes in total, the middle is left out …]\n"
-        return head_text[:head_chars] + note + tail_text[-tail_chars:], True
-
-
-def _plain(content: bytes) -> str:
-    text = content.decode("utf-8", "replace").replace("\0", "")
-    # A progress bar rewrites its line with carriage returns: keep the text that a terminal would finally show.
-    lines = (line.rstrip("\r").rsplit("\r", 1)[-1] for line in text.split("\n"))
-    return storable(plain_text("\n".join(lines)))
+    background: Annotated[
+        bool, Meta(description="Start it and go on, for servers and watchers. Its number is returned.")
+    ] = False
+    process: Annotated[
+        int | None,
+        Meta(description="Number of a background process: returns its new output. 0 lists the processes."),
+    ] = None
+    input: Annotated[str | None, Meta(description="With process: a line to write to its input.")] = None
+    stop: Annotated[bool, Meta(description="With process: end it.")] = False
 
 
 class RunCommand(Tool):
@@ -114,6 +81,7 @@ class RunCommand(Tool):
 
     Attributes:
         confined: Whether the program is out of its reach.
+        processes: Its commands that run in the background.
     """
 
     confined: ClassVar[bool] = True
@@ -130,7 +98,8 @@ class RunCommand(Tool):
     )
     description = (
         "Run a shell command in the workspace folder and get its output (stdout and stderr together) and exit status. "
-        "It cannot read input; background processes are ended with the command. The user is asked first, unless it "
+        "It has no terminal and no input; what it leaves running is ended with it. For a server or a watcher use "
+        "background: true, then process: N for new output, input or stop. The user is asked first, unless it "
         "only reads the workspace, as ls, cat, head, tail, wc, grep -rn, find, sed -n 1,40p, git log, diff, status do."
     )
     arguments = RunCommandArguments
@@ -148,6 +117,7 @@ class RunCommand(Tool):
         self.sandbox = Sandbox(
             self._confinement, context.workspace.root, context.workspace.guard, enabled=settings.confine_commands
         )
+        self.processes = Processes()
         self._commands = Commands(
             context.state_dir,
             kept_variables=settings.keep_variables,
@@ -155,28 +125,34 @@ class RunCommand(Tool):
         )
 
     async def prepare(self, arguments: RunCommandArguments) -> Plan:
+        if arguments.process is not None:
+            return self._prepare_process(arguments, arguments.process)
         command = arguments.command
+        if arguments.stop or arguments.input is not None:
+            raise ToolError("input and stop need the number of a process.", todo="process: 0 lists them.")
         if not command.strip():
             raise ToolError("The command is empty.", todo="Give a shell command.")
         if "\0" in command:
             raise ToolError("The command contains a NUL character.", todo="Remove it.")
-        limit = self.context.settings.command_timeout
-        requested = arguments.timeout_seconds
-        timeout = min(requested, limit) if requested is not None and requested > 0 else limit
-
+        program, instead = interactive_program(command) if self.confined else ("", "")
+        if program:
+            raise ToolError(f"{program} needs a terminal, and there is none; nothing was run.", todo=instead)
+        background = arguments.background
         support = await asyncio.to_thread(self._confinement.support)
         beyond = OUTSIDE if arguments.outside_sandbox else await asyncio.to_thread(self.sandbox.beyond, command)
 
         async def run() -> ToolOutcome:
-            return await self._run(command, timeout)
+            if background:
+                return await self._start(command, arguments.timeout)
+            return await self._run(command, self._seconds(arguments.timeout, self.context.settings.command_timeout))
 
+        question = "Run this command in the background, until it is stopped?" if background else "Run this command?"
         return Plan(
             run=run,
             approval=ApprovalNeed(
                 kind="command",
-                question=f"Run this command? {support.question}",
-                # Line by line, so that a literal U+240A, the symbol for a line feed, is not shown as one.
-                detail="\n".join(visible(line) for line in command.split("\n")),
+                question=f"{question} {support.question}",
+                detail=_detail(command),
                 session_scope="exactly this command",
                 session_key=f"run_command:{self.context.workspace.root}:{command}",
                 command=command,
@@ -184,7 +160,88 @@ class RunCommand(Tool):
             ),
         )
 
+    def _prepare_process(self, arguments: RunCommandArguments, number: int) -> Plan:
+        """Return the plan of a call about a background process; only what it is given to read needs an approval."""
+        if arguments.command.strip():
+            raise ToolError("A call has either a command or the number of a process.", todo="Leave one of them out.")
+        processes = self.processes
+        if number == 0:
+            return Plan(run=self._list, harmless=True)
+        process = processes.get(number)
+        given = arguments.input
+        if arguments.stop:
+
+            async def stop() -> ToolOutcome:
+                await processes.stop(number, "the agent")
+                return await self._look(process, 0.0)
+
+            return Plan(run=stop, harmless=True)
+        wait = self._seconds(arguments.timeout, _WAIT_SECONDS)
+        if given is None:
+            return Plan(run=lambda: self._look(process, wait), harmless=True)
+        if process.ending:
+            raise ToolError(f"{process.name} has ended. {process.ending}", todo="Start it again.")
+        if len(given) > _MOST_INPUT:
+            raise ToolError(f"The input has more than {_MOST_INPUT} characters.", todo="Give it a file to read.")
+        line = given
+
+        async def send() -> ToolOutcome:
+            await process.send(line)
+            return await self._look(process, wait)
+
+        # The input of an interpreter is a command as well.
+        return Plan(
+            run=send,
+            approval=ApprovalNeed(
+                kind="command",
+                question=f"Send this input to {process.name[0].lower()}{process.name[1:]}?",
+                detail=_detail(given),
+                session_scope="any input to this process",
+                session_key=f"run_command:input:{id(processes)}:{number}",
+                beyond="It is input of a process that runs already",
+            ),
+        )
+
+    def _seconds(self, asked: float | None, usual: float) -> float:
+        """Return the seconds that a call may take: those it asks for, up to a multiple of the configured limit."""
+        most = self.context.settings.command_timeout * LONGEST
+        return min(asked, most) if asked is not None and asked > 0 else min(usual, most)
+
+    async def _start(self, command: str, timeout: float | None) -> ToolOutcome:
+        limit = self.context.settings.max_output_chars
+        try:
+            process = await self.processes.start(
+                self._commands,
+                command,
+                self.context.workspace.root,
+                calling_conversation.get(),
+                timeout=timeout if timeout is not None and timeout > 0 else None,
+                limit=limit,
+            )
+        except OSError as error:
+            raise ToolError(f"The command could not be started: {error}.", kind="os_error") from error
+        return await self._look(process, _WAIT_SECONDS)
+
+    async def _look(self, process: Process, wait: float) -> ToolOutcome:
+        text, size = await process.new_output(wait)
+        body = text if not text or text.endswith("\n") else text + "\n"
+        data: dict[str, object] = {"process": process.number}
+        if process.ending:
+            return ToolOutcome(
+                text=f"{body}[Process {process.number} has ended. {process.ending}]", data=data, full_size=size
+            )
+        nothing = "" if text else ", no new output"
+        return ToolOutcome(text=f"{body}[Process {process.number} runs{nothing}.]", data=data, full_size=size)
+
+    async def _list(self) -> ToolOutcome:
+        lines = [
+            f"{entry.number}  {entry.ending or 'Runs.'}  {' '.join(visible(entry.command).split())}"
+            for entry in self.processes.entries()
+        ]
+        return ToolOutcome(text="\n".join(lines) or "No process was started in the background.")
+
     async def close(self) -> None:
+        await self.processes.close()
         await self._commands.close()
 
     async def _run(self, command: str, timeout: float) -> ToolOutcome:
@@ -193,7 +250,7 @@ class RunCommand(Tool):
         except OSError as error:
             raise ToolError(f"The command could not be started: {error}.", kind="os_error") from error
         output = Output(self.context.settings.max_output_chars)
-        reader = asyncio.create_task(_collect(running.output, output))
+        reader = asyncio.create_task(collect(running.output, output.add))
         reporter = asyncio.create_task(_report(output))
         timed_out = stopped = False
         try:
@@ -224,11 +281,6 @@ def _in_sandbox(outcome: ToolOutcome) -> ToolOutcome:
     if not outcome.success:
         outcome.text += f"\n[{SANDBOX_HELP}]"
     return outcome
-
-
-async def _collect(pipe: asyncio.StreamReader, output: Output) -> None:
-    while chunk := await pipe.read(_CHUNK):
-        output.add(chunk)
 
 
 async def _report(output: Output) -> None:
@@ -263,30 +315,21 @@ def _stopped(output: Output) -> ToolOutcome:
 
 def _outcome(status: int | None, output: Output, timed_out: float | None, any_left: bool) -> ToolOutcome:
     text, cut = output.text()
-    if timed_out is not None:
-        ending = f"Timed out after {timed_out:g} s; the command and its children were ended."
-    elif status is not None and status < 0:
-        ending = f"Ended by signal {_signal_name(-status)}."
-    else:
-        ending = f"Exit status {status}."
-    if any_left and timed_out is None:
-        ending += " Its background processes were ended."
+    end = ending(status, timed_out, any_left=any_left)
     success = status == 0 and timed_out is None
     body = text if not text or text.endswith("\n") else text + "\n"
     data: dict[str, object] = {"exit_status": status, "timed_out": timed_out is not None}
     if cut:
         data["truncated"] = output.size
     return ToolOutcome(
-        text=f"{body}[{ending}]",
+        text=f"{body}[{end}]",
         success=success,
-        error=None if success else ending,
+        error=None if success else end,
         data=data,
         full_size=output.size,
     )
 
 
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return str(number)
+def _detail(text: str) -> str:
+    """Return a text line by line, so that a literal U+240A, the symbol for a line feed, is not shown as one."""
+    return "\n".join(visible(line) for line in text.split("\n"))

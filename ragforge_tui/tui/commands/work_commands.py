@@ -9,10 +9,21 @@ import asyncio
 from uuid import uuid4
 
 from ragforge_tui.shared.errors import RagforgeError
-from ragforge_tui.shared.requests.work import MODES, FileDiff, PlanUndo, SessionDiff, UndoPlan, UndoTurn
+from ragforge_tui.shared.process_records import ProcessEntry
+from ragforge_tui.shared.requests.work import (
+    MODES,
+    FileDiff,
+    ListProcesses,
+    PlanUndo,
+    SessionDiff,
+    StopProcess,
+    UndoPlan,
+    UndoTurn,
+)
 from ragforge_tui.tui.command_registry import Commands
 from ragforge_tui.tui.commands.chat_commands import conversation_with_messages, turn_number
 from ragforge_tui.tui.host import Host
+from ragforge_tui.tui.widgets.choice_list import Choice
 
 COMMANDS = Commands("The agent's work")
 
@@ -89,6 +100,60 @@ async def show_diff(host: Host, _: str) -> None:
     host.open_screen(DiffScreen(load, empty=BRANCH_UNCHANGED if branch else UNCHANGED))
 
 
+@COMMANDS.add("processes", "List the agent's background processes and stop one", arguments="[NUMBER]")
+async def show_processes(host: Host, number: str) -> None:
+    """Show the background processes, and stop the picked one after a question; with a number, stop that one at once."""
+    from ragforge_tui.tui.widgets.list_screen import Picker
+
+    if number.strip():
+        if not number.strip().isdecimal():
+            raise RagforgeError(f"{number!r} is no number of a process.", todo="/processes lists them.")
+        await _stop_process(host, int(number))
+        return
+
+    async def load() -> list[Choice]:
+        entries = await host.session.ask(ListProcesses())
+        # What runs comes first.
+        entries.sort(key=lambda entry: (bool(entry.ending), entry.number))
+        return [_process_row(entry) for entry in entries]
+
+    def picked(key: str) -> None:
+        host.session.spawn(_offer_stop(host, int(key)), group="processes", exclusive=True)
+
+    title = "Background processes of the agent · they end with the session"
+    host.open_screen(Picker(title, load, empty="none was started", verb="show and stop"), picked)
+
+
+def _process_row(entry: ProcessEntry) -> Choice:
+
+    heading = "ended" if entry.ending else "running"
+    detail = entry.ending or f"since {entry.started.astimezone():%H:%M}"
+    command = " ".join(entry.command.split())
+    return Choice(str(entry.number), command, detail, heading=heading, lead=f"{entry.number}  ")
+
+
+async def _offer_stop(host: Host, number: int) -> None:
+    from ragforge_tui.tui.questions.question_panel import Question
+
+    entry = next((one for one in await host.session.ask(ListProcesses()) if one.number == number), None)
+    if entry is None or entry.ending:
+        last = "\n".join(entry.lines) if entry is not None else ""
+        raise RagforgeError(f"Process {number} has ended. {entry.ending if entry else ''} {last}".strip())
+
+    def answer(decision: str, _: str) -> None:
+        if decision == "yes":
+            host.session.spawn(_stop_process(host, number), group="processes")
+
+    answers = [Choice("yes", "stop it", mark="y"), Choice("no", "let it run", mark="n")]
+    detail = "\n".join([entry.command, "", *entry.lines])
+    host.ask_user(Question(f"process:{number}", "command", f"Stop process {number}?", detail, answers, answer))
+
+
+async def _stop_process(host: Host, number: int) -> None:
+    entry = await host.session.ask(StopProcess(number=number))
+    host.hint(f"process {number}: {entry.ending}")
+
+
 @COMMANDS.add("undo", "Restore files as they were before a turn", arguments="[TURN]")
 async def undo(host: Host, turn: str) -> None:
     """Offer to restore the files as they were before a turn, by default the last one that changed files."""
@@ -103,7 +168,6 @@ async def redo(host: Host, _: str) -> None:
 
 async def _offer_undo(host: Host, request: PlanUndo) -> None:
     from ragforge_tui.tui.questions.question_panel import Question
-    from ragforge_tui.tui.widgets.choice_list import Choice
 
     plan = await host.session.ask(request)
     left = [f"{one.path} stays unchanged: {one.note}." for one in plan.refused]

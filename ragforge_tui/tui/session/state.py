@@ -170,6 +170,7 @@ class EngineState(msgspec.Struct):
         persona_styles: Glyph and color of each persona, by name; `greetings` their greetings.
         folder: The folder of the chat, and its git `branch`; empty for none.
         code: What the index of the workspace's code does; None while unknown.
+        processes: Number of the agent's background processes that run.
         running: Turns that this engine is answering, by conversation.
         followed: A turn that another process answers.
         own_prompts: Skills and own commands that can be used.
@@ -198,6 +199,7 @@ class EngineState(msgspec.Struct):
     code: events.CodeIndexChanged | None = None
     memory: events.MemoryProgress | None = None
     """Progress of the open conversation's memory, while it cannot search all turns."""
+    processes: int = 0
     running: dict[str, int] = {}
     followed: int | None = None
     mode: Mode = "ask"
@@ -281,6 +283,7 @@ class EngineState(msgspec.Struct):
     def engine_lost(self) -> None:
         """Forget what only the lost engine knew: running turns, summaries, questions."""
         self.connection = "lost"
+        self.processes = 0
         self.mode_unsent = self.mode != "ask"
         self.running.clear()
         self.summarising.clear()

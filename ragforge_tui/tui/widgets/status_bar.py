@@ -112,6 +112,9 @@ def status_parts(state: EngineState, situation: Situation, elapsed: int | None =
     ]
     if state.summarising:
         parts.append(Part("summarising", "dim", 50, command="memory"))
+    if state.processes:
+        running = f"{state.processes} process{'es' if state.processes > 1 else ''}"
+        parts.append(Part(running, "$warning", 75, command="processes"))
     parts += _code(state)
     parts += _due(state)
     if state.memory is not None:
