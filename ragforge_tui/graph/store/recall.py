@@ -36,6 +36,7 @@ class RecallRow(msgspec.Struct, kw_only=True):
         conversation_id: The conversation that holds it: for the shared turns of a branch, its parent.
         uuid: Of its first message.
         version: Of its keys; 0 when they are missing.
+        facts_digest: Of the facts in its keys; empty without any.
         vector: float32 values of the wanted model; None when there are none.
     """
 
@@ -46,6 +47,7 @@ class RecallRow(msgspec.Struct, kw_only=True):
     timestamp: datetime
     ended: datetime
     version: int = 0
+    facts_digest: str = ""
     vector: bytes | None = None
 
 
@@ -60,6 +62,7 @@ class KeyRow(msgspec.Struct, kw_only=True, frozen=True):
     ended: datetime
     sitting: int
     version: int
+    facts_digest: str = ""
 
 
 class Span(msgspec.Struct, frozen=True):
@@ -94,6 +97,7 @@ class Recall:
                 "RETURN m.conversation_id AS conversation_id, m.turn_index AS turn_index, m.uuid AS uuid, "
                 "coalesce(toStringOrNull(m.turn_text), '') AS text, m.timestamp AS timestamp, "
                 "coalesce(m.turn_ended, m.timestamp) AS ended, coalesce(m.recall_version, 0) AS version, "
+                "coalesce(m.facts_digest, '') AS facts_digest, "
                 "CASE WHEN m.embed_model = $model THEN m.embedding_bytes ELSE NULL END AS vector "
                 "ORDER BY m.turn_index",
                 id=page.conversation_id,
@@ -221,6 +225,7 @@ def _recall_row(row: dict[str, Any]) -> RecallRow:
         timestamp=native(row["timestamp"]),
         ended=native(row["ended"]),
         version=row["version"],
+        facts_digest=row["facts_digest"],
         vector=vector_bytes(row["vector"]),
     )
 
@@ -231,5 +236,6 @@ def _key_properties(row: KeyRow) -> dict[str, Any]:
         "turn_ended": row.ended,
         "sitting": row.sitting,
         "recall_version": row.version,
+        "facts_digest": row.facts_digest or None,
     }
     return {"id": row.conversation_id, "turn": row.turn_index, "set": properties}

@@ -20,7 +20,15 @@ from ragforge_tui.graph.store.recall import KeyRow, RecallRow
 from ragforge_tui.graph.store.vectors import KINDS, Unembedded
 from ragforge_tui.llm.embeddings import Embedder, LocalEmbedder, Vectors, local_batches
 from ragforge_tui.memory.retrieval.index import ConversationIndex
-from ragforge_tui.memory.retrieval.keys import KEYS_VERSION, TurnKeys, keys_of, lex_key, shown, sitting_text
+from ragforge_tui.memory.retrieval.keys import (
+    KEYS_VERSION,
+    TurnKeys,
+    facts_digest,
+    keys_of,
+    lex_key,
+    shown,
+    sitting_text,
+)
 from ragforge_tui.shared.errors import GraphError, ModelError
 from ragforge_tui.shared.pace import Pace
 from ragforge_tui.shared.records import Turn
@@ -140,6 +148,8 @@ class IndexSync:
         """First turn of a load that has not ended, or failed; 0 after one that ended."""
         self._keyless: set[int] = set()
         """Turns read without keys, whose keys are not stored yet."""
+        self._facts_stored: dict[int, str] = {}
+        """Digest of the facts in each turn's stored key."""
 
     # --- filling the index -----------------------------------------------------------------------------------------
 
@@ -157,6 +167,7 @@ class IndexSync:
             rows = await store.recall.rows(
                 self._id, start=max(start, after - PAGE), end=after, model=self._model.name or "-"
             )
+            self._facts_stored.update((row.turn_index, row.facts_digest) for row in rows)
             # A row without keys has no text yet.
             await self.in_pieces(self._put_row, [row for row in reversed(rows) if row.version])
             if without_keys := [row.turn_index for row in rows if row.version < KEYS_VERSION]:
@@ -235,22 +246,28 @@ class IndexSync:
         await self.store_sittings(store, finished_only=True)
 
     async def facts_changed(self, store: Store, facts: Mapping[int, Sequence[str]]) -> None:
-        """Add facts to the keys of the turns they were found in."""
+        """Add facts to the index, and to those stored keys of the turns they were found in that lack them."""
         changed = {turn: texts for turn, texts in facts.items() if self._index.facts(turn) != tuple(texts)}
         if changed:
             await asyncio.to_thread(self._index.set_facts, changed)
-            await self._store_keys(store, changed)
+        # The index starts without facts, but the keys in the graph may hold them already.
+        stored = self._facts_stored
+        await self._store_keys(
+            store, [turn for turn, texts in facts.items() if stored.get(turn, "") != facts_digest(texts)]
+        )
 
     async def _store_keys(self, store: Store, turns: Iterable[int]) -> None:
         mine = sorted(turn for turn in turns if turn in self._index and turn not in self._shared)
         for start in range(0, len(mine), PAGE):
-            await store.recall.store_keys(await self.in_pieces(self._key_row, mine[start : start + PAGE]))
+            rows = await self.in_pieces(self._key_row, mine[start : start + PAGE])
+            await store.recall.store_keys(rows)
+            self._facts_stored.update((row.turn_index, row.facts_digest) for row in rows)
 
     def _key_row(self, turn: int) -> KeyRow:
         index = self._index
         text, moment = index.turn_text(turn), index.timestamp(turn)
         assert moment is not None
-        language = index.language
+        language, facts = index.language, index.facts(turn)
         return KeyRow(
             conversation_id=self._id,
             turn_index=turn,
@@ -259,7 +276,7 @@ class IndexSync:
                 text,
                 previous=index.turn_text(turn - 1),
                 following=index.turn_text(turn + 1),
-                facts=index.facts(turn),
+                facts=facts,
                 moment=moment,
                 language=language,
             ),
@@ -267,6 +284,7 @@ class IndexSync:
             ended=index.ended(turn) or moment,
             sitting=index.sitting(turn),
             version=KEYS_VERSION,
+            facts_digest=facts_digest(facts),
         )
 
     async def store_sittings(self, store: Store, *, finished_only: bool) -> None:

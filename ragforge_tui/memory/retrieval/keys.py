@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from hashlib import blake2b
 from itertools import groupby
 
 import msgspec
@@ -101,6 +102,11 @@ def lex_key(
     neighbours = (previous[-MAX_NEIGHBOUR_CHARS:], text, following[:MAX_NEIGHBOUR_CHARS])
     parts = (f"{moment:%Y-%m-%d} {date_words(moment, language)}", *neighbours, *facts)
     return "\n".join(part for part in parts if part)
+
+
+def facts_digest(facts: Sequence[str]) -> str:
+    """Return a digest that tells whether a window key holds these facts; empty without facts."""
+    return blake2b("\n".join(facts).encode("utf-8", "replace"), digest_size=8).hexdigest() if facts else ""
 
 
 def sitting_text(texts: Sequence[str], moment: datetime, language: str) -> str:

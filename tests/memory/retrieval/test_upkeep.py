@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ragforge_tui.graph import GraphTarget, Store
-from ragforge_tui.graph.store.recall import RecallRow
+from ragforge_tui.graph.store.recall import KeyRow, RecallRow
 from ragforge_tui.llm import count_tokens
 from ragforge_tui.llm.embeddings import LocalEmbedder
 from ragforge_tui.memory.retrieval import catch_up, index_sync, reembed
@@ -20,7 +20,7 @@ from ragforge_tui.memory.retrieval.keys import KEYS_VERSION, RESULTS_MARK, shown
 from ragforge_tui.settings.schema import Paths
 from ragforge_tui.shared.errors import GraphError, ModelError
 from ragforge_tui.shared.pace import Pace
-from ragforge_tui.shared.records import Finding, ToolResult
+from ragforge_tui.shared.records import Finding, Summary, ToolResult
 from tests.support.fake_embedder import FakeEmbedder
 from tests.support.recall_conversations import MORNING, TALK, first_messages, hold, ready, recall_of, said, talked
 from tests.support.records import add_reply, call_of, conversation, message, one_turn, rows_of, supersede
@@ -236,6 +236,36 @@ async def test_facts_that_a_better_summary_does_not_repeat_are_forgotten(store: 
     better = msgspec.structs.replace(extract, key_findings=[Finding(text="They chose the east", turns=[1])])
     await recall.summaries_changed([better])
     assert (recall.index.facts(1), recall.index.facts(2)) == (("They chose the east",), ())
+    assert "A sloop is blue" not in (await first_messages(store, c))[1]["key"]
+
+
+async def test_a_second_opening_writes_no_keys_but_those_whose_facts_changed(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    c = await talked(store)
+    extract = summary(c.uuid, 1, 1, 3, key_findings=[Finding(text="A sloop is blue", turns=[2])])
+    written: list[list[int]] = []
+    storing = store.recall.store_keys
+
+    async def noted(rows: Sequence[KeyRow]) -> None:
+        written.append([row.turn_index for row in rows])
+        await storing(rows)
+
+    monkeypatch.setattr(store.recall, "store_keys", noted)
+
+    async def opened(found: Summary) -> list[list[int]]:
+        written.clear()
+        recall = recall_of(store, c)
+        await ready(recall)
+        await recall.summaries_changed([found])
+        assert recall.index.facts(2) == tuple(finding.text for finding in found.key_findings)
+        return written
+
+    assert await opened(extract) == [[1, 2, 3, 4, 5, 6], [2]]
+    assert await opened(extract) == []
+    # A better summary was stored by a process that ended before it wrote the keys.
+    without = msgspec.structs.replace(extract, key_findings=[])
+    assert await opened(without) == [[2]]
     assert "A sloop is blue" not in (await first_messages(store, c))[1]["key"]
 
 
