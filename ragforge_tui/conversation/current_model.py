@@ -112,7 +112,7 @@ class CurrentModel:
                 raise
         changed = await self.change(name, at)
         if at.provider and (self._connections.get(at.provider, at.url) is not None):
-            self._connections.choose(at.provider, at.url, name)
+            await asyncio.to_thread(self._connections.choose, at.provider, at.url, name)
         return changed
 
     async def change(self, name: str, at: ListedModel | None = None) -> ModelChanged:

@@ -100,7 +100,7 @@ class Connections:
         return next((one for one in self.all() if one.model), None)
 
     def choose(self, provider: str, url: str, model: str) -> None:
-        """Remember the model that was chosen from a connection.
+        """Remember the model that was chosen from a connection; blocks.
 
         Raises:
             RagforgeError: It cannot be written.
@@ -135,11 +135,11 @@ class Connections:
         """
         old = self.get(provider, url) or Connection(provider=provider, url=url)
         if not key:
-            self._put(old)
+            await asyncio.to_thread(self._put, old)
             return old
         kept = await self._keep_in_keyring(old.account, key)
         fresh = msgspec.structs.replace(old, kept_in="keyring" if kept else "file", key="" if kept else key)
-        self._put(fresh)
+        await asyncio.to_thread(self._put, fresh)
         return fresh
 
     async def remove(self, connection: Connection) -> None:
@@ -156,7 +156,8 @@ class Connections:
                 raise RagforgeError(
                     "The system keyring did not remove the key.", kept="Nothing was changed.", todo="Unlock it first."
                 ) from None
-        self._change(lambda stored: [one for one in stored if not one.of(connection.provider, connection.url)])
+        same = connection.provider, connection.url
+        await asyncio.to_thread(self._change, lambda stored: [one for one in stored if not one.of(*same)])
 
     def place(self, connection: Connection) -> str:
         """Return where the key of a connection is, in words; empty if it has none."""
