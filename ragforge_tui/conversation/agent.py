@@ -22,6 +22,7 @@ from ragforge_tui.conversation.approvals.rules import Rules
 from ragforge_tui.conversation.budget import SessionBudget
 from ragforge_tui.conversation.conversation import Conversation
 from ragforge_tui.conversation.current_model import CurrentModel, PersonaModels
+from ragforge_tui.conversation.hooks import Hooks
 from ragforge_tui.conversation.library import ConversationLibrary
 from ragforge_tui.conversation.live_export.writer import ExportWriter
 from ragforge_tui.conversation.model_windows import ModelWindows
@@ -168,6 +169,8 @@ class ConversationAgent(ConversationLibrary):
             question = f"Start the MCP servers of {file}? They are programs and addresses that this folder names."
             return await project.allowed("mcp", question, [(file, text)])
 
+        hooks = Hooks(settings.hooks, workspace, self.emit)
+        self._events.listen(hooks.on_event)
         self.services = Services(
             settings=settings,
             workspace=workspace,
@@ -201,6 +204,7 @@ class ConversationAgent(ConversationLibrary):
             project=project,
             toolbox=toolbox,
             mcp=McpServers(settings.mcp, workspace, toolbox, self.emit, may_start),
+            hooks=hooks,
             prompts=OwnPrompts(workspace, Path(loaded.paths.config), project, toolbox, self.emit),
             windows=windows,
             memory=memory,
@@ -278,6 +282,7 @@ class ConversationAgent(ConversationLibrary):
             if task is not None:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
+        await services.hooks.close()
         await services.prompts.close()
         await services.mcp.close()
         await services.toolbox.close()

@@ -18,6 +18,7 @@ from ragforge_tui.code.lookup import CodeLookup
 from ragforge_tui.conversation.approvals.pending import Approvals
 from ragforge_tui.conversation.budget import SessionBudget
 from ragforge_tui.conversation.current_model import CurrentModel, PersonaModels
+from ragforge_tui.conversation.hooks import Hooks
 from ragforge_tui.conversation.live_export.writer import ExportWriter
 from ragforge_tui.conversation.model_windows import ModelWindows
 from ragforge_tui.conversation.own_prompts import OwnPrompts
@@ -71,6 +72,7 @@ class Services:
         project: The user's answers about other files of the workspace.
         mcp: The MCP servers of the session.
         prompts: Skills and commands of the user and, once allowed, of the workspace.
+        hooks: Commands of the user that run at certain moments.
         windows: Context windows of models, also learned ones.
         providers: Providers that the user can connect.
         memory: Embedding model, summary model and memory tools.
@@ -95,6 +97,7 @@ class Services:
     toolbox: Toolbox
     mcp: McpServers
     prompts: OwnPrompts
+    hooks: Hooks
     windows: ModelWindows
     memory: SharedMemory
     code: CodeKnowledge

@@ -244,6 +244,36 @@ class McpSettings(_Section, frozen=True):
     ] = True
 
 
+class HookCommand(_Section, frozen=True):
+    """A command of a hook."""
+
+    command: str
+    type: Literal["command"] = "command"
+    timeout: Seconds = 60.0
+
+
+class HookMatcher(_Section, frozen=True):
+    """Hooks for the tools that a pattern names; an empty pattern names all."""
+
+    hooks: list[HookCommand]
+    matcher: str = ""
+
+
+Hook = list[HookMatcher]
+
+
+class HookSettings(_Section, frozen=True):
+    """Commands of yours that run at certain moments, in the form of Claude Code: {matcher, hooks: [{command}]}."""
+
+    PreToolUse: Annotated[Hook, Meta(description="Before a tool call; may allow, ask or refuse.")] = []
+    PostToolUse: Annotated[Hook, Meta(description="After a tool call; may add to its result.")] = []
+    UserPromptSubmit: Annotated[Hook, Meta(description="Before a message; may refuse it or add to it.")] = []
+    SessionStart: Annotated[Hook, Meta(description="Before a conversation's first message in this session.")] = []
+    SessionEnd: Annotated[Hook, Meta(description="When the session ends.")] = []
+    Stop: Annotated[Hook, Meta(description="When an answer ends; may have the agent go on.")] = []
+    Notification: Annotated[Hook, Meta(description="When you are asked something.")] = []
+
+
 class TuiSettings(_Section, frozen=True):
     """Appearance and behaviour of the screen."""
 
@@ -483,6 +513,7 @@ class Settings(_Section, frozen=True):
     engine: EngineSettings = EngineSettings()
     tools: ToolSettings = msgspec.field(default_factory=ToolSettings)
     mcp: McpSettings = msgspec.field(default_factory=McpSettings)
+    hooks: HookSettings = msgspec.field(default_factory=HookSettings)
     tui: TuiSettings = msgspec.field(default_factory=TuiSettings)
     personas: PersonaSettings = PersonaSettings()
     user: UserSettings = UserSettings()

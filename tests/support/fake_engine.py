@@ -29,6 +29,7 @@ from ragforge_tui.shared.events import (
 from ragforge_tui.shared.export_records import ConversationExport, ImportAdds
 from ragforge_tui.shared.found_sessions import ListedSession, SessionImport
 from ragforge_tui.shared.records import Conversation, Message, Turn, Usage
+from ragforge_tui.shared.requests.extensions import ListMcpServers, McpServerState
 from ragforge_tui.shared.requests.imports import ImportFoundSession, ListFoundSessions
 from ragforge_tui.shared.requests.models import (
     Connected,
@@ -151,6 +152,7 @@ class FakeEngine:
         ]
         self.model_settings: dict[str, Any] = {}
         self.offered = ["anthropic/claude-a", "anthropic/claude-b"]
+        self.mcp_servers: list[McpServerState] = []
         self.model = ModelChanged(phase="ready", name="claude-sonnet", destination="api.anthropic.com")
         self.graph = GraphChanged(phase=cast(Any, phase), name="embedded")
         self.files = ["README.md", "src/app.py", "src/store.py", "docs/a guide.md"]
@@ -375,6 +377,10 @@ class FakeEngine:
             for entry in self.found_sessions
         ]
         return SessionImport(outcome="imported", conversation_id="imported", adds=ImportAdds(turns=[1, 2]))
+
+    @answers(ListMcpServers)
+    def _list_mcp_servers(self, request: ListMcpServers) -> Any:
+        return self.mcp_servers
 
     def _find(self, ref: str) -> Conversation:
         found = [one for one in self.conversations.values() if one.uuid.startswith(ref) and one.status != "deleted"]

@@ -247,6 +247,10 @@ class InputBuilder:
         attached = await attached_files(self._services.toolbox, asked.content, window)
         note = "\n".join(filter(None, [note, attached.text]))
         if asked.uuid and asked.conversation_id == self._record.uuid:
+            added = await self._services.hooks.message(
+                self._record.uuid, asked.content, self._mode(), resumed=turn.turn_index > 1
+            )
+            note = "\n".join(filter(None, [note, added]))
             self._environment.mark_told()
             for left_out in attached.left_out:
                 self._services.emit(

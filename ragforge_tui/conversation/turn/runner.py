@@ -170,16 +170,26 @@ class TurnRunner:
             mode=self._mode,
             shown_in=request.shown_in,
             after_edit=services.toolbox.after_edit,
+            hooks=services.hooks,
         )
         schema = await self._wanted_output(request)
         limit = self._limits.max_requests
         most = limit - 1 if limit else services.settings.model.max_iterations
+        stopped = 0
         for iteration in range(1, most + 1):
             await self._steer(request)
             reply = await self._ask(request)
             if not reply.requests:
-                await self._check_output(request, schema)
-                return
+                order = await services.hooks.stopping(
+                    self._conversation_id, reply.message.content, self._mode(), times=stopped
+                )
+                if not order:
+                    await self._check_output(request, schema)
+                    return
+                stopped += 1
+                said = reply.message.content or "(no text)"
+                request.add([{"role": "assistant", "content": said}, {"role": "user", "content": order}])
+                continue
             with called_from(self._conversation_id, self._turn.turn_index, held=request.inputs.context.held):
                 sent, *results = await tools.run(reply.message, reply.requests, iteration)
             request.add([{**sent, PROVIDER_STATE: reply.state} if reply.state else sent, *results])

@@ -18,6 +18,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from ragforge_tui.conversation.approvals.pending import NOT_ASKED, Approvals
+from ragforge_tui.conversation.hooks import Hooks
 from ragforge_tui.conversation.storage.recorder import Recorder
 from ragforge_tui.conversation.turn.commits import noted_commits
 from ragforge_tui.conversation.turn.reply import given_reason
@@ -95,8 +96,10 @@ class ToolRunner:
         mode: Callable[[], Mode],
         shown_in: Callable[[str], str] = lambda result: "",
         after_edit: AfterEdit | None = None,
+        hooks: Hooks | None = None,
     ) -> None:
         self._toolbox = toolbox
+        self._hooks = hooks
         self._after_edit = after_edit
         self._edited: list[str] = []
         self._last_edit = ""
@@ -208,6 +211,8 @@ class ToolRunner:
             return ToolOutcome(text=text, success=False, error=f"{REFUSED_BECAUSE}idle repetition"), started
         try:
             prepared = await self._toolbox.prepare(call.tool_name, self._raw_arguments[call.uuid])
+            if self._hooks is not None:
+                await self._hooks.before_call(prepared, call.tool_name, reply.conversation_id, self._mode())
             if prepared.approval is not None:
                 allowed, feedback = await self._permission(reply, call, prepared, prepared.approval)
                 if not allowed:
@@ -222,6 +227,8 @@ class ToolRunner:
             calling_conversation.set(reply.conversation_id)
             async with noted_commits(self._workspace, prepared.access) as commits:
                 outcome = await prepared.run()
+            if self._hooks is not None:
+                await self._hooks.after_call(prepared, call.tool_name, outcome, reply.conversation_id)
             if commits:
                 outcome.data = {**outcome.data, "commits": commits}
         except ToolError as error:

@@ -67,20 +67,17 @@ async def _show_server(host: Host, name: str) -> None:
     actions = [Choice("restart", "start again" if runs else "start", heading="actions")]
     if server.state != "off":
         actions.append(Choice("off", "switch off for this session", heading="actions"))
-    about = [Choice("", plain_text(server.where), "where it runs", heading="server")]
+    about = [Choice("about", plain_text(server.where), "where it runs", heading="server")]
     if server.error:
-        about.append(Choice("", plain_text(server.error), "what went wrong", heading="server"))
-    left = set(server.left_out)
-    tools = [
-        Choice("", plain_text(tool), "left out: too many or too long" if tool in left else "", heading="tools")
-        for tool in server.tools
-    ]
+        about.append(Choice("about:error", plain_text(server.error), "what went wrong", heading="server"))
+    why = dict.fromkeys(server.left_out, "left out: too many or too long")
+    tools = [Choice(f"tool:{tool}", plain_text(tool), why.get(tool, ""), heading="tools") for tool in server.tools]
 
     async def rows() -> list[Choice]:
         return [*actions, *about, *tools]
 
     def picked(action: str) -> None:
-        if action:
+        if action in ("restart", "off"):
             host.session.spawn(_act(host, name, action), group="mcp", exclusive=True)
 
     host.open_screen(Picker(f"MCP server {plain_text(name)}", rows, empty="nothing is known", verb="do it"), picked)
