@@ -19,6 +19,7 @@ from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.sanitize import fenced, visible
 from ragforge_tui.tools.base import ToolOutcome
+from ragforge_tui.tools.files.read import ReadFile
 from ragforge_tui.tools.registry import Toolbox
 from ragforge_tui.tools.workspace import Place, read_bytes
 
@@ -98,7 +99,7 @@ async def _text(toolbox: Toolbox, named: _Named, room: int) -> tuple[str, bool]:
         if size > MOST_BYTES and not named.first:
             return await asyncio.to_thread(_described, place, size, "read it in parts, or search it"), False
         lines = {"start_line": named.first, "end_line": named.last} if named.first else {}
-        outcome = await _run(toolbox, "read_file", {"path": place.relative, **lines})
+        outcome = await _run(toolbox, ReadFile.info.name, {"path": place.relative, **lines})
         if not outcome.success:
             return await asyncio.to_thread(_described, place, size, ""), False
         if len(outcome.text) > room:
