@@ -23,7 +23,7 @@ from ragforge_tui.memory.topic_search import Ranges, TopicSearch, TopicTurns
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.records import SHORT_ID, Conversation, Message, ToolCall, Turn, call_end
 from ragforge_tui.shared.sanitize import plain_text
-from ragforge_tui.shared.tool_calls import main_argument, result_text
+from ragforge_tui.shared.tool_calls import main_argument, whole_result
 
 NAMED_TOPICS = 15
 
@@ -203,5 +203,5 @@ def _call(call: ToolCall) -> str:
     outcome = {"unknown": "outcome unknown", "ok": "succeeded"}.get(end, end)
     took = "" if call.duration_ms is None else f" in {call.duration_ms} ms"
     head = f"Tool {call.tool_name} {main_argument(call)}".rstrip() + f", {outcome}{took}"
-    text = result_text(call)
+    text = whole_result(call)
     return f"{head}:\n{text}" if text else f"{head}."

@@ -170,3 +170,9 @@ def result_text(call: ToolCall) -> str:
         return ""
     text = json_object(call.result.result).get("text")
     return plain_text(text if isinstance(text, str) else call.result.error or "")
+
+
+def whole_result(call: ToolCall) -> str:
+    """Return the text of a call's result as it was kept, which may be more than the model received."""
+    whole = json_object(call.result.result).get("whole") if call.result is not None else None
+    return plain_text(whole) if isinstance(whole, str) and whole else result_text(call)

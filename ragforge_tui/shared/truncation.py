@@ -8,6 +8,16 @@ from __future__ import annotations
 
 import re
 
+FEWEST_FOLDED = 5
+"""Lines of one shape from which a run is folded."""
+_PASSED = re.compile(
+    r"(?:\b(?:PASSED|PASS|ok|OK)|[✓✔])(?:\s+\(?\d[\d.]*\s*m?s\)?)?\s*(?:\[\s*\d+%\])?\s*$"
+    r"|^\s*(?:ok \d+|[✓✔]|PASS|--- PASS:)\s"
+)
+_DOTS = re.compile(r"(?:\S+\s+)?[.sx]{3,}\s*(?:\[\s*\d+%\])?\s*")
+_PROGRESS = re.compile(r"\b\d{1,3}(?:\.\d+)?%")
+_BAR = re.compile(r"[#=>━╸█▉▊▋▌▍▎▏░▒▓\- ]+")
+_DIGITS = re.compile(r"(?<![\w.])\d+(?:\.\d+)?")
 SMALLEST_SAVING = 0.3
 """Smallest share of a text that a cut must save to be worth the loss."""
 _MARK = re.compile(r"\[(?:… )?\d+ (?:lines?|characters) left out(?:, open_turn\([^()\]]*\))?(?: …)?\]")
@@ -49,6 +59,42 @@ def cut_lines(text: str, limit: int, place: str = "") -> str:
     else:
         cut = f"{head}\n[… {len(middle)} characters left out{where} …]\n{tail}"
     return cut if len(cut) < len(text) else text
+
+
+def cut_to(text: str, limit: int) -> str:
+    """Return at most about `limit` characters, cut as by `cut_lines`, however little that saves."""
+    return text if len(text) <= limit else cut_lines(text, int(limit * (1 - SMALLEST_SAVING)))
+
+
+def fold_runs(text: str) -> str:
+    """Return an output without the middle of long runs of lines that say the same: a mark gives their number.
+
+    Equal lines, the lines of passed tests, and steps of a progress. Lines that only look alike may be data and stay.
+    """
+    lines = text.split("\n")
+    folded: list[str] = []
+    start = 0
+    while start < len(lines):
+        shape, end = _shape(lines[start]), start + 1
+        while end < len(lines) and shape and _shape(lines[end]) == shape:
+            end += 1
+        if end - start >= FEWEST_FOLDED:
+            folded += [lines[start], f"[… {end - start - 2} lines left out …]", lines[end - 1]]
+        else:
+            folded += lines[start:end]
+        start = end
+    return "\n".join(folded)
+
+
+def _shape(line: str) -> str:
+    """Return what a line says; empty for one that is never folded."""
+    if _PASSED.search(line):
+        return "passed"
+    if _DOTS.fullmatch(line):
+        return "dots"
+    if _PROGRESS.search(line):
+        return _BAR.sub("", _DIGITS.sub("0", line))
+    return line.strip()
 
 
 def marks_in(text: str) -> set[str]:

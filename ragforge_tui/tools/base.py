@@ -37,6 +37,11 @@ running_call: ContextVar[str] = ContextVar("running_call", default="")
 calling_conversation: ContextVar[str] = ContextVar("calling_conversation", default="")
 """Id of the conversation whose call runs."""
 
+output_room: ContextVar[int] = ContextVar("output_room", default=0)
+"""Characters that the result of the running call may take in the model's window; 0 for no limit but the settings'."""
+MOST_KEPT = 200_000
+"""Characters of a result that are kept whole, where the model gets less of it."""
+
 ApprovalKind = Literal["write", "command", "secret"]
 
 
@@ -47,7 +52,8 @@ class ToolOutcome(msgspec.Struct, kw_only=True):
         text: Text for the model; on failure it states what to do instead.
         error: The failure in one sentence, None on success.
         data: Values for programs: ``diff``, ``exit_status``, ``before`` and ``after`` (digests of file contents,
-            empty for a missing file), ``todos``, ``notice``, ``truncated``.
+            empty for a missing file), ``todos``, ``notice``, ``truncated``, ``whole`` (a result of which the model gets
+            less).
         changes: Lines of files that it changed.
         full_size: Bytes of the whole result before any cut.
     """
@@ -264,6 +270,11 @@ class ToolContext:
         self.memory = memory
         self.code = code
         self.seen: dict[str, str] = {}
+
+    @property
+    def most_output(self) -> int:
+        """The characters of a result that the model gets at most."""
+        return min(self.settings.max_output_chars, output_room.get() or self.settings.max_output_chars)
 
 
 class Tool:

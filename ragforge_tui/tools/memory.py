@@ -29,6 +29,7 @@ class SearchHistoryArguments(ToolArguments):
 class OpenTurnArguments(ToolArguments):
     turn: Annotated[int, Meta(ge=1, description="Number of the turn: 12 for [t12].")]
     call: Annotated[int | None, Meta(description="Only the whole result of this call of the turn, from 1.")] = None
+    find: Annotated[str, Meta(description="Only lines that hold this text, in whatever case.")] = ""
     conversation: Annotated[
         str,
         Meta(description="Id from search_history; empty for this conversation."),
@@ -107,9 +108,14 @@ class OpenTurn(_MemoryTool):
     async def run(self, arguments: OpenTurnArguments) -> ToolOutcome:
         conversation = arguments.conversation.strip()
         if arguments.call is not None:
-            return await _opened_call(self._memory, conversation, arguments.turn, arguments.call, arguments.offset)
-        text = await _reported(self._memory.open_turn(conversation, arguments.turn))
-        return paged(f"Turn {arguments.turn}", text, arguments.offset, _TAG, _NOTE)
+            text = await _reported(self._memory.open_call(conversation, arguments.turn, arguments.call))
+            name = f"Call {arguments.call} of turn {arguments.turn}"
+        else:
+            text = await _reported(self._memory.open_turn(conversation, arguments.turn))
+            name = f"Turn {arguments.turn}"
+        if arguments.find:
+            text = _lines_with(text, arguments.find) or f"No line of {len(text.splitlines()):,} holds {arguments.find}."
+        return paged(name, text, arguments.offset, _TAG, _NOTE)
 
 
 class OpenCall(_MemoryTool):
@@ -127,12 +133,14 @@ class OpenCall(_MemoryTool):
     arguments = OpenCallArguments
 
     async def run(self, arguments: OpenCallArguments) -> ToolOutcome:
-        return await _opened_call(self._memory, "", arguments.turn, arguments.call, arguments.offset)
+        text = await _reported(self._memory.open_call("", arguments.turn, arguments.call))
+        return paged(f"Call {arguments.call} of turn {arguments.turn}", text, arguments.offset, _TAG, _NOTE)
 
 
-async def _opened_call(memory: MemorySource, conversation: str, turn: int, call: int, offset: int) -> ToolOutcome:
-    text = await _reported(memory.open_call(conversation, turn, call))
-    return paged(f"Call {call} of turn {turn}", text, offset, _TAG, _NOTE)
+def _lines_with(text: str, wanted: str) -> str:
+    """Return the numbered lines that hold a text."""
+    low = wanted.lower()
+    return "\n".join(f"{n:>6}\t{line}" for n, line in enumerate(text.splitlines(), 1) if low in line.lower())
 
 
 async def _reported(answer: Awaitable[str]) -> str:

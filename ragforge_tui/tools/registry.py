@@ -18,11 +18,12 @@ from ragforge_tui.shared.redaction import MASK
 from ragforge_tui.shared.requests.work import Mode
 from ragforge_tui.shared.sanitize import storable, visible
 from ragforge_tui.shared.tool_calls import CHANGING, USUAL_ARGUMENTS, ToolAccess, describe_tools, tool_label
-from ragforge_tui.shared.truncation import cut_middle
+from ragforge_tui.shared.truncation import cut_middle, cut_to, fold_runs
 from ragforge_tui.tools.after_edit import AfterEdit
 from ragforge_tui.tools.arguments import parse, pass_on, schema_of
 from ragforge_tui.tools.asking import AskUser
 from ragforge_tui.tools.base import (
+    MOST_KEPT,
     ApprovalNeed,
     CallSubject,
     CodeSource,
@@ -34,6 +35,7 @@ from ragforge_tui.tools.base import (
     ToolContext,
     ToolOutcome,
     failed,
+    output_room,
 )
 from ragforge_tui.tools.code import (
     BrainSearch,
@@ -60,6 +62,8 @@ from ragforge_tui.tools.workspace import Workspace
 _log = logging.getLogger(__name__)
 
 FROZEN = "The user's screen has closed, so no write and no command can start. Finish with what you know."
+FOLDED_FROM = 2_000
+"""Characters of a command's output from which lines that say the same are folded."""
 READING = "read"
 """Name that allows all tools that only read."""
 PLANNING = "planning"
@@ -161,11 +165,17 @@ class PreparedCall:
         return self._finished(outcome)
 
     def _finished(self, outcome: ToolOutcome) -> ToolOutcome:
-        outcome.full_size = outcome.full_size or len(outcome.text.encode("utf-8", "replace"))
+        whole = outcome.text
+        outcome.full_size = outcome.full_size or len(whole.encode("utf-8", "replace"))
+        if self.access == "command" and len(whole) > FOLDED_FROM:
+            outcome.text = fold_runs(whole)
         # The allowance keeps a text of the allowed length from being cut for its line numbers or exit status.
-        if len(outcome.text) > self._limit + 1_000:
+        limit = min(self._limit, output_room.get() or self._limit)
+        if len(outcome.text) > limit + 1_000:
             outcome.data = {**outcome.data, "truncated": outcome.full_size}
-            outcome.text = cut_middle(outcome.text, self._limit)
+            outcome.text = cut_to(outcome.text, limit)
+        if outcome.text != whole:
+            outcome.data = {**outcome.data, "whole": storable(cut_middle(whole, MOST_KEPT))}
         outcome.text = storable(outcome.text)
         if self._unknown:
             outcome.text += f"\n[Ignored unknown arguments: {', '.join(self._unknown)}.]"

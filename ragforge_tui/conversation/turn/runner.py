@@ -42,6 +42,9 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+_RESULT_SHARE = 10
+"""Part of the window that one result may take: a tenth."""
+_TOKEN_CHARS = 4
 STOP_POLL_SECONDS = 1.0
 """Interval at which the graph is polled for a stop requested by another process."""
 
@@ -171,6 +174,7 @@ class TurnRunner:
             shown_in=request.shown_in,
             after_edit=services.toolbox.after_edit,
             hooks=services.hooks,
+            room=lambda: request.inputs.window * _TOKEN_CHARS // _RESULT_SHARE,
         )
         schema = await self._wanted_output(request)
         limit = self._limits.max_requests

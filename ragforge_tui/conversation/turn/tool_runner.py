@@ -47,6 +47,7 @@ from ragforge_tui.tools.base import (
     CallStopped,
     ToolOutcome,
     calling_conversation,
+    output_room,
     report_output,
     running_call,
     sandboxed,
@@ -61,6 +62,7 @@ IDENTICAL_CALLS = 2
 """Number of times the same call may return the same result before it is refused (design section 4)."""
 SHORTEST_KNOWN = 400
 """Characters of a file's lines from which a place where the model has them takes less room."""
+_OPENING = "open_turn"
 CALLS_AT_ONCE = 16
 """Reading calls that run at the same time; each stores its beginning and end over a connection to the graph."""
 
@@ -83,6 +85,7 @@ class ToolRunner:
     Args:
         shown_in: Returns where the model's last request holds exactly this result of a call; empty if it does not.
         after_edit: Commands that run after the last edit of a reply; None for none.
+        room: Returns the characters that one result may take in the model's window; 0 for no such limit.
     """
 
     def __init__(
@@ -97,6 +100,7 @@ class ToolRunner:
         shown_in: Callable[[str], str] = lambda result: "",
         after_edit: AfterEdit | None = None,
         hooks: Hooks | None = None,
+        room: Callable[[], int] = lambda: 0,
     ) -> None:
         self._toolbox = toolbox
         self._hooks = hooks
@@ -105,6 +109,8 @@ class ToolRunner:
         self._last_edit = ""
         self._mode = mode
         self._shown_in = shown_in
+        self._room = room
+        self._numbers: dict[str, int] = {}
         self._recorder = recorder
         self._approvals = approvals
         self._workspace = workspace
@@ -122,6 +128,7 @@ class ToolRunner:
     async def run(self, reply: Message, requests: list[ToolRequest], iteration: int) -> list[ChatMessage]:
         """Run all calls of a reply; return the reply as a chat message, followed by the results."""
         calls = [_record(reply, request, iteration, ordinal) for ordinal, request in enumerate(requests)]
+        self._numbers |= {call.uuid: number for number, call in enumerate(calls, len(self._numbers) + 1)}
         self._raw_arguments = {call.uuid: request.arguments for call, request in zip(calls, requests, strict=True)}
         self._answers, self._objection = {}, ""
         self._edited = []
@@ -184,6 +191,9 @@ class ToolRunner:
         # The model receives the stored, masked text: a key in a file must not leave the machine.
         outcome.text = mask_secrets(outcome.text)
         self._shorten_known(call, outcome)
+        if "whole" in outcome.data and self._toolbox.access(_OPENING) == "read":
+            where = f"turn={reply.turn_index}, call={self._numbers[call.uuid]}"
+            outcome.text += f"\n[{_OPENING}({where}) returns all of it in pages, with find the lines that hold a text]"
         await self._finish(reply, call, outcome, started)
         return outcome.text
 
@@ -225,6 +235,7 @@ class ToolRunner:
                 sandboxed.set(await self._approvals.is_sandboxed(prepared.approval, call, self._mode()))
             ask_user.set(lambda asked, choices: self._approvals.ask_user(asked, choices, call, reply, self._emit))
             calling_conversation.set(reply.conversation_id)
+            output_room.set(self._room())
             async with noted_commits(self._workspace, prepared.access) as commits:
                 outcome = await prepared.run()
             if self._hooks is not None:

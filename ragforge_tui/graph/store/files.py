@@ -50,7 +50,7 @@ _WORKSPACES = (
     "UNWIND $ids AS id MATCH (t:ToolCall {uuid: id})-[a:ACCESSED]->(f:File) WHERE a.access = 'write' "
     "RETURN DISTINCT id, f.workspace AS workspace"
 )
-_LONG = ("text", "diff")
+_LONG = ("text", "whole", "diff")
 _MOST_MENTIONS = 200
 _MENTION_CHARS = 20_000
 """Start of a question that is searched for mentions; more is a pasted text."""

@@ -68,7 +68,7 @@ class ReadFile(Tool):
                 kind="binary",
             )
         self.context.seen[place.relative] = digest_of(content)
-        outcome = _numbered(lines_of(decoded[0]), arguments, place, self.context.settings.max_output_chars)
+        outcome = _numbered(lines_of(decoded[0]), arguments, place, self.context.most_output)
         outcome.files = [FileAccess(path=place.shown, access="read")]
         return outcome
 

@@ -18,6 +18,7 @@ from ragforge_tui.shared.records import STOPPED
 from ragforge_tui.shared.sanitize import visible
 from ragforge_tui.shared.tool_calls import ToolInfo
 from ragforge_tui.tools.base import (
+    MOST_KEPT,
     ApprovalNeed,
     CallStopped,
     Plan,
@@ -249,7 +250,7 @@ class RunCommand(Tool):
             running = await self._commands.start(command, self.context.workspace.root)
         except OSError as error:
             raise ToolError(f"The command could not be started: {error}.", kind="os_error") from error
-        output = Output(self.context.settings.max_output_chars)
+        output = Output(max(self.context.settings.max_output_chars, MOST_KEPT))
         reader = asyncio.create_task(collect(running.output, output.add))
         reporter = asyncio.create_task(_report(output))
         timed_out = stopped = False

@@ -100,7 +100,7 @@ def call_sections(call: ToolCall) -> list[Section]:
     if diff:
         sections.append(Section(title="Diff", text=diff, kind="diff"))
     sections += _argument_sections(call, arguments, has_diff=bool(diff))
-    text = str(result.get("text") or "")
+    text = str(result.get("whole") or result.get("text") or "")
     if text.strip() and text != (call.result.error if call.result else None):
         form = tool_info(call.tool_name).result
         numbered = form == "numbered"
@@ -109,7 +109,7 @@ def call_sections(call: ToolCall) -> list[Section]:
         # What a refused call returned is what the model was told of it.
         title = "Sent to the model" if call_end(call) == "refused" else "Result"
         sections.append(Section(title=title, text=text, kind=kind, language=language, numbered=numbered))
-    rest = {key: value for key, value in result.items() if key not in ("text", "diff", *COUNTS)}
+    rest = {key: value for key, value in result.items() if key not in ("text", "whole", "diff", *COUNTS)}
     if rest:
         sections.append(Section(title="Also stored", text=_pretty(rest), language="json"))
     elif call.result is not None and not result and call.result.result:

@@ -113,7 +113,7 @@ def exit_of(result: dict[str, Any]) -> int | None:
 
 def output_of(result: dict[str, Any]) -> str:
     """Return what a command printed, without the closing remark on how it ended."""
-    body, _, last = str(result.get("text") or "").rstrip("\n").rpartition("\n")
+    body, _, last = str(result.get("whole") or result.get("text") or "").rstrip("\n").rpartition("\n")
     return body if "exit_status" in result and last.startswith("[") else f"{body}\n{last}"
 
 
