@@ -24,7 +24,7 @@ from ragforge_tui.code.query_words import query_words, stem_set, word_stems
 from ragforge_tui.graph import Store
 from ragforge_tui.graph.store.search import Matcher, excerpt
 from ragforge_tui.memory.retrieval.candidates import Candidate, SummaryCandidate
-from ragforge_tui.memory.retrieval.question import Question, Questions, Vector, Vectors
+from ragforge_tui.memory.retrieval.question import PAST_WORDS, Question, Questions, Vector, Vectors, asks_for_past
 from ragforge_tui.memory.retrieval.ranking import rank
 from ragforge_tui.memory.retrieval.reach import Reach, reach_of
 from ragforge_tui.memory.retrieval.recipes import BRAIN
@@ -36,26 +36,6 @@ MOST_TOPICS = 500
 TEXT_CHARS = 4_000
 """Characters of a scope that count for its relevance."""
 
-_PAST_PHRASES = re.compile(
-    r"\b(?:did|have|had|were) (?:we|i|you)\b|\bwe (?:said|agreed|had|did|talked|decided|discussed)\b"
-    r"|\b(?:which|what|in a|our) (?:conversation|discussion|session|chat)s?\b|\blast (?:week|time|month|year)\b"
-    r"|\b(?:avons|avions|ai|as|avez)-(?:nous|je|tu|vous)\b|\bnous (?:avons|avions)\b|\bon a (?:dit|parlé|décidé)\b"
-    r"|\b(?:haben|hatten) wir\b|\bwir (?:haben|hatten)\b|\bhabe ich\b|\bhast du\b"
-    r"|\b(?:abbiamo|hemos|hebben we|hadden we|temos)\b",
-    re.IGNORECASE,
-)
-_PAST_WORDS = frozenset(
-    word
-    for words in (
-        "discuss discussed discussion decide decided decision agree agreed agreement talk talked mentioned said "
-        "earlier yesterday previously remember concluded conclusion",
-        "discuté décidé décision convenu parlé mentionné hier rappelle",
-        "besprochen diskutiert entschieden entscheidung beschlossen vereinbart gesprochen erwähnt gesagt gestern",
-        "hablamos discutimos decidimos dijimos ayer discusso deciso detto ieri parlato",
-        "besproken besloten gezegd gisteren falamos ontem обсуждали решили говорили вчера",
-    )
-    for word in words.split()
-)
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -124,15 +104,9 @@ def _ranked(
     return merged(question, code, said, limit)
 
 
-def asks_for_past(query: str) -> bool:
-    """Return whether a question is about past conversations rather than about code."""
-    spoken = {word.casefold() for word in _WORD.findall(query)}
-    return bool(_PAST_PHRASES.search(query)) or len(spoken & _PAST_WORDS) > 0
-
-
 def subject_words(query: str) -> list[str]:
     """Return the stems of a question's subject, without words that only refer to the past."""
-    words = [word for word in _WORD.findall(query) if word.casefold() not in _PAST_WORDS]
+    words = [word for word in _WORD.findall(query) if word.casefold() not in PAST_WORDS]
     return list(dict.fromkeys(stem for word in query_words(" ".join(words) or query) for stem in word_stems(word)))
 
 

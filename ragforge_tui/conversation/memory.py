@@ -72,6 +72,7 @@ class ConversationMemory:
             conversation_id=record.uuid,
             workspace=record.workspace,
             pace=services.memory.pace,
+            new=record.next_turn == 1,
         )
         self._builder = ContextBuilder(self._settings)
         self._ended: asyncio.Queue[Turn] = asyncio.Queue()

@@ -226,7 +226,7 @@ def test_items_of_other_conversations_accompany_a_whole_conversation() -> None:
 
     async def for_context(query: str, *, exclude: Any, own: bool, **options: Any) -> Recalled:
         assert not own
-        assert exclude == {1}
+        assert exclude == {1, 2}
         text = render_turns([there])
         return Recalled(turns=[there], tokens=count_tokens(text), text=text)
 
@@ -568,7 +568,7 @@ def test_a_larger_budget_never_sends_less_and_keeps_the_newest_turns_whole(windo
 @pytest.mark.parametrize("window", [64_000, 128_000])
 def test_a_result_of_ten_thousand_lines_leaves_the_older_ones_readable(window: int) -> None:
     turns = [turn(n, f"q{n}", f"a{n}", result=f"{n:05} some text\n" * 1_200) for n in range(1, 5)]
-    turns += [turn(5, "Run it", "Done", result="".join(f"{n}\n" for n in range(10_000, 13_500)))]
+    turns += [turn(5, "Run it", "Done", result="".join(f"{n}\n" for n in range(10_000, 13_900)))]
     turns += [turn(n, f"q{n}", f"a{n}", result=f"{n:05} edited\n" * 36) for n in range(6, 9)]
     builder = ContextBuilder(MemorySettings())
     tokens = []

@@ -306,7 +306,7 @@ class ContextBuilder:
             return None
         return await recall.for_context(
             inputs.text,
-            exclude=draft.sent,
+            exclude={*draft.sent, inputs.turn_index},
             max_tokens=draft.recall_tokens,
             own=not draft.past.complete,
             exclude_summaries={item.source for item in draft.frontier.items} if draft.frontier else (),
@@ -331,7 +331,9 @@ class ContextBuilder:
         days = {turn.turn_index: day_of(turn.messages[0].timestamp) for turn in inputs.turns}
         represented = frontier_section(frontier, budget.share("frontier"), days).tokens
         sections = files.tokens + topics.tokens + later + represented
-        past = self._past.choose(inputs.turns, self._limits(inputs, left, left - sections))
+        # No turn of this conversation is cut to make room for others; where it is cut, its own are recalled too.
+        complete = left + max(0, recalled - FINDINGS_TOKENS)
+        past = self._past.choose(inputs.turns, self._limits(inputs, complete, left - sections))
         if not inputs.turns and inputs.turn_index > 1:
             past = Past([], complete=False)
         sent = {sent.turn.turn_index for sent in past.turns}

@@ -44,6 +44,35 @@ _REFERRING = re.compile(
     r"er|sie|es|das|dies|diese|dieser|ello|eso|esto|ese|esa)\b",
     re.IGNORECASE,
 )
+_PAST_PHRASES = re.compile(
+    r"\b(?:did|have|had|were) (?:we|i|you)\b|\bwe (?:said|agreed|had|did|talked|decided|discussed)\b"
+    r"|\b(?:which|what|in a|our) (?:conversation|discussion|session|chat)s?\b|\blast (?:week|time|month|year)\b"
+    r"|\b(?:avons|avions|ai|as|avez)-(?:nous|je|tu|vous)\b|\bnous (?:avons|avions)\b|\bon a (?:dit|parlé|décidé)\b"
+    r"|\b(?:haben|hatten) wir\b|\bwir (?:haben|hatten)\b|\bhabe ich\b|\bhast du\b"
+    r"|\b(?:abbiamo|hemos|hebben we|hadden we|temos)\b",
+    re.IGNORECASE,
+)
+PAST_WORDS = frozenset(
+    word
+    for words in (
+        "discuss discussed discussion decide decided decision agree agreed agreement talk talked mentioned said "
+        "earlier yesterday previously remember concluded conclusion",
+        "discuté décidé décision convenu parlé mentionné hier rappelle",
+        "besprochen diskutiert entschieden entscheidung beschlossen vereinbart gesprochen erwähnt gesagt gestern",
+        "hablamos discutimos decidimos dijimos ayer discusso deciso detto ieri parlato",
+        "besproken besloten gezegd gisteren falamos ontem обсуждали решили говорили вчера",
+    )
+    for word in words.split()
+)
+_LEFT_OPEN = re.compile(
+    r"\b(?:left|still|remains?|what(?: i|')s) (?:open|undone|to do)\b|\blast time\b"
+    r"|\bopen (?:points?|questions?|ends?)\b"
+    r"|\b(?:told|gave|asked) you\b|\bon (?:mon|tues|wednes|thurs|fri|satur|sun)day\b"
+    r"|\b(?:noch|blieb|ist) offen\b|\boffene[nr]? punkte?\b|\bletztes mal\b|\bà faire\b"
+    r"|\ben suspens\b|\bla dernière fois\b",
+    re.IGNORECASE,
+)
+_WORD = re.compile(r"[^\W_]+")
 SAMPLE = 400
 """Turns in the sample: enough to distinguish a word in a tenth of all turns from one in a twentieth."""
 FEWEST_TURNS = 20
@@ -68,6 +97,7 @@ class Question(msgspec.Struct, frozen=True):
         words: Content words of question and context.
         vector: Vector of question and context.
         model: Model that made the vector.
+        turns: Turns of the graph when its words were last counted.
         rarest: The words for which the whole graph can be searched in little time.
     """
 
@@ -78,6 +108,18 @@ class Question(msgspec.Struct, frozen=True):
     vector: Vector | None = None
     model: str = ""
     rarest: tuple[str, ...] = ()
+    turns: int = 0
+
+
+def asks_for_past(query: str) -> bool:
+    """Return whether a question is about past conversations rather than about code."""
+    spoken = {word.casefold() for word in _WORD.findall(query)}
+    return bool(_PAST_PHRASES.search(query)) or len(spoken & PAST_WORDS) > 0
+
+
+def asks_for_history(message: str) -> bool:
+    """Return whether a message asks for what was said, decided or left open before."""
+    return asks_for_past(message) or bool(_LEFT_OPEN.search(message))
 
 
 def context_of(question: str, previous_turn: str) -> str:
@@ -175,6 +217,7 @@ class Questions:
             vector=vectors[0] if vectors is not None and vectors.any() else None,
             model=self.model.name,
             rarest=tuple(self.frequencies.rarest(words)),
+            turns=self.frequencies.turns,
         )
 
 
@@ -182,7 +225,8 @@ class WordFrequencies:
     """Share of the graph's turns that contain each word."""
 
     def __init__(self) -> None:
-        self._turns = 0
+        self.turns = 0
+        """Turns of the graph when they were counted; 0 if they never were."""
         self._shares: dict[str, float] = {}
         self._languages: set[str] = set()
 
@@ -190,7 +234,7 @@ class WordFrequencies:
         """Sample some turns of the graph, if it is much larger than at the last sample."""
         spans = await store.recall.sample_spans()
         turns = sum(span.last - span.first + 1 for span in spans)
-        if turns < max(FEWEST_TURNS, self._turns * GROWTH):
+        if turns < max(FEWEST_TURNS, self.turns * GROWTH):
             return
         keys = await store.recall.sample_keys(spans, SAMPLE)
         if keys:
@@ -198,9 +242,9 @@ class WordFrequencies:
 
     def rarities(self, words: Sequence[str]) -> dict[str, float]:
         """Return the rarity of words among the turns of the graph; words outside the sample count as rarest."""
-        if not self._turns:
+        if not self.turns:
             return dict.fromkeys(words, 1.0)
-        return {word: rarity(self._share(word) * self._turns / WINDOW, self._turns) for word in words}
+        return {word: rarity(self._share(word) * self.turns / WINDOW, self.turns) for word in words}
 
     def rarest(self, words: Sequence[str]) -> list[str]:
         """Return the words to search for, in their order: the rarest, as many as the graph reads in little time."""
@@ -208,7 +252,7 @@ class WordFrequencies:
         chosen: set[str] = set()
         places = 0.0
         for word in sorted(shares, key=lambda word: shares[word]):
-            places += shares[word] * self._turns
+            places += shares[word] * self.turns
             if places > PLACES and len(chosen) >= FEWEST_SEARCHED:
                 break
             chosen.add(word)
@@ -223,7 +267,7 @@ class WordFrequencies:
             counted.update(set(terms(key, language)))
         # A single turn of the sample says nothing about the graph.
         self._shares = {term: count / len(keys) for term, count in counted.items() if count > 1}
-        self._languages, self._turns = languages, turns
+        self._languages, self.turns = languages, turns
 
     def _share(self, word: str) -> float:
         return max((self._shares.get(term, 0.0) for term in variants(word, self._languages)), default=0.0)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ragforge_tui.memory.retrieval.candidates import Candidate
 from ragforge_tui.memory.retrieval.question import Question
-from ragforge_tui.memory.retrieval.recipes import Pick
+from ragforge_tui.memory.retrieval.recipes import KNOWN_TURNS, Pick
 from ragforge_tui.memory.retrieval.scoring import fused, relevance
 
 C = TypeVar("C", bound=Candidate)
@@ -55,10 +55,12 @@ def measure(question: Question, found: Iterable[C], pick: Pick, similar: float) 
 def chosen(question: Question, found: Sequence[C], pick: Pick) -> list[C]:
     """Return the relevant ones of candidates that have relevance and score, best first."""
     shared = sum(question.rarities.values()) * pick.share
+    floor = pick.floor + pick.small * max(0.0, 1 - question.turns / KNOWN_TURNS)
+    floor = max(floor, pick.gap * max((one.relevance for one in found), default=0.0))
     relevant = [
         one
         for one in found
-        if one.relevance >= pick.floor and one.matched >= shared and (one.matched > 0 or not pick.by_words)
+        if one.relevance >= floor and one.matched >= shared and (one.matched > 0 or not pick.by_words)
     ]
     if pick.one_is_enough and relevant:
         relevant = list(found)

@@ -16,6 +16,8 @@ import msgspec
 
 from ragforge_tui.graph import Store
 from ragforge_tui.graph.store.other_conversations import Others
+from ragforge_tui.graph.store.search import Scope
+from ragforge_tui.llm.tokens import count_tokens
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.retrieval.candidates import (
     Candidate,
@@ -31,7 +33,7 @@ from ragforge_tui.memory.retrieval.index import ConversationIndex
 from ragforge_tui.memory.retrieval.index_sync import IndexSync
 from ragforge_tui.memory.retrieval.keys import shown
 from ragforge_tui.memory.retrieval.packing import Recalled, drop_to_fit, pack
-from ragforge_tui.memory.retrieval.question import FEWEST_TURNS, Question, Questions, context_of
+from ragforge_tui.memory.retrieval.question import FEWEST_TURNS, Question, Questions, asks_for_history, context_of
 from ragforge_tui.memory.retrieval.ranking import (
     chosen,
     covering_each_turn_once,
@@ -39,7 +41,8 @@ from ragforge_tui.memory.retrieval.ranking import (
     merged,
     rank,
 )
-from ragforge_tui.memory.retrieval.recipes import CONTEXT
+from ragforge_tui.memory.retrieval.reach import lineage
+from ragforge_tui.memory.retrieval.recipes import CONTEXT, MOST_OTHER_TOKENS, MOST_OTHER_TURNS
 from ragforge_tui.memory.retrieval.scoring import level_factor, recency
 from ragforge_tui.memory.retrieval.terms import asked_words
 from ragforge_tui.settings.schema import MemorySettings
@@ -58,10 +61,12 @@ class _Searched(msgspec.Struct, frozen=True):
     """What a query found that takes time: its vector, and other conversations.
 
     Attributes:
+        own: Turns of this conversation, while not all of them are in memory.
         missing: What was too late or failed, as sentences.
     """
 
     question: Question
+    own: list[Candidate]
     turns: list[Candidate]
     summaries: list[SummaryCandidate]
     missing: list[str]
@@ -92,6 +97,7 @@ class Recall:
 
     Args:
         pace: When background work may use the processor.
+        new: Whether the conversation has no turns that would have to be loaded.
     """
 
     def __init__(
@@ -102,6 +108,7 @@ class Recall:
         conversation_id: str,
         workspace: str,
         pace: Pace | None = None,
+        new: bool = False,
     ) -> None:
         self.index = ConversationIndex()
         self._questions = questions
@@ -110,6 +117,8 @@ class Recall:
         self._id = conversation_id
         self._workspace = workspace
         self._sync = IndexSync(self.index, self._model, conversation_id, pace)
+        self._loaded = new
+        """Whether all turns that were stored when it was opened are in the index."""
         self._begun: tuple[tuple[str, str], asyncio.Task[_Searched]] | None = None
         self._summaries: list[Summary] = []
         self._summary_stems: dict[str, SummaryStems] = {}
@@ -135,6 +144,7 @@ class Recall:
         store = await self._questions.claimed_store()
         async with self._sync_lock:
             await self._sync.load(store)
+        self._loaded = True
 
     async def store_missing(self) -> None:
         """Store the keys that were missing in the graph, and sample word frequencies for faster queries."""
@@ -209,7 +219,7 @@ class Recall:
         stored = self._sync.stored_turns
         parts = []
         if loaded < stored:
-            parts.append(f"{stored - loaded:,} of {stored:,} turns are not loaded yet")
+            parts.append(f"{stored - loaded:,} of {stored:,} turns are not loaded yet: found by words")
         if made < loaded:
             parts.append(f"vectors of {loaded - made:,} of {loaded:,} turns are still being made: found by words")
         return _sentence(parts)
@@ -298,8 +308,10 @@ class Recall:
         missing = []
         if question.vector is None and self._model.name:
             missing.append("The message had no vector in time: found by words.")
-        fetched, foreign, late = await self._from_others(question, until, where)
-        return _Searched(question, fetched, foreign, [*missing, late] if late else missing)
+        own, (fetched, foreign, late) = await asyncio.gather(
+            self._not_loaded(question, until), self._from_others(question, until, where)
+        )
+        return _Searched(question, own, fetched, foreign, [*missing, late] if late else missing)
 
     async def _recalled(self, searched: _Searched, wanted: Wanted) -> Recalled:
         """Rank this conversation for a question, and choose from it and from what others had."""
@@ -310,7 +322,12 @@ class Recall:
         def work() -> Recalled:
             here = self._here(question)
             mine = self._own(here, exclude) if own else []
-            recalled = self._packed(mine, searched.turns, tokens, wanted.get("most"))
+            if own and searched.own:
+                unread = (turn for turn in searched.own if turn.turn_index not in self.index)
+                mine = [*merged(mine, [turn for turn in unread if turn.turn_index not in exclude])]
+            past = asks_for_history(question.text)
+            others = searched.turns if past else searched.turns[:MOST_OTHER_TURNS]
+            recalled = self._packed(mine, others, tokens, wanted.get("most"), None if past else MOST_OTHER_TOKENS)
             if wanted.get("summaries", True):
                 rated = [*(self._own_summaries(here) if own else []), *searched.summaries]
                 similar = self._settings.recall.min_score
@@ -318,6 +335,8 @@ class Recall:
                 recalled.findings = rank(here, findings, CONTEXT.findings, similar)
                 excluded = wanted.get("exclude_summaries", ())
                 recalled.summaries = self._summaries_of(here, rated, recalled.turns, {*exclude}, excluded)
+                if not past:
+                    recalled.summaries = _few_of_others(recalled.summaries, recalled.turns)
             recalled.missing = [*([left] if left else []), *searched.missing]
             return recalled
 
@@ -344,6 +363,30 @@ class Recall:
                 return await store.other_conversations.scope(self._sync.conversations, workspace), ""
         except (GraphError, TimeoutError) as error:
             return None, _not_searched(error)
+
+    async def _not_loaded(self, question: Question, until: float | None) -> list[Candidate]:
+        """Return turns of this conversation from the graph, as long as not all of them are in memory.
+
+        Of these the graph knows words and, once they were made, vectors. If it fails or is late, there are none.
+        """
+        if self._loaded:
+            return []
+        try:
+            async with asyncio.timeout_at(until):
+                store = await self._questions.store()
+                line = await lineage(store, self._id)
+                found = await turns_elsewhere(
+                    store,
+                    question,
+                    Others(Scope(list(line), []), None, 1.0),
+                    CONTEXT.loading,
+                    {uuid: [(1, last)] for uuid, last in line.items()},
+                    own=True,
+                )
+        except (GraphError, TimeoutError) as error:
+            log.warning("turns that are not loaded were not searched: %s", error or "that took too long")
+            return []
+        return rank(question, found, CONTEXT.loading, self._settings.recall.min_score)
 
     async def _from_others(
         self, question: Question, until: float | None, where: tuple[Others | None, str]
@@ -392,11 +435,22 @@ class Recall:
         return chosen(question, measure(question, found, pick, self._settings.recall.min_score), pick)
 
     def _packed(
-        self, mine: Sequence[Candidate], others: Sequence[Candidate], tokens: int, most: int | None
+        self,
+        mine: Sequence[Candidate],
+        others: Sequence[Candidate],
+        tokens: int,
+        most: int | None,
+        most_of_others: int | None,
     ) -> Recalled:
-        """Pack turns of both rankings; others get their share, and whatever this conversation does not use."""
+        """Pack turns of both rankings; others get their share, and whatever this conversation does not use.
+
+        Args:
+            most_of_others: Most tokens of others; None for no limit of their own.
+        """
         needed = sum(len(candidate.text) for candidate in mine) // FEWEST_CHARS_PER_TOKEN
         theirs = max(int(tokens * self._settings.recall.other_conversations_share), tokens - needed)
+        if most_of_others is not None:
+            theirs = min(theirs, most_of_others)
         packed = pack(merged(mine, others), tokens, others_tokens=theirs)[:most]
         turns, text, used = drop_to_fit(packed, tokens)
         return Recalled(turns=turns, text=text, tokens=used, reason=self.reason)
@@ -445,6 +499,18 @@ class Recall:
 def _sent(one: Candidate, turns: Sequence[int], sent: Collection[int]) -> bool:
     """Return whether all turns that something of this conversation is about are sent anyway."""
     return one.own and bool(turns) and all(turn in sent for turn in turns)
+
+
+def _few_of_others(summaries: Sequence[SummaryCandidate], turns: Sequence[Candidate]) -> list[SummaryCandidate]:
+    """Return summaries without those of other conversations for which `MOST_OTHER_TOKENS` leave no room."""
+    left = MOST_OTHER_TOKENS - sum(count_tokens(turn.text) for turn in turns if not turn.own)
+    kept = []
+    for one in summaries:
+        tokens = 0 if one.own else count_tokens(one.text)
+        if tokens <= left:
+            kept.append(one)
+            left -= tokens
+    return kept
 
 
 def _not_searched(error: Exception) -> str:

@@ -19,6 +19,9 @@ RELEVANT = 1.4
 """Relevance from which something is recalled: a rare word in common and some similarity, or words or meaning alone if
 they match that much better."""
 
+KNOWN_TURNS = 100
+"""Turns of a graph from which the rarity of a word says how telling it is."""
+
 
 class Pick(msgspec.Struct, frozen=True, kw_only=True):
     """Choice among the candidates of one source.
@@ -29,6 +32,9 @@ class Pick(msgspec.Struct, frozen=True, kw_only=True):
         weights: Weight of each view in the score.
         scaled: Views are weighed in standard deviations from their mean, because their units differ.
         floor: Least relevance.
+        small: Added to the floor in an empty graph, and less in each larger one up to `KNOWN_TURNS`: in a young graph
+            every word is rare, so everything has a little to do with everything.
+        gap: Share of the best relevance below which candidates are left out.
         share: Least share of the question's words.
         by_words: The vectors alone do not count: a word must be shared.
         one_is_enough: All candidates count as soon as one of them is relevant.
@@ -42,6 +48,8 @@ class Pick(msgspec.Struct, frozen=True, kw_only=True):
     weights: Mapping[str, float] = {}
     scaled: bool = False
     floor: float = 0.0
+    small: float = 0.0
+    gap: float = 0.0
     share: float = 0.0
     by_words: bool = False
     one_is_enough: bool = False
@@ -59,6 +67,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         seconds: Most seconds to wait for the question's vector, without which words decide; 0 to make none.
         own: Turns of the conversation that asks.
+        loading: Those of them that are not in memory yet, from the graph.
         turns: Turns of other conversations.
         summaries: Summaries of all these conversations.
         findings: Findings of these summaries.
@@ -68,6 +77,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
 
     seconds: float
     own: Pick = _UNUSED
+    loading: Pick = _UNUSED
     turns: Pick = _UNUSED
     summaries: Pick = _UNUSED
     findings: Pick = _UNUSED
@@ -92,8 +102,10 @@ CONTEXT = Recipe(
     seconds=1.5,
     # One relevant turn makes the others worth their place. LoCoMo dev loses half a point with a tail of 0.2.
     own=Pick(asked=150, weights=_OWN, scaled=True, floor=RELEVANT, one_is_enough=True, tail=0.1),
+    loading=Pick(asked=30, keyless=True, weights=_FOREIGN, scaled=True, floor=RELEVANT, limit=60),
     # Unlike turns of this conversation, those of others are no context by default: each must be relevant itself.
-    turns=Pick(asked=20, weights=_FOREIGN, scaled=True, floor=RELEVANT, limit=60),
+    # Two rare words in a young graph, and none that is less than half as relevant as the best.
+    turns=Pick(asked=20, weights=_FOREIGN, scaled=True, floor=RELEVANT, small=1.0, gap=0.5, limit=60),
     # Their number is a setting, their scores also depend on level and age.
     summaries=Pick(asked=20, weights=_RELEVANCE, floor=RELEVANT),
     # A finding has no vector of its own.
@@ -102,6 +114,9 @@ CONTEXT = Recipe(
     scopes=Pick(asked=20, share=0.5, limit=6),
 )
 """What a message needs of earlier turns and of code, for its request."""
+MOST_OTHER_TURNS, MOST_OTHER_TOKENS = 3, 1_500
+"""Turns of other conversations in a request, and tokens of these and of their summaries, unless a message asks for the
+past."""
 
 _SPOKEN = Pick(asked=40, keyless=True, weights={"words": 1.0}, by_words=True)
 HISTORY = Recipe(

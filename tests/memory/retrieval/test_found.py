@@ -95,6 +95,20 @@ async def test_others_have_a_share_while_this_conversation_needs_the_room(store:
     assert only.tokens > 250
 
 
+async def test_a_young_graph_recalls_little_of_other_conversations(store: Store) -> None:
+    """Everything has a word in common with everything there: one is not enough, and three turns are the most."""
+    talk = [(f"Commit the fix of file {n}?", "The time module has a fix for zones. " * 60) for n in range(8)]
+    await ready(recall_of(store, await talked(store, talk, title="Yesterday")))
+    here = await store.conversations.create(conversation(workspace="/w"))
+    recall = recall_of(store, here)
+    await ready(recall)
+    assert (await recall.recall("But not now: first commit the time fix. Do that.")).turns == []
+    found = await recall.recall("Which zones does the time module know?")
+    assert 1 <= len(found.turns) <= 3
+    assert found.tokens <= 1_500
+    assert len((await recall.recall("What did we decide about zones in the time module?")).turns) > 3
+
+
 async def test_unrelated_turns_are_not_recalled(store: Store) -> None:
     await elsewhere(store)
     here = await store.conversations.create(conversation(workspace="/w"))

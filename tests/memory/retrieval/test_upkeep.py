@@ -502,3 +502,24 @@ async def test_without_an_embedder_words_decide(store: Store) -> None:
     assert (said(found), found.reason) == ([5], "")
     assert await rows_of(store.graph, "MATCH (m:Message) WHERE m.embedding IS NOT NULL RETURN m.uuid") == 0
     assert (await store.vectors.model())[0] == ""
+
+
+async def test_turns_that_are_not_loaded_yet_are_found_in_the_graph(store: Store) -> None:
+    """As right after opening a long conversation: nothing of it is in memory."""
+    talk = [(f"Question {n} about weather?", f"Answer {n}.") for n in range(120)]
+    talk[1] = TALK[0]
+    c = await talked(store, talk)
+    await ready(recall_of(store, c))
+    opened = recall_of(store, c)
+    found = await opened.recall("Which harbour did we choose?", max_tokens=200)
+    assert (said(found), found.turns[0].own, found.turns[0].text) == ([2], True, f"> {TALK[0][0]}\n{TALK[0][1]}")
+    assert (await opened.recall("Which harbour did we choose?", max_tokens=200, exclude={2})).turns == []
+    assert (await opened.recall("Which harbour did we choose?", max_tokens=200, own=False)).turns == []
+    await ready(opened)
+    assert 2 in said(await opened.recall("Which harbour did we choose?", max_tokens=60))
+
+
+async def test_an_import_that_is_not_loaded_yet_is_found_without_keys(store: Store) -> None:
+    c = await talked(store)
+    found = await recall_of(store, c).recall("Who teaches violin?", max_tokens=200)
+    assert said(found) == [5]
