@@ -171,6 +171,11 @@ class ToolSettings(_Section, frozen=True):
             "approval. The same as 'allow' rules without a folder."
         ),
     ] = []
+    web: Annotated[bool, Meta(description="Offer the agent fetch_web_page, which reads pages of the web.")] = True
+    allow_hosts: Annotated[
+        list[str],
+        Meta(description="Hosts whose pages are fetched without approval, such as docs.python.org or '*.rs'."),
+    ] = []
     confine_commands: Annotated[
         bool,
         Meta(

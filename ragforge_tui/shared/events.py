@@ -101,7 +101,8 @@ class ApprovalRequested(_TurnEvent):
 
     Attributes:
         question: One plain line, such as ``Edit src/app.py?``.
-        detail: A unified diff (kind ``write``), the command (kind ``command``), or the path (kind ``secret``).
+        detail: A unified diff (kind ``write``), the command (kind ``command``), the path (kind
+            ``secret``), or the address (kind ``web``).
         session_scope: Description of what "this session" would allow; empty if it is not offered.
         always: What "always" would allow in this workspace: kinds of programs and patterns, as rules name them, one for
             each command of a chain that is not allowed yet; empty if it is not offered.
@@ -111,7 +112,7 @@ class ApprovalRequested(_TurnEvent):
 
     approval_id: str
     call: ToolCall
-    kind: Literal["write", "command", "secret"]
+    kind: Literal["write", "command", "secret", "web"]
     question: str
     detail: str = ""
     session_scope: str = ""

@@ -42,7 +42,7 @@ output_room: ContextVar[int] = ContextVar("output_room", default=0)
 MOST_KEPT = 200_000
 """Characters of a result that are kept whole, where the model gets less of it."""
 
-ApprovalKind = Literal["write", "command", "secret"]
+ApprovalKind = Literal["write", "command", "secret", "web"]
 
 
 class ToolOutcome(msgspec.Struct, kw_only=True):

@@ -57,6 +57,7 @@ from ragforge_tui.tools.shell.process import end_leftovers
 from ragforge_tui.tools.shell.run_command import RunCommand, UsersCommand
 from ragforge_tui.tools.snapshots import UndoStore
 from ragforge_tui.tools.undo.restore import KeptFiles, RestoreFiles
+from ragforge_tui.tools.web.fetch_web_page import FetchWebPage
 from ragforge_tui.tools.workspace import Workspace
 
 _log = logging.getLogger(__name__)
@@ -95,6 +96,7 @@ TOOLS: list[type[Tool]] = [
     GetDependents,
     GetDependencies,
     BrainSearch,
+    FetchWebPage,
 ]
 """All tools that models may call: those that say what they are `joined` to are offered only where a list names them.
 

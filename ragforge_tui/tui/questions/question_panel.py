@@ -59,7 +59,8 @@ OWN_LINES = 2 + 2 + 1
 RUN_CODE = frozenset({"@tests", "@checks", "cargo", "go", "make", "mypy", "npm", "pytest"})
 """Programs whose every call runs code of the folder."""
 DetailKind = Literal["diff", "command", "text"]
-DETAIL_KINDS: dict[Literal["write", "command", "secret"], DetailKind] = {
+DETAIL_KINDS: dict[Literal["write", "command", "secret", "web"], DetailKind] = {
+    "web": "text",
     "write": "diff",
     "command": "command",
     "secret": "text",
