@@ -129,9 +129,11 @@ def _hidden_lines(text: str) -> int:
 
 
 def outcome_of(call: ToolCall, result: dict[str, Any]) -> str:
-    """Return the outcome of a successful call: a count, an exit status, or nothing."""
+    """Return the outcome of a successful call: a count, an exit status, the user's answer, or nothing."""
     if call.result is None:
         return ""
+    if answer := result.get("answer"):
+        return clip(one_line(str(answer)[:400]), _ANSWER_CELLS)
     status = exit_of(result)
     if status is not None:
         return f"exit {status}"
@@ -187,6 +189,7 @@ def todos_of(call: ToolCall, result: dict[str, Any]) -> list[Todo]:
 
 
 _TOOL_MEASURE = 88
+_ANSWER_CELLS = 32
 _SHOWN_LINES = 400
 _SHOWN_CHARS = 20_000
 """Of each argument and of the result; the `v` key opens all of it."""
@@ -247,6 +250,8 @@ class ToolBlock(Block):
         """Replace the record of the call by a newer one."""
         self.call = call
         self.waiting = False
+        if call.result is not None:
+            self.output = []
         self._read_result()
         self.touch()
 

@@ -188,3 +188,20 @@ class TestReasoning:
         head.pause()
         assert [line.strip() for line in text_of(head.lines(80, DARK))[1:3]] == ["✶ Ragnarök", "▎ First the index."]
         assert shown().unfold_reasoning is False
+
+
+def test_the_answer_to_a_question_is_on_its_line() -> None:
+    asked = called("ask_user", {"question": "Which type?"}, {"text": "The user answered: D", "answer": f"D {HOSTILE}"})
+    assert "D " in lines(asked)[0].removesuffix("▸")[-50:] and "\x1b" not in lines(asked)[0]
+
+
+def test_what_a_helper_did_is_live_below_its_call_and_unfolds_later() -> None:
+    block = ToolBlock(1, called("delegate", {"kind": "search", "task": "find alpha"}), gap=0)
+    block.show_output(["Read a.py", f"Search {HOSTILE}"])
+    live = text_of(block.lines(88, DARK))
+    assert "search find alpha" in live[0] and live[1] == "    │ Read a.py" and len(live) == 3
+    done = called("delegate", {"kind": "search"}, {"text": "Nowhere.", "trace": ["Read a.py", HOSTILE, "/resume 3f2a"]})
+    block.update(done)
+    assert len(block.lines(88, DARK)) == 1 and not block.has_body
+    whole = lines(done, open_=True)
+    assert whole.index("    │ Read a.py") < whole.index("    │ /resume 3f2a") < whole.index("    │ Nowhere.")
