@@ -131,7 +131,7 @@ class Hooks:
         if verdict.decision == "ask" and prepared.approval is None:
             detail = visible(msgspec.json.format(msgspec.json.encode(prepared.arguments)).decode())
             question = f"Run this call of {name}? A hook of yours asks: {visible(verdict.reason)}"
-            prepared.approval = ApprovalNeed(kind="command", question=question, detail=detail)
+            prepared.approval = ApprovalNeed(kind="secret", question=question, detail=detail)
         if verdict.decision == "allow" and prepared.approval is not None and not prepared.approval.in_every_mode:
             prepared.approval = None
 

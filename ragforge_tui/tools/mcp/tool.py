@@ -52,7 +52,7 @@ class McpTool(Tool):
         """See `Tool.prepare`; every call needs an approval."""
         server = self.connection
         need = ApprovalNeed(
-            kind="command",
+            kind="secret",  # its detail is shown as text, not as a command
             question=f"Call {visible(self.listed_name)} of the MCP server {visible(server.name)}?",
             detail=visible(json.dumps(arguments.values, indent=2, ensure_ascii=False)),
             session_scope=f"every call of {self.name}",

@@ -53,7 +53,7 @@ def server_row(one: McpServerState) -> Choice:
         tools += f", {len(one.left_out)} left out"
     detail = plain_text(one.error) if one.state == "failed" else tools if one.tools else plain_text(one.where)
     badge = f"{one.state} · project" if one.origin == "project" else one.state
-    return Choice(one.name, plain_text(one.name), detail, lead=_SIGNS[one.state], badge=badge)
+    return Choice(one.name, plain_text(one.name), detail, lead=f"{_SIGNS[one.state]} ", badge=badge)
 
 
 async def _show_server(host: Host, name: str) -> None:
