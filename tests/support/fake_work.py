@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from ragforge_tui.shared.events import MessageFinished, ToolCallFinished, ToolCallStarted, TurnCompleted, TurnStarted
+from ragforge_tui.shared.process_records import ProcessEntry
 from ragforge_tui.shared.records import ToolCall, ToolResult, Turn
 from ragforge_tui.shared.requests.rules import ChangeRule, ListRules, RuleEntry, RuleList
 from ragforge_tui.shared.requests.work import (
     FileDiff,
+    ListProcesses,
     Mode,
     PlanUndo,
     RunShell,
     SessionDiff,
     SetMode,
+    StopProcess,
     UndoPlan,
     UndoTurn,
 )
@@ -36,6 +39,7 @@ class WorkShelf:
         self.diffs: list[FileDiff] = []
         self.undo_plan = UndoPlan(turn_index=0)
         self.rules: list[Rule] = []
+        self.processes: list[ProcessEntry] = []
 
     @answers(SetMode)
     def _set_mode(self, request: SetMode) -> Any:
@@ -67,6 +71,15 @@ class WorkShelf:
         rules = [request.new if rule == request.old else rule for rule in self.rules]
         self.rules = [rule for rule in (*rules, *([] if request.old else [request.new])) if rule is not None]
         return self._list_rules(ListRules())
+
+    @answers(ListProcesses)
+    def _list_processes(self, request: ListProcesses) -> Any:
+        return list(self.processes)
+
+    @answers(StopProcess)
+    def _stop_process(self, request: StopProcess) -> Any:
+        self.processes = [structs.replace(one, ending="Stopped by the user.") for one in self.processes]
+        return next(one for one in self.processes if one.number == request.number)
 
 
 def _run(engine: FakeEngine, request: RunShell) -> int:

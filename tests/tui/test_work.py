@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from ragforge_tui.shared.events import TurnCompleted
+from datetime import UTC, datetime
+
+from ragforge_tui.shared.events import ProcessesChanged, TurnCompleted
+from ragforge_tui.shared.process_records import ProcessEntry
 from ragforge_tui.shared.requests.turns import SendMessage
-from ragforge_tui.shared.requests.work import FileDiff, RunShell, UndoPlan, UndoTurn
+from ragforge_tui.shared.requests.work import FileDiff, RunShell, StopProcess, UndoPlan, UndoTurn
 from ragforge_tui.tui.dialogs.text_viewer import DiffScreen, Viewer
 from tests.support.fake_engine import FakeEngine
 from tests.tui.conftest import Chat, ChatRunner
@@ -105,3 +108,23 @@ async def test_a_command_of_the_user(run_chat: ChatRunner) -> None:
         assert [(b.kind, b.source, b.folded) for b in again] == [(b.kind, b.source, b.folded) for b in live]
         await chat.type(" !not a command")
         await chat.until(lambda: chat.engine.asked(SendMessage))
+
+
+async def test_background_processes_are_counted_listed_and_stopped(run_chat: ChatRunner) -> None:
+    engine = FakeEngine()
+    engine.work.processes = [
+        ProcessEntry(number=3, command="npm run dev", started=datetime.now(UTC), lines=["ready on port 3000"])
+    ]
+    async with run_chat(engine) as chat:
+        await talked(chat)
+        engine.emit(ProcessesChanged(running=1))
+        await chat.until(lambda: "1 process" in screen_text(chat))
+        await chat.type("/processes")
+        await chat.until(lambda: "npm run dev" in screen_text(chat))
+        await chat.press("enter")
+        await chat.until(lambda: chat.app.chat.questions.has_focus)
+        question = chat.app.chat.questions.waiting[0]
+        assert question.title == "Stop process 3?" and "ready on port 3000" in question.detail
+        await chat.press("y")
+        await chat.until(lambda: engine.asked(StopProcess))
+        assert engine.asked(StopProcess)[0].number == 3
