@@ -324,11 +324,11 @@ async def _graph(loaded: Loaded, report: Report) -> Facts:
 
     async def look(graph: Graph) -> Facts:
         from ragforge_tui.graph import Store
-        from ragforge_tui.graph.foreign_nodes import foreign_nodes
+        from ragforge_tui.graph.foreign_counts import count_foreign_nodes
 
         report.sections["code"] = _code(loaded, await Store(graph).code.totals(), report)
         report.sections["memory"] = await _memory(loaded, Store(graph), report)
-        foreign = "; ".join(map(str, await foreign_nodes(graph))) or "none"
+        foreign = "; ".join(map(str, await count_foreign_nodes(graph))) or "none"
         return {**await graph.info(), "foreign nodes": foreign, "contents": await _contents(graph, report)}
 
     facts = await use_graph(loaded, target_of(loaded), look)

@@ -29,7 +29,7 @@ from ragforge_tui.shared.records import SHORT_ID
 
 if TYPE_CHECKING:
     from ragforge_tui.graph import Graph, JournalInfo
-    from ragforge_tui.graph.foreign_nodes import ForeignNodes
+    from ragforge_tui.graph.foreign_counts import ForeignNodes
     from ragforge_tui.graph.store.contents import LostContent
     from ragforge_tui.graph.store.turn_checks import WrongTurn
 
@@ -197,13 +197,13 @@ def check(
 
     async def look(graph: Graph) -> tuple[list[LostContent], list[WrongTurn], int, list[ForeignNodes]]:
         from ragforge_tui.graph import Store
-        from ragforge_tui.graph.foreign_nodes import foreign_nodes
+        from ragforge_tui.graph.foreign_counts import count_foreign_nodes
 
         checks = Store(graph).turn_checks
         turns = await checks.find()
         moved = await checks.mend(turns) if mend else 0
         turns = await checks.find() if moved else turns
-        return await lost_contents(graph), turns, moved, await foreign_nodes(graph)
+        return await lost_contents(graph), turns, moved, await count_foreign_nodes(graph)
 
     loaded = settings(ctx, graph=graph)
     lost, turns, moved, foreign = run_async(use_graph(loaded, target_of(loaded), look))

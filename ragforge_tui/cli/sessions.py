@@ -14,7 +14,7 @@ from ragforge_tui.export import to_markdown
 from ragforge_tui.export.context import context_text
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.export_records import ConversationExport
-from ragforge_tui.shared.records import KEPT_DAYS, SHORT_ID, Conversation, ConversationFilter, SearchHit, Topic
+from ragforge_tui.shared.records import PURGE_AFTER_DAYS, SHORT_ID, Conversation, ConversationFilter, SearchHit, Topic
 from ragforge_tui.shared.requests import sessions as requests
 from ragforge_tui.shared.requests.memory import FetchSent, FindSimilar, ResolveTopic
 from ragforge_tui.shared.requests.turns import OpenConversation
@@ -212,7 +212,7 @@ def delete(
     else:
         message = (
             f"Deleted {_named(conversation)}. "
-            f"`ragforge-chat restore {conversation.uuid[:SHORT_ID]}` restores it within {KEPT_DAYS} days."
+            f"`ragforge-chat restore {conversation.uuid[:SHORT_ID]}` restores it within {PURGE_AFTER_DAYS} days."
         )
     _done(message, conversation, json=json)
 

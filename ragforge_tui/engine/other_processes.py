@@ -20,7 +20,7 @@ from ragforge_tui.graph import Store, writer_alive, writer_id
 from ragforge_tui.shared import records
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import ConversationChanged, Notice, SummaryCreated, TopicsChanged, TurnElsewhere
-from ragforge_tui.shared.records import KEPT_DAYS, Message, Turn, now
+from ragforge_tui.shared.records import PURGE_AFTER_DAYS, Message, Turn, now
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ MOST_TURNS = 30
 interface fetches the others when it shows them."""
 _REPORTED_FIELDS = ("title", "tags", "persona", "summary", "private", "status", "model")
 _STATUS_NOTICES = {
-    "deleted": f"Another terminal deleted this conversation. /undo-delete restores it within {KEPT_DAYS} days.",
+    "deleted": f"Another terminal deleted this conversation. /undo-delete restores it within {PURGE_AFTER_DAYS} days.",
     "archived": "Another terminal archived this conversation. You can still continue it.",
     "active": "Another terminal restored this conversation.",
 }

@@ -7,93 +7,18 @@ import logging
 import os
 import signal
 import stat
-from collections import deque
 from typing import Any
 
 import msgspec
 
 from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.engine.event_queue import EventQueue
 from ragforge_tui.engine.handlers import EngineContext, answer, request_decoder
 from ragforge_tui.engine.process import log_to_file
 from ragforge_tui.engine.start import EngineStart
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import ErrorInfo, RagforgeError, storage_error
-from ragforge_tui.shared.events import Event, ReasoningDelta, TextDelta, TurnReset
 from ragforge_tui.shared.wire import MAX_LINE_BYTES, ReplyLine, Request, Shutdown
-
-MAX_PENDING_BYTES = 8 * 1024 * 1024
-"""Limit of queued deltas. Beyond it they are dropped, and the reader is notified to fetch the turn again."""
-MAX_JOINED_CHARS = 4_096
-
-
-class Outbox:
-    """Queue of lines for one reader."""
-
-    def __init__(self) -> None:
-        self._pending: deque[ReplyLine] = deque()
-        self._delta_bytes = 0
-        self._reset: set[tuple[str, int]] = set()
-        self._ready = asyncio.Event()
-        self._encoder = msgspec.json.Encoder()
-
-    def reply(self, line: ReplyLine) -> None:
-        """Queue an answer; answers are never dropped."""
-        self._pending.append(line)
-        self._ready.set()
-
-    def event(self, event: Event) -> None:
-        """Queue an event; a delta is joined to the previous one of the same block."""
-        if isinstance(event, TextDelta | ReasoningDelta):
-            if not self._take_delta(event):
-                return
-        else:
-            self._pending.append(ReplyLine(event=event))
-        self._ready.set()
-
-    async def lines(self) -> list[bytes]:
-        """Return all queued lines, encoded; wait until there is at least one."""
-        await self._ready.wait()
-        self._ready.clear()
-        lines = [self._encoder.encode(line) + b"\n" for line in self._pending]
-        self._pending.clear()
-        self._delta_bytes = 0
-        self._reset.clear()
-        return lines
-
-    def _take_delta(self, event: TextDelta | ReasoningDelta) -> bool:
-        turn = (event.conversation_id, event.turn_index)
-        if turn in self._reset:
-            return False
-        if self._delta_bytes + len(event.text) > MAX_PENDING_BYTES:
-            self._cut_off(turn)
-            return True
-        self._delta_bytes += len(event.text)
-        last = self._pending[-1].event if self._pending else None
-        if _continues(last, event):
-            assert isinstance(last, TextDelta | ReasoningDelta)
-            event = msgspec.structs.replace(last, text=last.text + event.text)
-            self._pending.pop()
-        self._pending.append(ReplyLine(event=event))
-        return True
-
-    def _cut_off(self, turn: tuple[str, int]) -> None:
-        remaining = (line for line in self._pending if not _is_delta_of(line, turn))
-        self._pending = deque(remaining)
-        self._reset.add(turn)
-        self._pending.append(ReplyLine(event=TurnReset(conversation_id=turn[0], turn_index=turn[1])))
-
-
-def _continues(last: Event | None, event: TextDelta | ReasoningDelta) -> bool:
-    """Return whether `event` can be joined to `last`. Long deltas stop growing, to bound the cost of copying them."""
-    if not isinstance(last, TextDelta | ReasoningDelta) or type(last) is not type(event):
-        return False
-    return last.message_id == event.message_id and len(last.text) < MAX_JOINED_CHARS
-
-
-def _is_delta_of(line: ReplyLine, turn: tuple[str, int]) -> bool:
-    event = line.event
-    return isinstance(event, TextDelta | ReasoningDelta) and (event.conversation_id, event.turn_index) == turn
-
 
 log = logging.getLogger(__name__)
 
@@ -146,7 +71,7 @@ class PipeServer:
         self._agent = agent
         self._settle_seconds = settle_seconds
         self._context = EngineContext.of(agent, loaded)
-        self._outbox = Outbox()
+        self._queue = EventQueue()
         self._stop = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._orderly = False
@@ -210,12 +135,12 @@ class PipeServer:
             what = f"{type(request).__name__} failed unexpectedly ({type(error).__name__})."
             info = storage_error(error) or ErrorInfo(kind="internal", what=what, todo="See the log.")
             line = ReplyLine(id=id, error=info)
-        self._outbox.reply(line)
+        self._queue.reply(line)
 
     async def _forward_events(self) -> None:
         with self._agent.subscribe() as events:
             while True:
-                self._outbox.event(await events.get())
+                self._queue.event(await events.get())
 
     async def _write(self, fd: int) -> None:
         transport, protocol = await asyncio.get_running_loop().connect_write_pipe(
@@ -224,7 +149,7 @@ class PipeServer:
         writer = asyncio.StreamWriter(transport, protocol, None, asyncio.get_running_loop())
         try:
             while True:
-                for line in await self._outbox.lines():
+                for line in await self._queue.lines():
                     writer.write(line)
                     await writer.drain()
         except (BrokenPipeError, ConnectionResetError):

@@ -1,11 +1,15 @@
 """Prose of a message without markup and quotations, its sentences, and cuts at the end of a sentence.
 
-Used by both writers of summaries, and for titles. Pure.
+Used by both writers of summaries, and for titles, as is the form in which a model's text is stored. Pure.
 """
 
 from __future__ import annotations
 
 import re
+from typing import Any
+
+from ragforge_tui.shared.redaction import mask_secrets
+from ragforge_tui.shared.sanitize import plain_text, storable
 
 FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n]*\n.*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)", re.M | re.S)
 _TABLE_ROW = re.compile(r"^[ \t]*\|.*$|^[ \t:|-]*\|[ \t:|-]+$", re.M)
@@ -240,3 +244,8 @@ def _split(line: str) -> list[str]:
         start = match.end()
     rest = line[start:].strip()
     return [*pieces, rest] if rest else pieces
+
+
+def clean_text(value: Any) -> str:
+    """Return a model's text on one line, without escapes and with known shapes of keys masked, safe to store."""
+    return " ".join(mask_secrets(plain_text(storable(value))).split()) if isinstance(value, str) else ""

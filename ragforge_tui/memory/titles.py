@@ -10,8 +10,8 @@ import re
 
 from ragforge_tui.llm import ChatModel
 from ragforge_tui.memory.language import language_of
-from ragforge_tui.memory.prose import code_lines, sentences, strip_markdown, user_prose
-from ragforge_tui.memory.summaries.draft import clean_text, short_title
+from ragforge_tui.memory.prose import clean_text, code_lines, sentences, strip_markdown, user_prose
+from ragforge_tui.memory.summaries.draft import short_title
 from ragforge_tui.memory.summaries.prompt import LANGUAGE_NAMES
 from ragforge_tui.shared.errors import ModelError
 from ragforge_tui.shared.records import TITLE_CHARS, Turn

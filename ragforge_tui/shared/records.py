@@ -25,7 +25,7 @@ TITLE_CHARS = 60
 """Most characters of a conversation's or a summary's title."""
 SHORT_ID = 8
 """Characters of an id that are shown; a user may give as few."""
-KEPT_DAYS = 7
+PURGE_AFTER_DAYS = 7
 """Days from the deletion of a conversation until it is purged."""
 
 
@@ -60,7 +60,7 @@ class Conversation(msgspec.Struct, kw_only=True):
     helper_of: str = ""
     """Id of the tool call that started it as a helper of the agent; such a conversation is not listed."""
     deleted_at: datetime | None = None
-    """Time of the deletion, which hides it at once; it is purged `KEPT_DAYS` later."""
+    """Time of the deletion, which hides it at once; it is purged `PURGE_AFTER_DAYS` later."""
 
 
 class FileAccess(msgspec.Struct, frozen=True, kw_only=True):

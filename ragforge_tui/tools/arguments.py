@@ -15,7 +15,7 @@ from msgspec import structs
 from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.shared.json_text import MOST_NESTED, TooDeepError, parse_json, repaired_object
 from ragforge_tui.shared.sanitize import storable
-from ragforge_tui.tools.base import PassedArguments, ToolArguments
+from ragforge_tui.tools.base import REASON_SCHEMA, PassedArguments, ToolArguments
 
 _ALIASES = {
     "path": ("file_path", "filepath", "filename", "file", "directory", "dir", "dir_path"),
@@ -36,14 +36,11 @@ _ALIASES = {
 
 
 def schema_of(arguments: type[ToolArguments]) -> dict[str, Any]:
-    """Return the JSON schema of an argument struct, with references inlined, which not every provider resolves.
-
-    `reason` comes first: models write arguments in the order of the schema, and a reason given last is an afterthought.
-    """
+    """Return the JSON schema of an argument struct, with references inlined, which not every provider resolves."""
     (_,), components = msgspec.json.schema_components([arguments], ref_template="{name}")
     schema = _inline(components[arguments.__name__], components)
     assert isinstance(schema, dict)
-    properties = {"reason": {"type": "string"}, **schema["properties"]}
+    properties = REASON_SCHEMA | schema["properties"]
     return {"type": "object", "properties": properties, "required": schema.get("required", [])}
 
 

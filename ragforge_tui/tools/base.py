@@ -136,6 +136,11 @@ class ToolArguments(msgspec.Struct, kw_only=True):
     """Why the model makes the call. The instructions ask for it once, rather than each schema."""
 
 
+REASON_SCHEMA = {"reason": {"type": "string"}}
+"""First property of every tool's schema: models write arguments in its order, and a reason given last is an
+afterthought."""
+
+
 class PassedArguments(ToolArguments):
     """Arguments that are passed on as given, to a tool with a schema of its own."""
 

@@ -173,7 +173,7 @@ class ChatEvents:
             self._questions.plan(event)
         if started is not None:
             self._attention.answer_finished(self._clock() - started)
-        elif stopped and here and not session.outbox.items:
+        elif stopped and here and not session.message_queue.items:
             session.notice("Enter sends your next message; /retry asks again.", passing=True)
         session.changed()
 

@@ -100,7 +100,9 @@ class ChatScreen(Screen[None]):
         self.questions = QuestionPanel()
         self.menu = SlashMenu()
         workspace = options.state_dir, options.workspace
-        self.prompt = Prompt(History(*workspace), Draft(*workspace), self.session.outbox, self.registry, self.menu)
+        self.prompt = Prompt(
+            History(*workspace), Draft(*workspace), self.session.message_queue, self.registry, self.menu
+        )
         self.prompt.first_letter = self.questions.early
         self.prompt.may_queue = lambda: self.session.state.busy and not self.questions.waiting
         self.prompt.completing.source = partial(suggest, self)
@@ -182,12 +184,12 @@ class ChatScreen(Screen[None]):
 
     def queue_changed(self) -> None:
         """Show the waiting messages, but none that is just being stored."""
-        self.queue.show([item for item in self.session.outbox.items if item.place != "sending"])
+        self.queue.show([item for item in self.session.message_queue.items if item.place != "sending"])
         self.prompt.save_draft_soon()
 
     def message_sending(self) -> None:
         """Show also a message that is being stored, if that takes long."""
-        self.set_timer(SHOW_SENDING_SECONDS, lambda: self.queue.show(self.session.outbox.items))
+        self.set_timer(SHOW_SENDING_SECONDS, lambda: self.queue.show(self.session.message_queue.items))
 
     def hint(self, text: str) -> None:
         """Show a word in place of the keys in the status line for a moment."""

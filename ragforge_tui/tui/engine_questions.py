@@ -73,7 +73,7 @@ class EngineQuestions:
         session, state = self._session, self._session.state
         if state.mode != "plan" or not event.text or event.conversation_id != state.conversation_id:
             return
-        if session.outbox.items or self._host.prompt.text.strip():
+        if session.message_queue.items or self._host.prompt.text.strip():
             return
 
         def answer(decision: str, _: str) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from ragforge_tui.graph import GraphTarget
 from ragforge_tui.graph.embedded import data as embedded
+from ragforge_tui.graph.embedded import heap
 from ragforge_tui.graph.embedded.attach import ServerHold, server_status, stop_server
 from ragforge_tui.graph.embedded.files import ServerFiles
 from ragforge_tui.settings.schema import Paths
@@ -151,16 +152,16 @@ def test_locks_count_users(tmp_path: Path) -> None:
 def test_a_large_graph_gets_a_larger_heap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = ServerFiles(tmp_path, tmp_path / "logs")
     files.root.mkdir(parents=True)
-    monkeypatch.setattr(embedded, "HEAP_STEP", 1_000)
+    monkeypatch.setattr(heap, "HEAP_STEP", 1_000)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(total=4 * 900 * 2**20))
     limit = tmp_path / "memory.max"
-    monkeypatch.setattr(embedded, "CONTAINER_LIMITS", [limit])
+    monkeypatch.setattr(heap, "CONTAINER_LIMITS", [limit])
     heaps = []
     for size in (0, 999, 1_000, 50_000):
         (files.root / "data").write_bytes(b"x" * size)
-        heaps.append(embedded.heap_for(files, 256))
+        heaps.append(heap.heap_for(files, 256))
     assert heaps == [256, 256, 512, 900]
-    assert embedded.heap_for(files, 2_000) == 2_000, "what the user set is never lowered"
-    for text, heap in (("max\n", 900), (f"{4 * 700 * 2**20}\n", 700)):
+    assert heap.heap_for(files, 2_000) == 2_000, "what the user set is never lowered"
+    for text, most in (("max\n", 900), (f"{4 * 700 * 2**20}\n", 700)):
         limit.write_text(text)
-        assert embedded.heap_for(files, 256) == heap
+        assert heap.heap_for(files, 256) == most

@@ -13,7 +13,7 @@ from ragforge_tui.graph import Graph, Store
 from ragforge_tui.graph.backup.restore import restore
 from ragforge_tui.graph.backup.snapshot import back_up
 from ragforge_tui.graph.compact import compact
-from ragforge_tui.graph.foreign_nodes import foreign_nodes
+from ragforge_tui.graph.foreign_counts import count_foreign_nodes
 from ragforge_tui.graph.labels import ALL, is_own
 from ragforge_tui.graph.values import native
 from ragforge_tui.memory.retrieval import reembed
@@ -130,7 +130,7 @@ async def test_nodes_of_other_programs_are_left_alone(
         await graph.run(statement, uuid=uuid)
     theirs = await foreign(graph)
     assert len(theirs) > 14
-    counted = await foreign_nodes(graph)
+    counted = await count_foreign_nodes(graph)
     assert sum(each.nodes for each in counted) == len(theirs)
     assert any(each.label == "Conversation" and "next_turn" in each.lacks for each in counted)
     engine = InProcessEngine(loaded)

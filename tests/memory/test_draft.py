@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragforge_tui.graph.store.topic_names import ProposedTopic, TopicLink
-from ragforge_tui.memory.summaries.draft import DESCRIPTION_CHARS, Draft, UnusableAnswerError, read_answer
+from ragforge_tui.memory.summaries.draft import Draft, UnusableAnswerError, read_answer
+from ragforge_tui.memory.summaries.topics import DESCRIPTION_CHARS
 from ragforge_tui.shared.json_text import find_object
 from ragforge_tui.shared.records import Finding
 from tests.support.summaries import answer

@@ -61,7 +61,7 @@ async def test_send(run_chat: ChatRunner) -> None:
         assert chat.app.chat.prompt.text == ""
         assert chat.app.chat.session.state.activity == "idle"
         assert chat.app.chat.session.state.spent.tokens == 120
-        assert len(chat.app.chat.session.outbox) == 0
+        assert len(chat.app.chat.session.message_queue) == 0
 
 
 async def test_a_refused_message_returns_into_the_prompt(run_chat: ChatRunner) -> None:
@@ -79,7 +79,7 @@ async def test_queue_and_take_back(run_chat: ChatRunner) -> None:
         await chat.ready()
         await chat.type("first")
         await chat.until(lambda: chat.app.chat.session.state.activity == "answering")
-        box = chat.app.chat.session.outbox
+        box = chat.app.chat.session.message_queue
         for text in ("second", "!ls", "third"):
             await chat.type(text)
         await chat.until(lambda: [item.place for item in box.items] == ["queued"] * 3)
@@ -106,13 +106,13 @@ async def test_a_message_that_begins_is_not_taken_back(run_chat: ChatRunner) -> 
         await chat.type("first")
         await chat.until(lambda: chat.app.chat.session.state.activity == "answering")
         await chat.type("second")
-        await chat.until(lambda: chat.app.chat.session.outbox.queued)
+        await chat.until(lambda: chat.app.chat.session.message_queue.queued)
         chat.engine.queue.clear()  # the engine is just beginning with it
         await chat.press("up")
         await chat.until(lambda: bool(chat.engine.asked(Unqueue)))
         await chat.press("x")
         await chat.until(lambda: chat.app.chat.prompt.text == "x")
-        assert [item.text for item in chat.app.chat.session.outbox.items] == ["second"]
+        assert [item.text for item in chat.app.chat.session.message_queue.items] == ["second"]
 
 
 async def test_escape_with_queue_stops_and_sends_the_first(run_chat: ChatRunner) -> None:
@@ -121,13 +121,13 @@ async def test_escape_with_queue_stops_and_sends_the_first(run_chat: ChatRunner)
         await chat.type("first")
         await chat.until(lambda: chat.app.chat.session.state.busy)
         await chat.type("second")
-        await chat.until(lambda: chat.app.chat.session.outbox.queued)
+        await chat.until(lambda: chat.app.chat.session.message_queue.queued)
         await chat.press("escape")
         await chat.until(
             lambda: chat.app.chat.session.state.running.get(chat.app.chat.session.state.conversation_id) == 2
         )
         assert len(chat.engine.asked(CancelTurn)) == 1
-        assert len(chat.app.chat.session.outbox) == 0
+        assert len(chat.app.chat.session.message_queue) == 0
 
 
 @pytest.mark.parametrize("key", ["escape", "ctrl+c"])
@@ -197,7 +197,7 @@ async def test_messages_not_sent_when_the_chat_ends_become_a_draft(run_chat: Cha
         await chat.until(lambda: chat.app.chat.session.state.activity == "answering")
         for text in ("second", "third"):
             await chat.type(text)
-        await chat.until(lambda: [item.place for item in chat.app.chat.session.outbox.items] == ["queued"] * 2)
+        await chat.until(lambda: [item.place for item in chat.app.chat.session.message_queue.items] == ["queued"] * 2)
         chat.app.chat.prompt.insert("half a thought")
         await chat.press("ctrl+q")
         await chat.until(lambda: chat.engine.closed)
@@ -327,18 +327,18 @@ async def test_enter_steers_tab_queues_and_each_queued_message_can_be_chosen(run
             chat.app.chat.prompt.insert(text)
             await chat.press("tab")
         await chat.type("use Decimal")
-        await chat.until(lambda: [item.place for item in session.outbox.items] == ["queued"] * 4)
+        await chat.until(lambda: [item.place for item in session.message_queue.items] == ["queued"] * 4)
         assert [sent.steer for sent in chat.engine.asked(SendMessage)] == [False, False, False, False, True]
         await chat.press("alt+up")
         await chat.until(lambda: chat.app.chat.queue.has_focus)
         await chat.press("up", "d")
-        await chat.until(lambda: len(session.outbox) == 3)
+        await chat.until(lambda: len(session.message_queue) == 3)
         assert chat.engine.asked(Unqueue)[-1].message_id == chat.engine.asked(SendMessage)[3].message_id
         await chat.press("up", "up", "s")
         await chat.until(lambda: len(chat.engine.asked(SendMessage)) == 6)
         now = chat.engine.asked(SendMessage)[-1]
         assert (now.text, now.steer) == ("then commit", True)
-        await chat.until(lambda: all(item.place == "queued" for item in session.outbox.items))
+        await chat.until(lambda: all(item.place == "queued" for item in session.message_queue.items))
         await chat.press("down", "enter")
         await chat.until(lambda: chat.app.chat.prompt.text == "and push")
         assert chat.app.chat.prompt.has_focus
@@ -352,6 +352,6 @@ async def test_enter_steers_tab_queues_and_each_queued_message_can_be_chosen(run
             timestamp=CLOCK,
         )
         chat.engine.emit(Steered(conversation_id=now.conversation_id, turn_index=1, message=joined))
-        await chat.until(lambda: [item.text for item in session.outbox.items] == ["use Decimal"])
+        await chat.until(lambda: [item.text for item in session.message_queue.items] == ["use Decimal"])
         shown = [block.text for block in chat.app.chat.transcript.document.blocks if isinstance(block, UserBlock)]
         assert shown == ["first", "then commit"]

@@ -40,7 +40,7 @@ async def test_typed_before_the_engine_is_there(run_chat: ChatRunner) -> None:
     async with run_chat(gate=gate) as chat:
         await chat.type("early")
         await chat.type("bird")
-        assert [item.place for item in chat.app.chat.session.outbox.items] == ["waiting", "waiting"]
+        assert [item.place for item in chat.app.chat.session.message_queue.items] == ["waiting", "waiting"]
         assert chat.app.query_one("#queue").display
         gate.set()
         await chat.until(lambda: len(chat.engine.asked(SendMessage)) == 2)
@@ -91,7 +91,7 @@ async def test_engine_crash(run_chat: ChatRunner) -> None:
         await chat.type("first")
         await chat.until(lambda: chat.app.chat.session.state.activity == "answering")
         await chat.type("second")
-        await chat.until(lambda: chat.app.chat.session.outbox.queued)
+        await chat.until(lambda: chat.app.chat.session.message_queue.queued)
         heir.script = FakeEngine().script
         engine.crash()
         await chat.until(lambda: heir.asked(OpenConversation), "the conversation is opened again")
@@ -117,7 +117,7 @@ async def test_a_message_that_a_lost_engine_may_have_stored_waits_for_its_conver
         await chat.until(lambda: heir.asked(OpenConversation))
         await chat.pilot.pause()
         assert chat.app.chat.prompt.text == ""
-        assert [item.text for item in chat.app.chat.session.outbox.items] == ["second"]
+        assert [item.text for item in chat.app.chat.session.message_queue.items] == ["second"]
         assert not heir.asked(SendMessage)
         heir.emit(GraphChanged(phase="ready", name="embedded"))
         await chat.until(lambda: heir.asked(SendMessage))
@@ -159,7 +159,7 @@ async def test_a_message_that_is_stored_already_does_not_return_to_the_prompt(ru
         await chat.type("once")
         await chat.until(lambda: chat.noticed("had already started"))
         assert chat.app.chat.prompt.text == ""
-        assert chat.app.chat.session.outbox.items == []
+        assert chat.app.chat.session.message_queue.items == []
 
 
 async def reasons_and_calls(engine: FakeEngine, owner: Conversation, index: int, text: str) -> AsyncIterator[Event]:

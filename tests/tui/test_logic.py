@@ -28,8 +28,9 @@ from ragforge_tui.tui.drawing.theme import choose
 from ragforge_tui.tui.memory.context_screen import window_note
 from ragforge_tui.tui.prompt.history import MAX_ENTRIES, Draft, Entry, History
 from ragforge_tui.tui.prompt.prompt import Pastes, is_large
+from ragforge_tui.tui.session.message_queue import MessageQueue
 from ragforge_tui.tui.session.remote_turns import ending, events_between
-from ragforge_tui.tui.session.state import EngineState, Outbox
+from ragforge_tui.tui.session.state import EngineState
 from ragforge_tui.tui.sessions.session_list_model import date_group, model_rows
 from ragforge_tui.tui.terminal import copy_sequence
 from tests.support.fake_engine import CLOCK, conversation, message
@@ -80,9 +81,9 @@ class TestPastes:
         assert pastes.expand(outer) == f"{inner}\n" * 20
 
 
-class TestOutbox:
+class TestMessageQueue:
     def test_life_of_a_message(self) -> None:
-        box = Outbox()
+        box = MessageQueue()
         item = box.add("one")
         assert box.next_waiting() is item
         item.place = "sending"
@@ -93,7 +94,7 @@ class TestOutbox:
         assert len(box) == 0
 
     def test_the_newest_is_taken_back_but_not_what_is_being_stored(self) -> None:
-        box = Outbox()
+        box = MessageQueue()
         assert box.newest is None
         first = box.add("a")
         second = box.add("b")
@@ -102,7 +103,7 @@ class TestOutbox:
         assert box.newest is first
 
     def test_a_lost_engine_makes_all_wait_again(self) -> None:
-        box = Outbox()
+        box = MessageQueue()
         item = box.add("a")
         box.accepted(item.message_id, queued=True)
         box.engine_lost()

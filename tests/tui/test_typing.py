@@ -111,7 +111,7 @@ async def test_history(run_chat: ChatRunner) -> None:
         await chat.ready()
         for text in ("one", "two\nlines"):
             await chat.type(text)
-            await chat.until(lambda: not chat.app.chat.session.outbox.items)
+            await chat.until(lambda: not chat.app.chat.session.message_queue.items)
         await chat.press("d", "up")
         assert chat.app.chat.prompt.text == "two\nlines"
         await chat.press("up", "up")

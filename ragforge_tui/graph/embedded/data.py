@@ -9,13 +9,11 @@ import logging
 import re
 import secrets
 import shutil
-from contextlib import suppress
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 
 import msgspec
-import psutil
 
 from ragforge_tui.graph.embedded.files import ServerFiles
 from ragforge_tui.shared.errors import GraphUnavailableError
@@ -26,11 +24,6 @@ log = logging.getLogger(__name__)
 
 PACKAGE = "arcadedb"
 KEPT_BACKUPS = 2
-HEAP_STEP = 512 * 2**20
-"""The heap may grow by `heap_mb` for each so many bytes of data (some 25 000 turns). Building their vector index takes
-130 MB; a server with less cannot answer a search by meaning."""
-CONTAINER_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
-"""Of the cgroup that a container sees as its root, in both versions."""
 _PHASES = {"dev": -4, "a": -3, "b": -2, "rc": -1, "": 0, "post": 1}
 
 
@@ -103,24 +96,6 @@ def version_key(version: str) -> tuple[tuple[int, ...], int, int]:
         return (), 0, 0
     release, kind, number = found.groups()
     return tuple(int(part) for part in release.split(".")), _PHASES[kind], int(number or 0)
-
-
-def heap_for(files: ServerFiles, heap_mb: int) -> int:
-    """Return the largest heap for the data that is there, in MiB.
-
-    Never less than `heap_mb`, and else at most a quarter of the memory that this process may use.
-    """
-    most = min([psutil.virtual_memory().total, *_container_limits()]) // 4 // 2**20
-    return max(heap_mb, min(heap_mb * (1 + files.size() // HEAP_STEP), most))
-
-
-def _container_limits() -> list[int]:
-    """Return the limits of the container's memory in bytes."""
-    limits: list[int] = []
-    for path in CONTAINER_LIMITS:
-        with suppress(OSError, ValueError):
-            limits.append(int(path.read_text("ascii")))  # "max" is no limit.
-    return limits
 
 
 def _stored_version(files: ServerFiles) -> str:

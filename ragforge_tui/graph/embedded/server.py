@@ -24,6 +24,7 @@ import psutil
 from ragforge_tui.graph.embedded import data
 from ragforge_tui.graph.embedded.engine import Engine
 from ragforge_tui.graph.embedded.files import ServerAddress, ServerFiles, open_private_log
+from ragforge_tui.graph.embedded.heap import heap_for
 from ragforge_tui.graph.embedded.ports import ServerPorts
 from ragforge_tui.shared.errors import ErrorInfo, GraphUnavailableError
 from ragforge_tui.shared.files import FileLock
@@ -77,7 +78,7 @@ class GraphServer:
         data.prepare(self._files, version)  # may copy all data
         signal.alarm(START_SECONDS)  # its default action ends the process, whatever the engine does
         ports = ServerPorts(self._address.pid, self._address.started)
-        engine = Engine(self._files, ports, heap_mb=data.heap_for(self._files, self._least_heap_mb))
+        engine = Engine(self._files, ports, heap_mb=heap_for(self._files, self._least_heap_mb))
         data.record_version(self._files, version)
         log.info("the graph is ready: version %s, pid %s", version, self._address.pid)
         self._announce(

@@ -26,7 +26,7 @@ from ragforge_tui.graph.store.records import (
 )
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.records import (
-    KEPT_DAYS,
+    PURGE_AFTER_DAYS,
     Conversation,
     ConversationChanges,
     ConversationFilter,
@@ -264,7 +264,7 @@ class Conversations:
         await _remove_orphans(self._graph, uuid)
         return True
 
-    async def expired(self, older_than: timedelta = timedelta(days=KEPT_DAYS)) -> list[str]:
+    async def expired(self, older_than: timedelta = timedelta(days=PURGE_AFTER_DAYS)) -> list[str]:
         """Return the ids of conversations that were deleted longer ago than this."""
         cutoff = now() - older_than
         return [

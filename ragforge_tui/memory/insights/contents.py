@@ -6,13 +6,12 @@ from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
-from ragforge_tui.memory.prose import cut
+from ragforge_tui.memory.prose import clean_text, cut
 from ragforge_tui.memory.summaries.draft import (
     FINDING_CHARS,
     Draft,
     UnusableAnswerError,
     cited_findings,
-    clean_text,
 )
 from ragforge_tui.memory.summaries.offline.extract import extract
 from ragforge_tui.memory.summaries.offline.levels import extract_over

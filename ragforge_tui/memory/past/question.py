@@ -15,6 +15,7 @@ from ragforge_tui.graph import Store
 from ragforge_tui.llm import ChatModel
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.past.quotes import best_quote, highlights
+from ragforge_tui.memory.prose import clean_text
 from ragforge_tui.memory.retrieval import terms
 from ragforge_tui.memory.retrieval.candidates import (
     Candidate,
@@ -26,7 +27,6 @@ from ragforge_tui.memory.retrieval.candidates import (
 from ragforge_tui.memory.retrieval.question import Question, Questions
 from ragforge_tui.memory.retrieval.ranking import rank, scores
 from ragforge_tui.memory.retrieval.recipes import PAST
-from ragforge_tui.memory.summaries.draft import clean_text
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.shared.past_records import Quote
 from ragforge_tui.shared.records import Conversation, Insight

@@ -14,24 +14,17 @@ from typing import Any, get_args
 import msgspec
 
 from ragforge_tui.graph.store.summary_tree import finding_from
-from ragforge_tui.graph.store.topic_names import ProposedTopic, TopicLink, topic_key
-from ragforge_tui.memory.prose import cut, cut_before_end
+from ragforge_tui.graph.store.topic_names import ProposedTopic, TopicLink
+from ragforge_tui.memory.prose import clean_text, cut, cut_before_end
 from ragforge_tui.memory.summaries.titles import title_from
+from ragforge_tui.memory.summaries.topics import MAX_TOPICS, limited_topics, read_links, read_topics
 from ragforge_tui.shared.json_text import find_object
 from ragforge_tui.shared.records import TITLE_CHARS, Finding, FindingKind
-from ragforge_tui.shared.redaction import mask_secrets
-from ragforge_tui.shared.sanitize import plain_text, storable
 
 PART_CHARS = 500
 FINDING_CHARS = 300
 MAX_FINDINGS = 5
 MAX_FILES = 30
-MAX_TOPICS = 4
-TOPIC_CHARS = 60
-DESCRIPTION_CHARS = 160
-MERGE_CONFIDENCE = 0.8
-"""Confidence from which two topics are merged; below it, they are related."""
-
 _TITLE_TOPICS = 3
 _TITLE_WORDS = 2
 """Fewest words of topics that make a title."""
@@ -62,13 +55,8 @@ def limited(draft: Draft) -> Draft:
     for finding in draft.key_findings:
         text = cut(finding.text, FINDING_CHARS)
         findings.setdefault(text.casefold(), msgspec.structs.replace(finding, text=text))
-    topics: dict[str, ProposedTopic] = {}
-    for topic in draft.topics:
-        name = cut(topic.name, TOPIC_CHARS)
-        if topic_key(name):
-            described = cut(topic.description, DESCRIPTION_CHARS)
-            topics.setdefault(topic_key(name), msgspec.structs.replace(topic, name=name, description=described))
-    named = ", ".join([topic.name for topic in topics.values()][:_TITLE_TOPICS])
+    topics = limited_topics(draft.topics)
+    named = ", ".join([topic.name for topic in topics[:_TITLE_TOPICS]])
     if len(named.split()) < _TITLE_WORDS:
         named = ""
     return msgspec.structs.replace(
@@ -78,7 +66,7 @@ def limited(draft: Draft) -> Draft:
         actions_summary=cut(draft.actions_summary, PART_CHARS),
         key_findings=[finding for key, finding in findings.items() if key][:MAX_FINDINGS],
         files_mentioned=list(dict.fromkeys(draft.files_mentioned))[:MAX_FILES],
-        topics=list(topics.values())[:MAX_TOPICS],
+        topics=topics[:MAX_TOPICS],
     )
 
 
@@ -113,13 +101,13 @@ def read_answer(text: str, *, turns: Collection[int], material: str, acted: bool
     findings = cited_findings(data.get("key_findings"), turns)
     draft = limited(
         Draft(
-            title=_clean(data.get("title")).strip("\"'“”„«»*_# "),
-            conversation_summary=_clean(data.get("conversation_summary")),
-            actions_summary=_clean(data.get("actions_summary")) if acted else "",
+            title=clean_text(data.get("title")).strip("\"'“”„«»*_# "),
+            conversation_summary=clean_text(data.get("conversation_summary")),
+            actions_summary=clean_text(data.get("actions_summary")) if acted else "",
             key_findings=findings,
             files_mentioned=[path for path in _texts(data.get("files_mentioned")) if path in material],
-            topics=_topics(data.get("topics")),
-            links=_links(data.get("same_topics")),
+            topics=read_topics(data.get("topics")),
+            links=read_links(data.get("same_topics")),
         )
     )
     if not draft.conversation_summary:
@@ -127,16 +115,8 @@ def read_answer(text: str, *, turns: Collection[int], material: str, acted: bool
     return draft
 
 
-def clean_text(value: Any) -> str:
-    """Return a model's text on one line, without escapes and with known shapes of keys masked, safe to store."""
-    return " ".join(mask_secrets(plain_text(storable(value))).split()) if isinstance(value, str) else ""
-
-
-_clean = clean_text
-
-
 def _texts(value: Any) -> list[str]:
-    return [text for item in value if (text := _clean(item))] if isinstance(value, list) else []
+    return [text for item in value if (text := clean_text(item))] if isinstance(value, list) else []
 
 
 def cited_findings(value: Any, turns: Collection[int], *, uncited: bool = False) -> list[Finding]:
@@ -144,11 +124,11 @@ def cited_findings(value: Any, turns: Collection[int], *, uncited: bool = False)
     findings = []
     for item in value if isinstance(value, list) else []:
         if isinstance(item, str):
-            finding, kind = finding_from(_clean(item)), ""
+            finding, kind = finding_from(clean_text(item)), ""
         elif isinstance(item, Mapping):
-            finding = finding_from(_clean(item.get("text") or item.get("finding")))
+            finding = finding_from(clean_text(item.get("text") or item.get("finding")))
             finding = msgspec.structs.replace(finding, turns=[*finding.turns, *_cited(item.get("turns"))])
-            kind = _clean(item.get("kind"))
+            kind = clean_text(item.get("kind"))
         else:
             continue
         cited = sorted(set(finding.turns) & set(turns))
@@ -175,35 +155,3 @@ def _cited(value: Any) -> list[int]:
         for number in _NUMBER.findall(str(item))[:50]
         if len(number) < 10
     ]
-
-
-def _topics(value: Any) -> list[ProposedTopic]:
-    topics = []
-    for item in value if isinstance(value, list) else []:
-        name = _clean(item.get("name") if isinstance(item, Mapping) else item)
-        if topic_key(name):
-            confidence = item.get("confidence") if isinstance(item, Mapping) else None
-            description = _clean(item.get("description")) if isinstance(item, Mapping) else ""
-            topics.append(ProposedTopic(name=name, description=description, confidence=_share(confidence, 1.0)))
-    return topics
-
-
-def _links(value: Any) -> list[TopicLink]:
-    links = []
-    for item in value if isinstance(value, list) else []:
-        if not isinstance(item, Mapping):
-            continue
-        a, b = _clean(item.get("a")), _clean(item.get("b"))
-        if topic_key(a) and topic_key(b) and topic_key(a) != topic_key(b):
-            confidence, reason = _share(item.get("confidence"), 0.0), _clean(item.get("reason"))[:300]
-            same = confidence >= MERGE_CONFIDENCE
-            links.append(TopicLink(a=a, b=b, confidence=confidence, same=same, reason=reason))
-    return links
-
-
-def _share(value: Any, default: float) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        return default
-    return min(1.0, max(0.0, number)) if number == number else default

@@ -26,14 +26,13 @@ from ragforge_tui.graph.store.topic_names import topic_key
 from ragforge_tui.llm import ChatModel
 from ragforge_tui.memory.keyterms import same_forms
 from ragforge_tui.memory.language import language_of
-from ragforge_tui.memory.prose import cut_before_end
+from ragforge_tui.memory.prose import clean_text, cut_before_end
 from ragforge_tui.memory.summaries import prompt
 from ragforge_tui.memory.summaries.draft import (
     MAX_FILES,
     PART_CHARS,
     Draft,
     UnusableAnswerError,
-    clean_text,
     read_answer,
 )
 from ragforge_tui.memory.summaries.offline.actions import calls_of

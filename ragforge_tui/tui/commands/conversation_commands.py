@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.shared.moments import age_text
-from ragforge_tui.shared.records import KEPT_DAYS
+from ragforge_tui.shared.records import PURGE_AFTER_DAYS
 from ragforge_tui.shared.requests.memory import FetchTurnLines, TurnLine
 from ragforge_tui.shared.requests.turns import BranchConversation, FetchTurns, RetryTurn
 from ragforge_tui.tui.code.opening import open_call_code
@@ -261,11 +261,13 @@ async def archive(host: Host, _: str) -> None:
     host.session.notice(f"Archived. /resume {conversation_id[:8]} opens it again.")
 
 
-@COMMANDS.add("delete", f"Delete this conversation; /undo-delete restores it within {KEPT_DAYS} days", removes=True)
+@COMMANDS.add(
+    "delete", f"Delete this conversation; /undo-delete restores it within {PURGE_AFTER_DAYS} days", removes=True
+)
 async def delete(host: Host, _: str) -> None:
     """Hide the conversation; it is purged after seven days."""
     await _service(host).delete(open_conversation_id(host))
-    host.session.notice(f"Deleted. /undo-delete restores it within {KEPT_DAYS} days.")
+    host.session.notice(f"Deleted. /undo-delete restores it within {PURGE_AFTER_DAYS} days.")
 
 
 @COMMANDS.add("undo-delete", "Restore the conversation deleted last")

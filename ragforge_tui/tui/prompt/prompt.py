@@ -23,7 +23,7 @@ from ragforge_tui.shared.sanitize import plain_text, storable
 from ragforge_tui.tui.command_registry import Parsed, Registry
 from ragforge_tui.tui.prompt.completion import Completing, SlashMenu
 from ragforge_tui.tui.prompt.history import Draft, Entry, History
-from ragforge_tui.tui.session.state import Outbox
+from ragforge_tui.tui.session.message_queue import MessageQueue
 
 log = logging.getLogger(__name__)
 
@@ -155,7 +155,9 @@ class Prompt(TextArea):
     class Answer(Message):
         """Tab was pressed without a menu: the user wants to answer the waiting question."""
 
-    def __init__(self, history: History, draft: Draft, outbox: Outbox, registry: Registry, menu: SlashMenu) -> None:
+    def __init__(
+        self, history: History, draft: Draft, outgoing: MessageQueue, registry: Registry, menu: SlashMenu
+    ) -> None:
         super().__init__(
             soft_wrap=True,
             compact=True,
@@ -166,7 +168,7 @@ class Prompt(TextArea):
         self._history = history
         self._draft = draft
         self._draft_timer: Timer | None = None
-        self._outbox = outbox
+        self._outgoing = outgoing
         self._registry = registry
         self.completing = Completing(self, registry, menu)
         self._pastes = Pastes()
@@ -239,7 +241,7 @@ class Prompt(TextArea):
     def save_draft(self) -> None:
         """Store the contents and the messages that wait to be sent, to survive the end of the chat."""
         self._draft_timer = None
-        self._draft.save(self._with_unsent([item.text for item in self._outbox.items]))
+        self._draft.save(self._with_unsent([item.text for item in self._outgoing.items]))
 
     def save_draft_soon(self) -> None:
         """Store the draft at most once per half second."""
@@ -335,7 +337,7 @@ class Prompt(TextArea):
             self.completing.move(-1)
         elif select or not self.navigator.is_first_wrapped_line(self.cursor_location):
             super().action_cursor_up(select)
-        elif self._outbox.newest is not None and not self.text:
+        elif self._outgoing.newest is not None and not self.text:
             self.post_message(self.TakeBack())
         elif (older := self._history.older(self.entry)) is not None:
             self._walk_to(older)

@@ -32,12 +32,11 @@ from ragforge_tui.shared.requests.work import ChangeModelSettings, RunShell, Set
 from ragforge_tui.shared.tool_calls import describe_tools
 from ragforge_tui.shared.wire import CLOSE_SECONDS, Engine, Hello, Request
 from ragforge_tui.tui.drawing.lines import one_line
+from ragforge_tui.tui.session.message_queue import MessageQueue, Outgoing
 from ragforge_tui.tui.session.state import (
     ChatOptions,
     EngineState,
     Level,
-    Outbox,
-    Outgoing,
     SessionListener,
     SessionScreen,
     sent_tokens,
@@ -77,7 +76,7 @@ class EngineSession:
         screen: SessionScreen,
     ) -> None:
         self.state = EngineState(persona=options.persona, folder=options.workspace)
-        self.outbox = Outbox()
+        self.message_queue = MessageQueue()
         self.engine: Engine | None = None
         self.connected = asyncio.Event()
         self.listener: SessionListener
@@ -154,7 +153,7 @@ class EngineSession:
         """Report the loss; the open conversation is opened again by the next engine."""
         ended = self._shown_end()
         self.state.engine_lost()
-        self.outbox.engine_lost()
+        self.message_queue.engine_lost()
         self.listener.engine_lost(ended)
         self._screen.queue_changed()
         if self.state.conversation is not None:
@@ -347,7 +346,7 @@ class EngineSession:
 
     def message_started(self, event: events.TurnStarted | events.Steered) -> None:
         """Drop a message whose turn has started, or that has joined one: it is in the transcript now."""
-        self.outbox.drop(event.message.uuid)
+        self.message_queue.drop(event.message.uuid)
         self._screen.queue_changed()
 
     def send(self, text: str, *, queue: bool = False) -> None:
@@ -356,7 +355,7 @@ class EngineSession:
         Args:
             queue: Let it wait for the end of a running turn, which would otherwise get it before its next request.
         """
-        self.outbox.add(text, self.state.conversation_id, steer=self.state.busy and not queue)
+        self.message_queue.add(text, self.state.conversation_id, steer=self.state.busy and not queue)
         self._start_again.set()
         self._screen.queue_changed()
         self.spawn(self.flush(), group="send")
@@ -364,7 +363,7 @@ class EngineSession:
     async def flush(self) -> None:
         """Give the engine the waiting messages, in order."""
         async with self._send_lock:
-            while self.state.ready and self._pending_open is None and (item := self.outbox.next_waiting()):
+            while self.state.ready and self._pending_open is None and (item := self.message_queue.next_waiting()):
                 item.place = "sending"
                 self._screen.message_sending()
                 try:
@@ -376,13 +375,13 @@ class EngineSession:
                     return
                 except (RagforgeError, asyncio.CancelledError) as error:
                     if isinstance(error, RagforgeError) and error.info.kind == STORED_ALREADY:
-                        self.outbox.drop(item.message_id)
-                    elif self.outbox.give_back(item.message_id, self.state.conversation_id):
+                        self.message_queue.drop(item.message_id)
+                    elif self.message_queue.give_back(item.message_id, self.state.conversation_id):
                         self._screen.message_returned(item.text)
                     raise
                 finally:
                     self._screen.queue_changed()
-                self.outbox.accepted(item.message_id, queued=queued)
+                self.message_queue.accepted(item.message_id, queued=queued)
                 self._screen.queue_changed()
 
     async def _conversation(self) -> str:
@@ -415,22 +414,22 @@ class EngineSession:
 
     async def take_back(self, message_id: str = "") -> None:
         """Put an unstarted message back into the prompt, by default the newest; the others keep their places."""
-        item = self.outbox.get(message_id) if message_id else self.outbox.newest
+        item = self.message_queue.get(message_id) if message_id else self.message_queue.newest
         if item is not None and await self._unqueued(item):
-            if self.outbox.give_back(item.message_id, self.state.conversation_id):
+            if self.message_queue.give_back(item.message_id, self.state.conversation_id):
                 self._screen.message_returned(item.text)
             self._screen.queue_changed()
 
     async def drop(self, message_id: str) -> None:
         """Drop a message that has not started."""
-        item = self.outbox.get(message_id)
+        item = self.message_queue.get(message_id)
         if item is not None and await self._unqueued(item):
-            self.outbox.drop(message_id)
+            self.message_queue.drop(message_id)
             self._screen.queue_changed()
 
     async def send_now(self, message_id: str) -> None:
         """Hand a queued message to the running turn, before its next request."""
-        item = self.outbox.get(message_id)
+        item = self.message_queue.get(message_id)
         if item is None or item.steer or item.command:
             self.notice("A command waits for the end of the turn." if item and item.command else "It is next already.")
         elif await self._unqueued(item):

@@ -15,7 +15,7 @@ import msgspec
 from textual.content import Content
 
 from ragforge_tui.shared.events import ModelChanged
-from ragforge_tui.shared.records import KEPT_DAYS, Conversation
+from ragforge_tui.shared.records import PURGE_AFTER_DAYS, Conversation
 from ragforge_tui.tui import fuzzy
 from ragforge_tui.tui.drawing.lines import one_line
 from ragforge_tui.tui.drawing.palette import DEFAULT_GLYPH
@@ -62,7 +62,7 @@ def session_row(
 def _badges(conversation: Conversation, now: datetime) -> Iterable[str]:
     yield "private" if conversation.private else ""
     if conversation.status == "deleted" and conversation.deleted_at is not None:
-        left = conversation.deleted_at + timedelta(days=KEPT_DAYS) - now
+        left = conversation.deleted_at + timedelta(days=PURGE_AFTER_DAYS) - now
         days = max(left.days, 0)
         yield f"deleted, kept {days} day{'' if days == 1 else 's'}" if days else "deleted, purged soon"
     elif conversation.status != "active":

@@ -274,7 +274,7 @@ class Welcome(Widget):
         """Show the first screen while no conversation is open; return whether it is shown."""
         session = self._host.session
         state = session.state
-        self.display = state.conversation is None and not state.opening and not len(session.outbox)
+        self.display = state.conversation is None and not state.opening and not len(session.message_queue)
         if self.display:
             self.contents = self._contents_now()
         return self.display

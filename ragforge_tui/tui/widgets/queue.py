@@ -11,7 +11,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from ragforge_tui.tui.drawing.lines import fit, one_line
-from ragforge_tui.tui.session.state import Outgoing
+from ragforge_tui.tui.session.message_queue import Outgoing
 
 SHOWN = 3
 _STEERS = "next step"

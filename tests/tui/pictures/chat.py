@@ -128,10 +128,10 @@ def asked(shown: str) -> Any:
 async def queued(stage: Stage) -> None:
     """Messages typed while an answer comes."""
     await asked("thinking …")(stage)
-    outbox = stage.app.chat.session.outbox
+    messages = stage.app.chat.session.message_queue
     for count, text in enumerate(("and is it the same on Neo4j?", "then mend it\nand add a test", "and run it"), 1):
         await stage.type(text)
-        await stage.until(lambda count=count: [item.place for item in outbox.items] == ["queued"] * count)
+        await stage.until(lambda count=count: [item.place for item in messages.items] == ["queued"] * count)
 
 
 async def pasted(stage: Stage) -> None:

@@ -16,7 +16,6 @@ from ragforge_tui.memory.keyterms import stem, topics_of, weights, words
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.prose import answer_prose, compress, cut, sentences, user_prose
 from ragforge_tui.memory.summaries.draft import (
-    DESCRIPTION_CHARS,
     FINDING_CHARS,
     MAX_FILES,
     MAX_FINDINGS,
@@ -35,6 +34,7 @@ from ragforge_tui.memory.summaries.offline.informativeness import (
     score,
 )
 from ragforge_tui.memory.summaries.offline.phrases import Phrases, phrases
+from ragforge_tui.memory.summaries.topics import DESCRIPTION_CHARS
 from ragforge_tui.shared.records import EXTRACTIVE, Finding, Turn
 
 _MOST_SHOWN = 4

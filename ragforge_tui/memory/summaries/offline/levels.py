@@ -16,10 +16,11 @@ from ragforge_tui.graph.store.topic_names import ProposedTopic, topic_key
 from ragforge_tui.memory.keyterms import EXTRACTED_CONFIDENCE, stem, topics_of, weights, words
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.prose import compress, cut, opening_sentence, sentences
-from ragforge_tui.memory.summaries.draft import MAX_FILES, MAX_TOPICS, PART_CHARS, Draft, limited
+from ragforge_tui.memory.summaries.draft import MAX_FILES, PART_CHARS, Draft, limited
 from ragforge_tui.memory.summaries.offline.extract import extract, with_full_stop
 from ragforge_tui.memory.summaries.offline.informativeness import Statement, decides, distinct, kind_of, score
 from ragforge_tui.memory.summaries.offline.phrases import Phrases, phrases
+from ragforge_tui.memory.summaries.topics import MAX_TOPICS
 from ragforge_tui.shared.records import EXTRACTIVE, Finding, Summary, Turn
 from ragforge_tui.shared.tool_calls import CHANGING, described_tools
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ragforge_tui.engine.server import MAX_JOINED_CHARS, MAX_PENDING_BYTES, Outbox
+from ragforge_tui.engine.event_queue import MAX_JOINED_CHARS, MAX_PENDING_BYTES, EventQueue
 from ragforge_tui.shared.events import Notice, ReasoningDelta, TextDelta, TurnReset
 from ragforge_tui.shared.wire import Empty, ReplyLine
 
@@ -13,17 +13,17 @@ def text(message: str, text: str) -> TextDelta:
     return TextDelta(conversation_id="c", turn_index=1, message_id=message, text=text)
 
 
-async def read(outbox: Outbox) -> list[ReplyLine]:
-    return [msgspec.json.decode(line, type=ReplyLine) for line in await outbox.lines()]
+async def read(queue: EventQueue) -> list[ReplyLine]:
+    return [msgspec.json.decode(line, type=ReplyLine) for line in await queue.lines()]
 
 
 async def test_deltas_of_one_block_arrive_as_one() -> None:
-    outbox = Outbox()
+    queue = EventQueue()
     for piece in ("one ", "two ", "three"):
-        outbox.event(text("a", piece))
-    outbox.event(ReasoningDelta(conversation_id="c", turn_index=1, message_id="a", text="hm"))
-    outbox.event(text("b", "other"))
-    assert [line.event for line in await read(outbox)] == [
+        queue.event(text("a", piece))
+    queue.event(ReasoningDelta(conversation_id="c", turn_index=1, message_id="a", text="hm"))
+    queue.event(text("b", "other"))
+    assert [line.event for line in await read(queue)] == [
         text("a", "one two three"),
         ReasoningDelta(conversation_id="c", turn_index=1, message_id="a", text="hm"),
         text("b", "other"),
@@ -31,30 +31,30 @@ async def test_deltas_of_one_block_arrive_as_one() -> None:
 
 
 async def test_an_event_between_keeps_its_place() -> None:
-    outbox = Outbox()
-    outbox.event(text("a", "before"))
-    outbox.event(Notice(text="now"))
-    outbox.event(text("a", "after"))
-    assert [line.event for line in await read(outbox)] == [text("a", "before"), Notice(text="now"), text("a", "after")]
+    queue = EventQueue()
+    queue.event(text("a", "before"))
+    queue.event(Notice(text="now"))
+    queue.event(text("a", "after"))
+    assert [line.event for line in await read(queue)] == [text("a", "before"), Notice(text="now"), text("a", "after")]
 
 
 async def test_a_flood_becomes_a_reset_and_answers_survive() -> None:
-    outbox = Outbox()
-    outbox.reply(ReplyLine(id=7, result=msgspec.Raw(msgspec.json.encode(Empty()))))
+    queue = EventQueue()
+    queue.reply(ReplyLine(id=7, result=msgspec.Raw(msgspec.json.encode(Empty()))))
     piece = "x" * MAX_JOINED_CHARS
     for _ in range(MAX_PENDING_BYTES // len(piece) + 10):
-        outbox.event(text("a", piece))
-    lines = await read(outbox)
+        queue.event(text("a", piece))
+    lines = await read(queue)
     assert [line.id for line in lines] == [7, None]
     assert lines[1].event == TurnReset(conversation_id="c", turn_index=1)
-    outbox.event(text("a", "later"))
-    assert [line.event for line in await read(outbox)] == [text("a", "later")]
+    queue.event(text("a", "later"))
+    assert [line.event for line in await read(queue)] == [text("a", "later")]
 
 
 async def test_nothing_is_lost_below_the_limit() -> None:
-    outbox = Outbox()
+    queue = EventQueue()
     sent = "".join(f"{number} " for number in range(20_000))
     for start in range(0, len(sent), 7):
-        outbox.event(text("a", sent[start : start + 7]))
-    lines = await read(outbox)
+        queue.event(text("a", sent[start : start + 7]))
+    lines = await read(queue)
     assert "".join(line.event.text for line in lines if isinstance(line.event, TextDelta)) == sent

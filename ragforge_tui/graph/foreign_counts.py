@@ -23,8 +23,8 @@ class ForeignNodes(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.nodes} {self.label} without a valid {', '.join(self.lacks)}"
 
 
-async def foreign_nodes(graph: Graph) -> list[ForeignNodes]:
-    """Return the nodes of other programs that have a label of this program's, by label."""
+async def count_foreign_nodes(graph: Graph) -> list[ForeignNodes]:
+    """Count the nodes of other programs that have a label of this program's, by label."""
     found: list[ForeignNodes] = []
     for label in ALL:
         rows = await graph.rows(
