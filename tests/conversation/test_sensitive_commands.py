@@ -6,9 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from ragforge_tui.conversation.approvals.allowed_commands import covers, judge, offer
+from ragforge_tui.conversation.approvals.allowed_commands import judge, offer
 from ragforge_tui.settings.folders import find_paths, program_files
 from ragforge_tui.tools.sensitive import Guard
+
+
+def covers(patterns: list[str], command: str, guard: Guard) -> bool:
+    return judge(patterns, command, guard).covered
 
 
 def words(table: str) -> list[str]:

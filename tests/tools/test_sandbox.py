@@ -41,6 +41,7 @@ REFUSED = {
     "read a secret of the home": "grep canary {home}/.netrc",
     "read a secret folder": "cat {home}/.ssh/id",
     "read a nested secret": "grep canary {home}/.config/gh/hosts.yml",
+    "read a deep secret": "grep canary {home}/.local/share/opencode/auth.json",
     "network": "{python} 'import socket; socket.create_connection((\"{address}\", {port}), 5)'",
     "socket of another program": "{python} 'import socket; s = socket.socket(socket.AF_UNIX); s.connect(\"{socket}\")'",
     "hooks of git": "echo x > .git/hooks/pre-commit",
@@ -78,8 +79,9 @@ class Place:
         self.workspace, self.home, self.outside = (folder / name for name in ("workspace", "home", "outside"))
         for one in (self.workspace / ".git" / "hooks", self.home / ".ssh", self.home / ".config" / "gh", self.outside):
             one.mkdir(parents=True)
+        (self.home / ".local" / "share" / "opencode").mkdir(parents=True)
         (self.workspace / ".git" / "config").write_text("[core]\n", "ascii")
-        for secret in (".netrc", ".ssh/id", ".config/gh/hosts.yml"):
+        for secret in (".netrc", ".ssh/id", ".config/gh/hosts.yml", ".local/share/opencode/auth.json"):
             (self.home / secret).write_text("canary", "ascii")
         self.inet = socket.create_server(("127.0.0.1", 0))
         self.unix = socket.socket(socket.AF_UNIX)

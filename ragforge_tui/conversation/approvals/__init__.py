@@ -1,1 +1,1 @@
-"""Approval of tool calls: policy, allowed commands, pending questions."""
+"""Approval of tool calls: policy, the user's rules, known programs and commands, pending questions."""

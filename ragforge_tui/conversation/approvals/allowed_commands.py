@@ -1,4 +1,4 @@
-"""Commands that the user allows permanently (`tools.allow_commands`), and the matching of commands against them.
+"""Patterns of commands in the user's rules, and the matching of commands against them.
 
 A pattern consists of words, split as by a shell. A command matches if it has exactly these words; `*` as the last word
 matches any number of further words, including none. Nothing else in a pattern is special, and its first word is the
@@ -26,8 +26,6 @@ from typing import NamedTuple
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.sanitize import revealed
 from ragforge_tui.tools.sensitive import BECAUSE, Guard
-
-SETTING = "tools.allow_commands"
 
 # A tilde within a word (`HEAD~1`) is literal; anywhere else a shell may expand it to a folder.
 _REFUSED = re.compile(r"[$`*?\[{\x00-\x08\x0a-\x1f\x7f-\x9f]|(?<![A-Za-z0-9])~")
@@ -295,11 +293,6 @@ def judge(
         if all(refusals):
             why = why or f"`{_shown(meant[0])}` does not cover {refusals[0]}"
     return Judgement(covered=bool(commands) and not why, why=why)
-
-
-def covers(patterns: Iterable[str], command: str, guard: Guard) -> bool:
-    """Return whether a command may run without approval."""
-    return judge(patterns, command, guard).covered
 
 
 def offer(command: str, guard: Guard, name_of: Callable[[Placed], str | None] = lambda placed: None) -> list[str]:

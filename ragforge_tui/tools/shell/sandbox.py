@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.tools.base import sandboxed
@@ -38,6 +38,8 @@ PROTECTED = (
 _WORDS = re.compile(r"[\s;&|()<>'\"`=:,{}$]+")
 _SOCKET_FOLDERS = ("/run", "/tmp", "/var/run")
 _DEPTH = 3
+_HOME_DEPTH = 4
+"""Secrets may be as deep as in .local/share/opencode/auth.json."""
 _MOST = 5_000
 
 
@@ -118,8 +120,13 @@ def _secrets(home: Path, workspace: Path) -> Iterator[Path]:
                 continue
             if is_secret(str(below)):
                 yield path
-            elif below.parts[0].startswith(".") and len(below.parts) < _DEPTH and entry.is_dir(follow_symlinks=False):
+            elif _is_searched(below) and entry.is_dir(follow_symlinks=False):
                 pending.append(path)
+
+
+def _is_searched(below: PurePath) -> bool:
+    parts = below.parts
+    return parts[0].startswith(".") and parts[0] != ".cache" and len(parts) < _HOME_DEPTH
 
 
 def _sockets() -> Iterator[Path]:
