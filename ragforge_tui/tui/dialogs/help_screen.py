@@ -21,10 +21,10 @@ WIDEST = 90
 FRAME = 5
 """Columns of the border, the padding and the scroll bar."""
 KEYS = (
-    ("enter", "send"),
+    ("enter", "send; while the agent works, before its next step"),
     ("^j, alt+enter", "new line"),
     ("↑ ↓", "earlier prompts; ↑ first takes back the last queued message"),
-    ("tab", "complete; else go to a waiting question or the chat"),
+    ("tab", "complete; while the agent works, queue; else go to a waiting question or the chat"),
     ("@", "in the prompt: mention a file by a few letters of its name"),
     ("!", "at the start of the prompt: run a shell command"),
     ("j k space", "in the chat: next and previous block, fold"),
