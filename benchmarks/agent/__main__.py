@@ -26,6 +26,8 @@ from benchmarks.agent.tasks import Task, read_history, read_tasks
 from ragforge_tui.graph import stop_server
 from tests.support.model_script import Step
 
+PLAYED_AT = 32_000
+"""Window at which histories are played, if the run has it: small enough for cuts, and that of most local models."""
 KEPT = 0.8
 """Share of a request that the next one has to begin with for a provider's cache to be of use."""
 
@@ -47,7 +49,7 @@ async def main(args: argparse.Namespace) -> dict[str, float]:
             stage = Stage(Path(name), server, summaries=args.summaries)
             try:
                 for history in dict.fromkeys(task.history for task in tasks):
-                    played = await stage.play(history, read_history(history), args.windows[0])
+                    played = await stage.play(history, read_history(history), _played_at(args))
                     prefixes += played.prefixes
                     server.turns = answering or _noted
                     for task in [task for task in tasks if task.history == history]:
@@ -62,7 +64,7 @@ async def main(args: argparse.Namespace) -> dict[str, float]:
                         args.json.write_bytes(msgspec.json.format(data))
             finally:
                 await stage.close()
-                await asyncio.to_thread(stop_server, stage.loaded(tasks[0].history, args.windows[0]).paths)
+                await asyncio.to_thread(stop_server, stage.loaded(tasks[0].history, _played_at(args)).paths)
     report(scores, figures)
     return figures
 
@@ -143,12 +145,18 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--base-url", default="", help="address of an OpenAI-compatible server for it")
     parser.add_argument("--judge", default="", help="model that judges answers; default: who answers")
     parser.add_argument("--answers", type=Path, metavar="DIR", help="wait for answers written there as files")
-    parser.add_argument("--windows", type=_numbers, default=[16_000, 128_000], help="default: 16000,128000")
+    default = [16_000, PLAYED_AT, 128_000]
+    parser.add_argument("--windows", type=_numbers, default=default, help="default: 16000,32000,128000")
     parser.add_argument("--summaries", choices=("written", "extractive"), default="written")
     parser.add_argument("--task", action="append", metavar="ID", help="tasks with this in id or history")
     parser.add_argument("--requests", type=Path, metavar="DIR", help="write the last request of each task there")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write figures and scores there")
     return parser.parse_args()
+
+
+def _played_at(args: argparse.Namespace) -> int:
+    """Return the window at which histories are played, and the kept prefix is measured."""
+    return PLAYED_AT if PLAYED_AT in args.windows else int(args.windows[0])
 
 
 def _numbers(text: str) -> list[int]:
