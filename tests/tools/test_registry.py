@@ -27,6 +27,7 @@ NAMES = [
     "update_todos",
     "ask_user",
     "delegate",
+    "fetch_web_page",
 ]
 
 

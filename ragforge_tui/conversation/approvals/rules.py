@@ -248,7 +248,7 @@ def valid_rule(text: str) -> Rule:
             raise ValueError(f"there is no tool {rule.tool}")
         if rule.tool != COMMANDS or rule.pattern in PROGRAMS:
             return rule
-    elif rule.about in tools or rule.about in (WRITES, *PROGRAMS) or re.fullmatch(r"\w+__\w+", rule.about):
+    elif rule.about in tools or rule.about in (WRITES, *PROGRAMS) or re.fullmatch(r"[\w-]+__[\w-]+", rule.about):
         return rule
     if problem := problem_of(rule.pattern):
         raise ValueError(problem)
