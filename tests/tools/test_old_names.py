@@ -81,9 +81,13 @@ def restricted(box: Toolbox, *allowed: str) -> RestrictedTools:
     return RestrictedTools(box, allowed, "The persona", lambda: "ask", judge)
 
 
+NEWER = {"ask_user", "delegate", "fetch_web_page"}
+"""Offered without having replaced a tool of the same kind."""
+
+
 def test_at_most_sixteen_are_offered(tmp_path: Path) -> None:
     names = offered(toolbox(tmp_path))
-    assert names <= set(CALLS) - set(JOINED) and len(names) <= 16
+    assert names <= set(CALLS) - set(JOINED) | NEWER and len(names) <= 16
     assert set(JOINED.values()) < names
 
 
@@ -120,7 +124,7 @@ async def test_who_may_use_a_tool_may_call_what_is_joined_to_it_but_not_the_othe
     create, write = ('{"path": "new.txt", "content": "x"}',) * 2
     assert "create_file" not in offered(writer)
     assert (await writer.prepare("create_file", create)).name == "create_file"
-    assert offered(creator) == {"create_file", "update_todos", "notify_user"}
+    assert offered(creator) == {"create_file", "update_todos", "ask_user"}
     with pytest.raises(ToolError, match="may not use write_file"):
         await creator.prepare("write_file", write)
     assert offered(toolbox(tmp_path, enabled=["list_directory"])) == {"list_directory"}
