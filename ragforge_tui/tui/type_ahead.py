@@ -20,8 +20,8 @@ from textual.driver import Driver
 from textual.message import Message
 from textual.widget import Widget
 
-HOLD_SECONDS = 3.0
-"""Maximum time for which keys are buffered, whatever happened to the key before them."""
+from ragforge_tui.tui.limits import SCREEN
+
 POLL_SECONDS = 0.005
 QUIET_POLLS = 50
 """A finished command that has not moved the focus for this many checks is not going to."""
@@ -89,7 +89,7 @@ class TypeAheadApp(App[str]):
         self._holding = hold = self._holds
         self._opening = moves and event.key in self.opening_keys
         self._requested_before = self._commands_requested
-        self.set_timer(HOLD_SECONDS, lambda: self._end_hold(hold))
+        self.set_timer(SCREEN.type_ahead, lambda: self._end_hold(hold))
         before = self.focused
         passed = self.Passed(event.key, before)
         await super().on_event(event)

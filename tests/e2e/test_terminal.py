@@ -16,7 +16,7 @@ import pytest
 from ragforge_tui.graph import Graph, GraphTarget
 from ragforge_tui.graph.repositories import Store
 from ragforge_tui.settings.schema import Paths
-from ragforge_tui.tui.questions.question_panel import READ_SECONDS
+from ragforge_tui.tui.limits import SCREEN
 from tests.conftest import DIMENSION, HEAP_MB
 from tests.support.openai_server import OpenAIServer
 from tests.support.terminal import Terminal
@@ -132,7 +132,7 @@ async def test_a_change_is_approved_the_terminal_dies_and_the_session_resumes(
         await terminal.wait_for("greeting.py?")
         assert "hello" in (repository / "greeting.py").read_text(encoding="utf-8")
         await terminal.wait_for("tab prompt")
-        await asyncio.sleep(2 * READ_SECONDS)
+        await asyncio.sleep(2 * SCREEN.read)
         terminal.type("y")
         await terminal.wait_for("It says good day now.")
         assert "good day" in (repository / "greeting.py").read_text(encoding="utf-8")

@@ -16,7 +16,7 @@ from textual.pilot import Pilot
 from ragforge_tui.settings.schema import TuiSettings
 from ragforge_tui.shared.wire import Engine
 from ragforge_tui.tui.app import ChatApp, ChatOptions
-from ragforge_tui.tui.questions import question_panel
+from ragforge_tui.tui.limits import SCREEN
 from tests.support.fake_engine import FakeEngine
 from tests.support.waiting import until
 
@@ -93,7 +93,8 @@ ChatRunner = Callable[..., AbstractAsyncContextManager[Chat]]
 @pytest.fixture(autouse=True)
 def read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A question may be answered as soon as it is shown; what holds before that has tests of its own."""
-    monkeypatch.setattr(question_panel, "READ_SECONDS", 0.0)
+    monkeypatch.setattr(SCREEN, "read", 0.0)
+    monkeypatch.setattr(SCREEN, "read_next", 0.0)
 
 
 @pytest.fixture(autouse=True)

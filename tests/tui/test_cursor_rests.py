@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from ragforge_tui.tui.prompt import prompt
+from ragforge_tui.tui.limits import SCREEN
 from tests.support.calls_scene import calls_engine
 from tests.tui.conftest import ChatRunner
 
 
 async def test_the_cursor_rests_until_the_next_key(run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prompt, "BLINK_SECONDS", 0.05)
+    monkeypatch.setattr(SCREEN, "blink", 0.05)
     async with run_chat(calls_engine()) as chat:
         chat.app.animation_level = "full"  # which the tests have reduced
         chat.app.chat.prompt.cursor_blink = True
@@ -25,7 +25,7 @@ async def test_the_cursor_rests_until_the_next_key(run_chat: ChatRunner, monkeyp
 async def test_a_cursor_that_rests_stays_still_once_motion_is_reduced(
     run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prompt, "BLINK_SECONDS", 0.05)
+    monkeypatch.setattr(SCREEN, "blink", 0.05)
     async with run_chat(calls_engine()) as chat:
         chat.app.chat.prompt.cursor_blink = True
         chat.app.chat.prompt._wake()
@@ -36,7 +36,7 @@ async def test_a_cursor_that_rests_stays_still_once_motion_is_reduced(
 
 
 async def test_a_cursor_that_must_not_blink_stays_so(run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prompt, "BLINK_SECONDS", 0.05)
+    monkeypatch.setattr(SCREEN, "blink", 0.05)
     async with run_chat(calls_engine()) as chat:
         chat.app.chat.prompt.cursor_blink = False
         await chat.pilot.pause(0.2)

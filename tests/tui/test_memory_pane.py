@@ -23,6 +23,7 @@ from ragforge_tui.shared.requests.memory import (
     MemoryDue,
 )
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
+from ragforge_tui.tui.limits import SCREEN
 from ragforge_tui.tui.memory import memory_pane
 from ragforge_tui.tui.memory.memory_pane import Foot, MemoryPane
 from ragforge_tui.tui.sidebar.pane import PaneTitle
@@ -275,7 +276,7 @@ async def test_findings_follow_new_summaries(run_chat: ChatRunner, engine: FakeE
 async def test_new_and_recalled_summaries_light_up_briefly(
     run_chat: ChatRunner, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory_pane, "LIT_SECONDS", 0.3)
+    monkeypatch.setattr(SCREEN, "lit", 0.3)
     async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
         pane = await opened(chat)
         assert not pane.tree_rows.lit and pane._lit_timer is None
@@ -334,7 +335,7 @@ async def test_the_newest_is_in_view_and_followed_while_an_opened_line_stays(
 async def test_merged_topics_light_up_for_a_moment(
     run_chat: ChatRunner, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory_pane, "LIT_SECONDS", 0.3)
+    monkeypatch.setattr(SCREEN, "lit", 0.3)
     async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
         pane = await opened(chat)
         winner, loser = pane.topics.topics[:2]

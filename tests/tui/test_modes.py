@@ -11,7 +11,7 @@ from textual.content import Content
 from ragforge_tui.shared.events import TurnCompleted
 from ragforge_tui.shared.requests.turns import SendMessage
 from ragforge_tui.shared.requests.work import SetMode
-from ragforge_tui.tui.commands import work_commands
+from ragforge_tui.tui.limits import SCREEN
 from tests.support.fake_engine import FakeEngine
 from tests.tui.conftest import Chat, ChatRunner
 from tests.tui.test_chat import endless
@@ -43,7 +43,7 @@ async def test_shift_tab_goes_round(run_chat: ChatRunner) -> None:
 async def test_accepted_edits_that_are_only_passed_let_nothing_through(
     run_chat: ChatRunner, presses: int, sent: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(work_commands, "STAY_SECONDS", 0.3)
+    monkeypatch.setattr(SCREEN, "mode", 0.3)
     async with run_chat(FakeEngine(script=endless)) as chat:
         await chat.ready()
         await chat.type("hello")

@@ -19,9 +19,9 @@ from ragforge_tui.shared.requests.turns import CancelTurn
 from ragforge_tui.shared.requests.work import AnswerApproval, AnswerTrust
 from ragforge_tui.tools.diff import unified_diff
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
+from ragforge_tui.tui.limits import SCREEN
 from ragforge_tui.tui.questions import question_panel
 from ragforge_tui.tui.transcript.block_view import BlockView
-from ragforge_tui.tui.widgets import status_bar
 from tests.support.fake_engine import CLOCK
 from tests.support.hostile import HOSTILE
 from tests.tui.conftest import Chat, ChatRunner
@@ -336,8 +336,9 @@ class Hours:
     """A clock of the panel that is set by hand."""
 
     def __init__(self, chat: Chat, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(question_panel, "READ_SECONDS", 0.7)
-        monkeypatch.setattr(status_bar, "HINT_SECONDS", 60.0)
+        monkeypatch.setattr(SCREEN, "read", 0.7)
+        monkeypatch.setattr(SCREEN, "read_next", 0.25)
+        monkeypatch.setattr(SCREEN, "hint", 60.0)
         self.now = 100.0
         chat.app.chat.questions.clock = lambda: self.now
 
@@ -492,7 +493,7 @@ async def test_a_letter_between_two_questions_is_dropped_with_a_sign(
 async def test_a_letter_after_the_last_answer_is_typed_when_no_question_comes(
     run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(question_panel, "GAP_SECONDS", 0.2)
+    monkeypatch.setattr(SCREEN, "gap", 0.2)
     async with run_chat() as chat:
         hours = Hours(chat, monkeypatch)
         await asked(chat, "a1")

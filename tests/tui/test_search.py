@@ -9,7 +9,7 @@ import pytest
 
 from ragforge_tui.shared.errors import GraphUnavailableError
 from ragforge_tui.shared.requests.sessions import Search
-from ragforge_tui.tui.sessions import search_screen
+from ragforge_tui.tui.limits import SCREEN
 from ragforge_tui.tui.sessions.search_screen import HitList, SearchScreen
 from ragforge_tui.tui.widgets.list_screen import Picker
 from tests.support.fake_engine import FakeEngine, conversation, turn
@@ -106,7 +106,7 @@ async def test_nothing_found_and_errors(run_chat: ChatRunner, engine: FakeEngine
 async def test_only_the_last_words_are_waited_for(
     run_chat: ChatRunner, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search_screen, "SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr(SCREEN, "settle", 0.0)
     answer: Any = engine.request
     first = asyncio.Event()
 

@@ -20,7 +20,8 @@ from ragforge_tui.shared.requests.sessions import (
     RestoreConversation,
     UpdateConversation,
 )
-from ragforge_tui.tui.sessions import session_picker, session_service
+from ragforge_tui.tui.limits import SCREEN
+from ragforge_tui.tui.sessions import session_service
 from ragforge_tui.tui.sessions.session_picker import SessionPicker
 from tests.support.fake_engine import CLOCK, FakeEngine, conversation, sessions, turn
 from tests.tui.conftest import Chat, ChatRunner
@@ -227,7 +228,7 @@ async def test_room(run_chat: ChatRunner, engine: FakeEngine, size: tuple[int, i
 async def test_changes_in_other_terminals_appear(
     run_chat: ChatRunner, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session_picker, "FOLLOW_SECONDS", 0.02)
+    monkeypatch.setattr(SCREEN, "follow", 0.02)
     async with run_chat(engine) as chat:
         picking = await opened(chat)
         await chat.press("down")
@@ -289,7 +290,7 @@ async def test_an_error_is_reported_in_it(run_chat: ChatRunner, engine: FakeEngi
 async def test_a_graph_that_comes_late(
     run_chat: ChatRunner, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session_picker, "FOLLOW_SECONDS", 0.1)
+    monkeypatch.setattr(SCREEN, "follow", 0.1)
     notes: list[str] = []
     say = SessionPicker._show_message
     monkeypatch.setattr(SessionPicker, "_show_message", lambda self, text: (notes.append(str(text)), say(self, text)))

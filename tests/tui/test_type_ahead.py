@@ -8,8 +8,8 @@ from textual.keys import _character_to_key
 from textual.widgets import Input
 
 from ragforge_tui.shared.requests.turns import SendMessage
-from ragforge_tui.tui import type_ahead
 from ragforge_tui.tui.dialogs.find_bar import FindBar
+from ragforge_tui.tui.limits import SCREEN
 from ragforge_tui.tui.sessions.search_screen import SearchScreen
 from tests.support.fake_engine import conversation, turn
 from tests.tui.conftest import Chat, ChatRunner
@@ -88,7 +88,7 @@ async def test_letters_behind_the_key_of_a_pane_are_not_typed(run_chat: ChatRunn
 @pytest.fixture
 def endless_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is held is given away for its own reason, never because time is up."""
-    monkeypatch.setattr(type_ahead, "HOLD_SECONDS", 3600.0)
+    monkeypatch.setattr(SCREEN, "type_ahead", 3600.0)
 
 
 @pytest.mark.usefixtures("endless_hold")

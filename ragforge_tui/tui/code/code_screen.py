@@ -24,8 +24,9 @@ from ragforge_tui.shared.wire import R, Request
 from ragforge_tui.tui.code.scope_rows import code_section
 from ragforge_tui.tui.code.scope_screen import ScopeScreen
 from ragforge_tui.tui.dialogs.text_viewer import Viewer, prepared_blocks
+from ragforge_tui.tui.limits import SCREEN
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
-from ragforge_tui.tui.widgets.list_screen import REST_SECONDS, SETTLE_SECONDS, ListScreen
+from ragforge_tui.tui.widgets.list_screen import ListScreen
 from ragforge_tui.tui.workers import start_worker
 
 MOST_HITS = 50
@@ -135,7 +136,7 @@ class CodeScreen(ListScreen[ScopeTalk | None]):
 
     async def _search(self, wanted: Words) -> None:
         if wanted.words:
-            await asyncio.sleep(SETTLE_SECONDS)
+            await asyncio.sleep(SCREEN.settle)
             self._note.update("searching … · esc back")
         rows, empty = await self._rows(wanted)
         self._list.show(rows, headings=True)
@@ -172,7 +173,7 @@ class CodeScreen(ListScreen[ScopeTalk | None]):
 
     async def _show_preview(self, uuid: str) -> None:
         if uuid not in self._views:
-            await asyncio.sleep(REST_SECONDS)
+            await asyncio.sleep(SCREEN.rest)
             try:
                 self._views[uuid] = await self._ask(FetchScope(uuid=uuid))
             except RagforgeError as error:

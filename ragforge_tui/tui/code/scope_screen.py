@@ -21,7 +21,8 @@ from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.code.scope_rows import ScopeRows, code_section, lines_of
 from ragforge_tui.tui.dialogs.text_viewer import Viewer, prepared_blocks
 from ragforge_tui.tui.drawing.lines import one_line
-from ragforge_tui.tui.widgets.key_bar import NOTE_SECONDS, KeyBar, KeyHint
+from ragforge_tui.tui.limits import SCREEN
+from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
 from ragforge_tui.tui.widgets.list_screen import Dialog
 from ragforge_tui.tui.widgets.virtual_list import VirtualList
 
@@ -121,7 +122,7 @@ class ScopeScreen(Dialog[ScopeTalk | None]):
     def action_copy(self) -> None:
         if self.view is not None:
             self.app.copy_to_clipboard(plain_text(self.view.code.text))
-            self._keys.show_note("The code was sent to the clipboard.", seconds=NOTE_SECONDS)
+            self._keys.show_note("The code was sent to the clipboard.", seconds=SCREEN.key_note)
 
     def on_virtual_list_opened(self, event: VirtualList.Opened) -> None:
         """Show the scope of a row, or return its turn."""

@@ -23,11 +23,11 @@ from ragforge_tui.shared.requests.work import (
 from ragforge_tui.tui.command_registry import Commands
 from ragforge_tui.tui.commands.chat_commands import conversation_with_messages, turn_number
 from ragforge_tui.tui.host import Host
+from ragforge_tui.tui.limits import SCREEN
 from ragforge_tui.tui.widgets.choice_list import Choice
 
 COMMANDS = Commands("The agent's work")
 
-STAY_SECONDS = 0.8
 UNCHANGED = "The files are as they were before this conversation."
 BRANCH_UNCHANGED = (
     "The turns of this branch, including those it shares, made no lasting changes to files. To see what its parent "
@@ -65,7 +65,7 @@ async def set_mode(host: Host, wanted: str) -> None:
     session.changed()
     host.hint(MODE_HINTS[mode])
     if not name and mode in ("edits", "auto") and host.questions.waiting:
-        await asyncio.sleep(STAY_SECONDS)
+        await asyncio.sleep(SCREEN.mode)
     if state.connection == "up":
         await session.send_mode()
 

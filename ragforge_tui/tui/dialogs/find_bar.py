@@ -19,8 +19,8 @@ from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.requests.turns import FindText
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.host import FIND_BAR, Host
+from ragforge_tui.tui.limits import SCREEN
 from ragforge_tui.tui.transcript.cursor import Spot
-from ragforge_tui.tui.widgets.list_screen import SETTLE_SECONDS
 
 WATCH_SECONDS = 0.5
 """Interval for checking whether another conversation was opened, which ends the search."""
@@ -93,7 +93,7 @@ class FindBar(Horizontal):
             return
         if self._pause is not None:
             self._pause.stop()
-        self._pause = self.set_timer(SETTLE_SECONDS, self._search)
+        self._pause = self.set_timer(SCREEN.settle, self._search)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Go to the next match."""

@@ -25,7 +25,8 @@ from ragforge_tui.tui.dialogs.detail import Section
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
 from ragforge_tui.tui.drawing.lines import Run, clip, one_line
 from ragforge_tui.tui.drawing.palette import Palette
-from ragforge_tui.tui.widgets.key_bar import NOTE_SECONDS, KeyBar, KeyHint
+from ragforge_tui.tui.limits import SCREEN
+from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
 from ragforge_tui.tui.widgets.list_screen import Dialog
 from ragforge_tui.tui.widgets.status_bar import count
 from ragforge_tui.tui.widgets.virtual_list import TreeList, VirtualList
@@ -315,12 +316,12 @@ class ContextScreen(Dialog[Source | None]):
         if source is not None:
             self.dismiss(source)
         else:
-            self._keys.show_note("This item does not come from a turn.", seconds=NOTE_SECONDS)
+            self._keys.show_note("This item does not come from a turn.", seconds=SCREEN.key_note)
 
     def action_copy(self) -> None:
         if self.sent is not None:
             self.app.copy_to_clipboard(context_text(self.sent.record))
-            self._keys.show_note("The request was sent to the clipboard.", seconds=NOTE_SECONDS)
+            self._keys.show_note("The request was sent to the clipboard.", seconds=SCREEN.key_note)
 
     def on_tree_list_folded(self, event: TreeList.Folded) -> None:
         """Open or close a section; from an item, go to its section."""

@@ -33,6 +33,7 @@ from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.dialogs.detail import Section
 from ragforge_tui.tui.drawing.lines import clip, one_line, wrap_spans
 from ragforge_tui.tui.host import Host
+from ragforge_tui.tui.limits import SCREEN
 from ragforge_tui.tui.memory.finding_list import FindingList, FindingRows, finding_turns
 from ragforge_tui.tui.memory.memory_tree import (
     ABOUT,
@@ -59,8 +60,6 @@ FETCH_SECONDS = 0.02
 AROUND = 30
 """Turns that are fetched before and after those in view."""
 MOST_TURNS = 300
-LIT_SECONDS = 4.0
-"""Time for which a summary stays highlighted after it was made or recalled."""
 USED = "tree"
 """The feature: something in the pane was read or opened."""
 BEFORE_SUMMARIES = "every few turns become one line here"
@@ -285,7 +284,7 @@ class MemoryPane(Pane):
             rows.refresh()
             if self._lit_timer is not None:
                 self._lit_timer.stop()
-            self._lit_timer = self.set_timer(LIT_SECONDS, self._unlight)
+            self._lit_timer = self.set_timer(SCREEN.lit, self._unlight)
 
     def _light_merged(self, merged: list[Topic]) -> None:
         """Highlight topics that others were merged into, and name them where the topics are not in view."""

@@ -20,10 +20,11 @@ from ragforge_tui.shared.requests.past import RecallPast
 from ragforge_tui.shared.requests.turns import FetchTurns
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.truncation import cut_middle
+from ragforge_tui.tui.limits import SCREEN
 from ragforge_tui.tui.memory.topics_screen import Ask
 from ragforge_tui.tui.sessions.search_screen import HitList
 from ragforge_tui.tui.sessions.session_service import SessionService
-from ragforge_tui.tui.widgets.list_screen import REST_SECONDS, ListScreen
+from ragforge_tui.tui.widgets.list_screen import ListScreen
 
 MOST_QUOTES = 20
 _PREVIEW_CHARS = 6_000
@@ -125,7 +126,7 @@ class RecallScreen(ListScreen[Quote | None]):
     async def _show_turn(self, quote: Quote) -> None:
         key = (quote.conversation_id, quote.turn_index)
         if key not in self._turns:
-            await asyncio.sleep(REST_SECONDS)
+            await asyncio.sleep(SCREEN.rest)
             page = await self._ask(FetchTurns(conversation_id=key[0], start=key[1], end=key[1] + 1))
             self._turns[key] = "\n\n".join(turn_text(turn) for turn in page.turns)
         self._preview.update(Content(self._turns[key] or "The turn is gone."))

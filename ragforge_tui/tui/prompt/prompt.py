@@ -21,6 +21,7 @@ from textual.widgets import TextArea
 from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.sanitize import plain_text, storable
 from ragforge_tui.tui.command_registry import Parsed, Registry
+from ragforge_tui.tui.limits import SCREEN
 from ragforge_tui.tui.prompt.completion import Completing, SlashMenu
 from ragforge_tui.tui.prompt.history import Draft, Entry, History
 from ragforge_tui.tui.session.message_queue import MessageQueue
@@ -29,10 +30,6 @@ log = logging.getLogger(__name__)
 
 MAX_LINES = 8
 MAX_CHARS = 2_000
-DRAFT_SECONDS = 0.5
-"""A draft is stored at most this often."""
-BLINK_SECONDS = 10.0
-"""Least time without a key after which the cursor stops blinking, as in most terminals; each blink draws the prompt."""
 
 
 def is_large(text: str) -> bool:
@@ -184,7 +181,7 @@ class Prompt(TextArea):
 
     def on_mount(self) -> None:
         """Start the time until the cursor rests."""
-        self._blinking = self.set_interval(BLINK_SECONDS, self._rest)
+        self._blinking = self.set_interval(SCREEN.blink, self._rest)
 
     def _rest(self) -> None:
         """Stop the cursor from blinking until the next key."""
@@ -246,7 +243,7 @@ class Prompt(TextArea):
     def save_draft_soon(self) -> None:
         """Store the draft at most once per half second."""
         if self._draft_timer is None:
-            self._draft_timer = self.set_timer(DRAFT_SECONDS, self.save_draft)
+            self._draft_timer = self.set_timer(SCREEN.draft, self.save_draft)
 
     def _with_unsent(self, texts: Sequence[str]) -> Entry:
         """Return the contents with messages that were not sent before them."""

@@ -30,6 +30,7 @@ from ragforge_tui.shared.tool_calls import given_reason
 from ragforge_tui.shared.truncation import cut_middle
 from ragforge_tui.tui.drawing.lines import one_line
 from ragforge_tui.tui.hint import Hint
+from ragforge_tui.tui.limits import SCREEN
 from ragforge_tui.tui.questions.command_text import MIN_ROWS, CommandText, drawn
 from ragforge_tui.tui.transcript.block_view import MARGIN, BlockView
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
@@ -41,17 +42,7 @@ MAX_WHY_CHARS = 300
 MAX_PATTERN_CHARS = 48
 """Of patterns within a choice; it stays on one line of a small terminal."""
 MIN_DETAIL_LINES = MIN_ROWS
-READ_SECONDS = 0.7
-"""No key counts as an answer for this long after a question was shown or got the focus: it was typed before."""
-NEXT_SECONDS = 0.25
-"""The same for a question about the next call of a reply: the user is answering already."""
-BATCH_SECONDS = 3.0
-"""Time after an answer in which a question about the next call counts as such."""
-GAP_SECONDS = 0.7
-"""Time after an answer in which a letter like it is not taken for a message: the next question may be on its way."""
 MIN_WAIT = 0.02
-REPEAT_SECONDS = 0.08
-"""Keys closer together than this are those of a key that is held down, or of a paste."""
 OWN_CELLS = 2 + 2 + 2
 """Margin, border and padding at the sides."""
 OWN_LINES = 2 + 2 + 1
@@ -330,13 +321,13 @@ class QuestionPanel(Vertical, can_focus=True):
 
     def let_read(self) -> None:
         """Hold answers back until the user can have read the question."""
-        self._answers_from = self.clock() + (min(NEXT_SECONDS, READ_SECONDS) if self._follows else READ_SECONDS)
+        self._answers_from = self.clock() + (SCREEN.read_next if self._follows else SCREEN.read)
 
     def early(self, letter: str) -> str:
         """Return what a letter adds to the empty prompt: nothing if it may answer a question that is on its way."""
         question = self._question if self._waiting else self._answered
         answers = [choice.mark for choice in question.answers]
-        expected = self._coming if self._waiting else self.clock() < self._answered_at + GAP_SECONDS
+        expected = self._coming if self._waiting else self.clock() < self._answered_at + SCREEN.gap
         if not expected or letter.lower() not in answers:
             return self.take_held() + letter
         if self._waiting:
@@ -345,7 +336,7 @@ class QuestionPanel(Vertical, can_focus=True):
             self._hold(letter)
         else:
             self._held += letter
-            self.set_timer(GAP_SECONDS, self._return_held)
+            self.set_timer(SCREEN.gap, self._return_held)
         return ""
 
     def take_held(self) -> str:
@@ -360,7 +351,7 @@ class QuestionPanel(Vertical, can_focus=True):
     def _hold(self, letter: str) -> None:
         """Hold an answer back until the question can have been read; drop those of a key that is held down."""
         now = self.clock()
-        repeats, self._early_at = now - self._early_at < REPEAT_SECONDS, now
+        repeats, self._early_at = now - self._early_at < SCREEN.repeat, now
         if repeats:
             self.let_read()
             self._drop_held()
@@ -481,7 +472,7 @@ class QuestionPanel(Vertical, can_focus=True):
             self._drop_held()
             self._coming = not self.has_focus_within
             since = self.clock() - self._answered_at
-            self._follows = bool(question.batch) and question.batch == self._answered.batch and since < BATCH_SECONDS
+            self._follows = bool(question.batch) and question.batch == self._answered.batch and since < SCREEN.batch
             self.let_read()
         self._choices.show(question.answers, keep=same)
         self._mute()

@@ -19,9 +19,9 @@ from ragforge_tui.shared.records import Conversation, ConversationPeek
 from ragforge_tui.shared.truncation import cut_middle
 from ragforge_tui.tui.drawing.lines import one_line
 from ragforge_tui.tui.drawing.palette import DEFAULT_GLYPH
+from ragforge_tui.tui.limits import SCREEN
 from ragforge_tui.tui.sessions.session_list_model import SessionList, session_title, short_time
 from ragforge_tui.tui.sessions.session_service import SessionService
-from ragforge_tui.tui.widgets.list_screen import REST_SECONDS
 from ragforge_tui.tui.workers import start_worker
 
 
@@ -55,7 +55,7 @@ class SessionPane(VerticalScroll, can_focus=False):
             start_worker(self, self._fetch(chosen.uuid), group="peek", exclusive=True)
 
     async def _fetch(self, uuid: str) -> None:
-        await asyncio.sleep(REST_SECONDS)
+        await asyncio.sleep(SCREEN.rest)
         try:
             peek = await self._service.peek(uuid)
             self._requested = None

@@ -24,6 +24,7 @@ from textual.widgets import Input, Static
 from ragforge_tui.shared.records import SearchHit
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.drawing.lines import one_line
+from ragforge_tui.tui.limits import SCREEN
 from ragforge_tui.tui.sessions.session_list_model import short_time
 from ragforge_tui.tui.sessions.session_service import (
     MOST_HITS,
@@ -36,7 +37,7 @@ from ragforge_tui.tui.sessions.session_service import (
 )
 from ragforge_tui.tui.widgets.choice_list import Choice
 from ragforge_tui.tui.widgets.clickable import clickable
-from ragforge_tui.tui.widgets.list_screen import SETTLE_SECONDS, ListScreen
+from ragforge_tui.tui.widgets.list_screen import ListScreen
 
 ANY_TOPIC = "\x00any"
 HINT = 'type words · topic:NAME or topic:"MORE WORDS" limits the search to a topic'
@@ -176,7 +177,7 @@ class SearchScreen(ListScreen[SearchHit | None]):
             self._hits.show([])
             self._keys.update(f"{'add words to search for' if wanted.topic else HINT} · esc back")
             return
-        await asyncio.sleep(SETTLE_SECONDS)
+        await asyncio.sleep(SCREEN.settle)
         self._keys.update("searching … · esc back")
         hits = await self._service.search(wanted)
         self._hits.show(hits)

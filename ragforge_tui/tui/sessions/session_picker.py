@@ -22,6 +22,7 @@ from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.records import Conversation
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.drawing.lines import one_line
+from ragforge_tui.tui.limits import SCREEN
 from ragforge_tui.tui.sessions.preview_pane import SessionPane
 from ragforge_tui.tui.sessions.session_changes import Change, SessionChanges
 from ragforge_tui.tui.sessions.session_list_model import (
@@ -54,7 +55,6 @@ MAX_WIDTH = 160
 """Same as in the style sheet below."""
 ROOMY = (70, 22)
 """Columns and lines from which the preview is shown below the list by default."""
-FOLLOW_SECONDS = 2.0
 
 
 class SessionPicker(ListScreen[str | None]):
@@ -118,7 +118,7 @@ class SessionPicker(ListScreen[str | None]):
         self._arrange()
         self._show_filters()
         self._load()
-        self.set_interval(FOLLOW_SECONDS, self._follow_soon)
+        self.set_interval(SCREEN.follow, self._follow_soon)
 
     def on_resize(self, event: events.Resize) -> None:
         """Place the preview where there is room; narrow rows show less."""

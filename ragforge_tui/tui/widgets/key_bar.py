@@ -18,9 +18,6 @@ _WORD_CELLS = 16
 _BETWEEN = (" · ", "  ")
 """Separators between two keys; the shorter one is used if not all keys fit otherwise."""
 
-NOTE_SECONDS = 4.0
-"""Time for which a note takes the place of the keys."""
-
 
 class KeyHint(msgspec.Struct, frozen=True):
     """One key.

@@ -22,17 +22,14 @@ from textual.widgets import Input, Static
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui import fuzzy
+from ragforge_tui.tui.limits import SCREEN
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
-from ragforge_tui.tui.widgets.key_bar import NOTE_SECONDS, KeyBar
+from ragforge_tui.tui.widgets.key_bar import KeyBar
 from ragforge_tui.tui.widgets.virtual_list import TreeList, VirtualList
 from ragforge_tui.tui.workers import start_worker
 
 T = TypeVar("T")
 
-SETTLE_SECONDS = 0.15
-"""A search starts this long after the last letter."""
-REST_SECONDS = 0.1
-"""Only an entry on which the cursor rests is fetched: walking through a list requests nothing."""
 LEAST_BESIDE = 24
 """Columns of the chat, half of them on either side of a dialog; fewer show nothing but cut words."""
 
@@ -263,7 +260,7 @@ class TreeScreen(Dialog[T]):
 
     def show_note(self, text: str, style: str = "dim") -> None:
         """Show a sentence in place of the keys."""
-        self._keys.show_note(plain_text(text), style, seconds=NOTE_SECONDS)
+        self._keys.show_note(plain_text(text), style, seconds=SCREEN.key_note)
 
     @abstractmethod
     def filter_tree(self) -> None:

@@ -18,6 +18,7 @@ from textual.widget import Widget
 
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.command_registry import Registry, effective_keys, key_name
+from ragforge_tui.tui.limits import SCREEN
 from ragforge_tui.tui.session.state import EngineState
 from ragforge_tui.tui.widgets.clickable import command_at, runs_command
 
@@ -43,7 +44,6 @@ LEAVE_SIDEBAR = "esc back to prompt"
 NEXT_PANE = "tab next pane"
 GAUGE_WARNS, GAUGE_ALARMS = 70, 90
 """Percent of the context window from which the gauge is colored."""
-HINT_SECONDS = 2.0
 
 Focus = Literal["prompt", "question", "chat", "sidebar", "find"]
 
@@ -287,7 +287,7 @@ class StatusLine(Widget):
         self.hint = text
         if self._hint_timer is not None:
             self._hint_timer.stop()
-        self._hint_timer = self.set_timer(HINT_SECONDS, self._remove_hint)
+        self._hint_timer = self.set_timer(SCREEN.hint, self._remove_hint)
 
     def _remove_hint(self) -> None:
         self.hint = ""
