@@ -36,7 +36,7 @@ ENTRY = PaneEntry(
     name="weather",
     place=f"{__name__}:WeatherPane",
     help="Show the weather",
-    key="f9",
+    key="f12",
     keys=("w", "in the weather: tomorrow"),
 )
 
@@ -77,7 +77,7 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 async def test_a_registered_pane_has_a_place_a_command_and_a_key(run_chat: ChatRunner) -> None:
     async with run_chat(size=(130, 40)) as chat:
         await chat.ready()
-        await chat.press("f9")
+        await chat.press("f12")
         await chat.until(lambda: chat.app.chat.sidebar.pane("weather"))
         shown = chat.app.chat.sidebar.pane("weather")
         assert isinstance(shown, WeatherPane)

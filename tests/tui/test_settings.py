@@ -90,7 +90,7 @@ def test_kinds_and_what_follows(tmp_path: Path) -> None:
         ("model.temperature", "NULL", None),
         ("agent.memory.max_context_messages", "no limit", None),
         ("user.name", "none", "none"),
-        ("tui.keymap", "{retry: f9}", {"retry": "f9"}),
+        ("tui.keymap", "{retry: f12}", {"retry": "f12"}),
         ("agent.memory.recall.level_boost", "{1: 1.0}", {1: 1.0}),
         ("graph.uri", "embedded", ""),
     ],
@@ -262,10 +262,10 @@ async def test_keys_that_cannot_work_are_reported_when_they_are_set(run_chat: Ch
         assert "there is no command 'retyr'; did you mean retry?" in str(note.render())
         assert note.size.height >= 2
         await chat.press("enter")
-        line.value = "{retry: f9}"
+        line.value = "{retry: f12}"
         await chat.press("enter")
         await chat.until(lambda: "tui.keymap: {" in str(note.render()))
-        assert chat.app.chat.options.tui.keymap == {"retry": "f9"}
+        assert chat.app.chat.options.tui.keymap == {"retry": "f12"}
 
 
 async def test_settings_that_override_the_file_are_reported(run_chat: ChatRunner, tmp_path: Path) -> None:

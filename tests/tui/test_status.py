@@ -179,12 +179,12 @@ def test_tokens_of_the_last_request() -> None:
 def test_keys_as_the_user_has_them() -> None:
     assert foot_hints(REGISTRY, {}) == HINTS
     assert foot_hints(REGISTRY, {"quit": "ctrl+b"})[-1] == ("^b quit", "quit")
-    assert effective_keys({"retry": "f9", "exit": "f10"}, REGISTRY)["quit"] == "f10"
-    assert keymap_problems({"retry": "f9"}, REGISTRY) == []
+    assert effective_keys({"retry": "f12", "exit": "f10"}, REGISTRY)["quit"] == "f10"
+    assert keymap_problems({"retry": "f12"}, REGISTRY) == []
     assert keymap_problems({}, REGISTRY) == []
-    assert "did you mean retry" in keymap_problems({"retyr": "f9"}, REGISTRY)[0]
+    assert "did you mean retry" in keymap_problems({"retyr": "f12"}, REGISTRY)[0]
     assert "needed for typing" in keymap_problems({"retry": "x"}, REGISTRY)[0]
-    assert "f1 is the key of help and retry" in keymap_problems({"retry": "f9,f1"}, REGISTRY)[0]
+    assert "f1 is the key of help and retry" in keymap_problems({"retry": "f12,f1"}, REGISTRY)[0]
     assert "has no key" in keymap_problems({"retry": " "}, REGISTRY)[0]
 
 
@@ -193,9 +193,9 @@ def test_keys_as_the_user_has_them() -> None:
     [
         {},
         {"retry": "f1"},
-        {"retry": "f9,f1"},
-        {"files": "f1, f9"},
-        {"help": "f9", "retry": "f1"},
+        {"retry": "f12,f1"},
+        {"files": "f1, f12"},
+        {"help": "f12", "retry": "f1"},
         {"help": "f5", "files": "f1"},
         {"retry": "f12", "diff": "f12"},
         {"retry": "shift+tab", "stop": "ctrl+b", "exit": "ctrl+n"},
