@@ -19,6 +19,7 @@ import msgspec
 
 from ragforge_tui.code.files import FileLimits, refusal
 from ragforge_tui.code.indexer import Indexer
+from ragforge_tui.code.limits import INDEXING
 from ragforge_tui.code.watcher import Watcher
 from ragforge_tui.code.worker_client import WorkerClient, WorkerGoneError
 from ragforge_tui.graph import Store
@@ -32,15 +33,6 @@ from ragforge_tui.shared.pace import Pace
 
 log = logging.getLogger(__name__)
 
-REPORT_SECONDS = 0.5
-"""Shortest time between two reports of progress, and between two looks at what another process has indexed."""
-LOCK_SECONDS = 10.0
-"""Time between two attempts to take over a workspace that another process indexes."""
-WAIT_SECONDS = 10.0
-"""Longest wait of a tool for an index that is being made."""
-RETRY_SECONDS = 30.0
-RESCAN_SECONDS = 60.0
-"""Time between two looks at all files where they cannot be watched."""
 
 OnChange = Callable[[CodeIndexChanged], None]
 
@@ -139,7 +131,7 @@ class CodeKnowledge:
         """Wait a while for an index that is being made; return how far it is if that was not enough, else nothing."""
         if self.coming:
             with suppress(TimeoutError), self._pace.awaited():
-                async with asyncio.timeout(WAIT_SECONDS):
+                async with asyncio.timeout(INDEXING.wait):
                     await self._indexed.wait()
         if not self.coming:
             return ""
@@ -185,7 +177,7 @@ class CodeKnowledge:
             await self._follow()
             if self.state.files:
                 return self.state.problem
-            await asyncio.sleep(REPORT_SECONDS)
+            await asyncio.sleep(INDEXING.report)
         try:
             await self._run_once(None)
             await self._embed()
@@ -212,7 +204,7 @@ class CodeKnowledge:
                 self._indexed.set()
                 return
             self._indexer.forget_known()
-            await asyncio.sleep(RETRY_SECONDS)
+            await asyncio.sleep(INDEXING.retry)
 
     async def _index(self, keep: bool) -> None:
         totals = await self._stored()
@@ -227,7 +219,7 @@ class CodeKnowledge:
                 if not keep:
                     self._indexed.set()
                     return
-                await asyncio.sleep(LOCK_SECONDS)
+                await asyncio.sleep(INDEXING.take_over)
             await self._pace.clear()
             self._indexer.forget_known()
             await self._run_once(None)
@@ -253,14 +245,14 @@ class CodeKnowledge:
                         break
             except OSError as error:
                 # Most often the limit of watched folders: fs.inotify.max_user_watches.
-                log.warning("the workspace cannot be watched, so it is read every %g s: %s", RESCAN_SECONDS, error)
+                log.warning("the workspace cannot be watched, so it is read every %g s: %s", INDEXING.rescan, error)
                 await self._rescan()
             finally:
                 await watcher.close()
 
     async def _rescan(self) -> None:
         while True:
-            await asyncio.sleep(RESCAN_SECONDS)
+            await asyncio.sleep(INDEXING.rescan)
             await self._run_once(None)
             self._embed_soon()
 
@@ -310,7 +302,7 @@ class CodeKnowledge:
 
     def _report(self, phase: CodePhase, done: int, todo: int) -> None:
         moment = time.monotonic()
-        if phase == self.state.phase and done < todo and moment - self._reported < REPORT_SECONDS:
+        if phase == self.state.phase and done < todo and moment - self._reported < INDEXING.report:
             return
         self._reported = moment
         self._set(phase, done=done, todo=todo)

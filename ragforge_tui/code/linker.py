@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from ragforge_tui.code.current import scopes_now
+from ragforge_tui.code.limits import INDEXING
 from ragforge_tui.code.mentions import Lines, Touched, chosen, touched_by
 from ragforge_tui.graph import Store
 from ragforge_tui.shared.code_records import Scope
@@ -20,8 +21,6 @@ from ragforge_tui.shared.records import Turn
 PAGE_TURNS = 20
 MOST_SCOPES = 50
 """Scopes that one turn is linked to."""
-NEW_SECONDS = 6.0
-"""Longest wait for scopes that a turn has just written to be indexed."""
 NEW_POLL_SECONDS = 0.25
 
 
@@ -57,7 +56,7 @@ class CodeLinker:
                 if turn.messages[-1].state == "streaming":
                     return
                 await self._pace.clear()
-                await self._link_turn(store, turn, NEW_SECONDS if wait and turn.turn_index == ended else 0.0)
+                await self._link_turn(store, turn, INDEXING.written if wait and turn.turn_index == ended else 0.0)
                 await store.code_links.set_through(conversation_id, turn.turn_index)
             start = end
 

@@ -12,10 +12,8 @@ from pathlib import Path
 
 from watchfiles import Change, awatch
 
-DEBOUNCE_MS = 800
-"""Longest time for which changes are collected."""
-STEP_MS = 150
-"""Time without changes after which the collected ones are reported."""
+from ragforge_tui.code.limits import INDEXING
+
 MOST_PATHS = 100
 """More changes at once, such as those of a checkout, are looked at as a change of everything."""
 _RULE_FILES = (".gitignore", "exclude")
@@ -44,8 +42,8 @@ class Watcher:
         watched = awatch(
             *folders,
             watch_filter=None,
-            debounce=DEBOUNCE_MS,
-            step=STEP_MS,
+            debounce=int(INDEXING.changes * 1000),
+            step=int(INDEXING.pause * 1000),
             stop_event=self._stop,
             recursive=False,
             # Without this, the stream would wait in a thread that cannot be cancelled.

@@ -14,8 +14,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from ragforge_tui.code import knowledge, watcher
+from ragforge_tui.code import watcher
 from ragforge_tui.code.knowledge import CodeKnowledge
+from ragforge_tui.code.limits import INDEXING
 from ragforge_tui.conversation.agent import ConversationAgent
 from ragforge_tui.graph import Graph, GraphTarget, Store
 from ragforge_tui.graph.schema.migrate import record_embedding
@@ -50,9 +51,9 @@ Make = Callable[..., CodeKnowledge]
 @pytest.fixture
 async def make(store: Store, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Make]:
     """A function that makes what a process knows of `folder`; all are closed at the end."""
-    monkeypatch.setattr(knowledge, "LOCK_SECONDS", 0.1)
-    monkeypatch.setattr(watcher, "DEBOUNCE_MS", 100)
-    monkeypatch.setattr(watcher, "STEP_MS", 20)
+    monkeypatch.setattr(INDEXING, "take_over", 0.1)
+    monkeypatch.setattr(INDEXING, "changes", 0.1)
+    monkeypatch.setattr(INDEXING, "pause", 0.02)
     made: list[CodeKnowledge] = []
 
     async def opened() -> Store:
@@ -144,7 +145,7 @@ async def test_a_folder_that_cannot_be_watched_is_read_now_and_then(
         raise OSError("OS file watch limit reached")
 
     monkeypatch.setattr(watcher, "awatch", refuses)
-    monkeypatch.setattr(knowledge, "RESCAN_SECONDS", 0.1)
+    monkeypatch.setattr(INDEXING, "rescan", 0.1)
     code = make()
     code.start(keep=True)
     await code.wait_indexed()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ragforge_tui.code import linker
+from ragforge_tui.code.limits import INDEXING
 from ragforge_tui.conversation import Conversation, ConversationAgent
 from ragforge_tui.engine.in_process import InProcessEngine
 from ragforge_tui.export.context import context_text
@@ -198,7 +198,7 @@ async def test_code_that_a_result_shows_is_not_sent_twice(indexed: Loaded, serve
 async def test_a_turn_is_linked_to_what_it_reads_writes_and_names(
     indexed: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(linker, "NEW_SECONDS", 0.0)
+    monkeypatch.setattr(INDEXING, "written", 0.0)
     lines = {"path": "session.py", "start_line": 13, "end_line": 15}
     edit = {"path": "session.py", "old_string": "range(2)", "new_string": "range(4)"}
     engine = InProcessEngine(indexed, approve_all=True)
