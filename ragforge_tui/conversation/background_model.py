@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from ragforge_tui.conversation.limits import CONVERSATION
 from ragforge_tui.llm import ChatModel
 from ragforge_tui.llm.base import Messages, ModelPart
 from ragforge_tui.shared.errors import ModelError
@@ -20,9 +21,6 @@ from ragforge_tui.shared.records import Usage
 
 REQUEST_SECONDS = 120.0
 """Deadline of one request of background work."""
-FIRST_PAUSE = 60.0
-LONGEST_PAUSE = 1_800.0
-"""Longest backoff, in seconds, after a failed request: one minute at first, doubled each time, up to half an hour."""
 GIVEN_UP = 3
 """Failures in a row after which summaries are extracted until the model answers again."""
 
@@ -85,7 +83,7 @@ class Backoff:
 
     def failed(self) -> None:
         """Start a backoff, twice as long as the last one."""
-        self._pause = min(2 * self._pause, LONGEST_PAUSE) if self.failures else FIRST_PAUSE
+        self._pause = min(2 * self._pause, CONVERSATION.longest_pause) if self.failures else CONVERSATION.first_pause
         self.failures += 1
         self._until = time.monotonic() + self._pause
 

@@ -11,15 +11,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from ragforge_tui.conversation.limits import CONVERSATION
 from ragforge_tui.conversation.storage.token_counts import count_imported
 from ragforge_tui.graph import Store
 from ragforge_tui.other_agents import AGENTS, conversation_id, detect, find_sessions, read_session
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.export_records import ConversationExport
 from ragforge_tui.shared.found_sessions import FoundSession, ListedSession, SessionImport
-
-STILL_WRITTEN_SECONDS = 120.0
-"""Rest of a file after which its last turn counts as finished: an agent writes at least that often while it works."""
 
 
 async def list_found_sessions(
@@ -89,6 +87,6 @@ def _in_file(file: Path) -> list[FoundSession]:
 def _export(found: FoundSession) -> tuple[ConversationExport | None, bool]:
     """Read a session; also return whether its last turn was left out, since it may still be written."""
     transcript = read_session(found)
-    still_written = time.time() - Path(found.path).stat().st_mtime < STILL_WRITTEN_SECONDS
+    still_written = time.time() - Path(found.path).stat().st_mtime < CONVERSATION.still_written
     export = transcript.export(found, without_last_turn=still_written)
     return (count_imported(export) if export is not None else None), still_written

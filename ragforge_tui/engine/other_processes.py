@@ -16,6 +16,7 @@ from typing import Literal
 import msgspec
 
 from ragforge_tui.conversation import Conversation, ConversationAgent
+from ragforge_tui.conversation.limits import CONVERSATION
 from ragforge_tui.graph import Store, writer_alive, writer_id
 from ragforge_tui.shared import records
 from ragforge_tui.shared.errors import RagforgeError
@@ -24,9 +25,6 @@ from ragforge_tui.shared.records import PURGE_AFTER_DAYS, Message, Turn, now
 
 log = logging.getLogger(__name__)
 
-POLL_SECONDS = 1.0
-QUIET_AFTER, QUIET_POLL_SECONDS = 60.0, 3.0
-"""Time without a change after which polls are rarer: most chats that stay open are not in use."""
 MOST_TURNS = 30
 """If other processes add more turns at once, for example by an import, only the newest of them are reported. The user
 interface fetches the others when it shows them."""
@@ -92,8 +90,8 @@ class _Watch:
         while self._open_here():
             if self._conversation.busy or self._pending:
                 self._changed = time.monotonic()
-            quiet = time.monotonic() - self._changed > QUIET_AFTER
-            await asyncio.sleep(QUIET_POLL_SECONDS if quiet else POLL_SECONDS)
+            quiet = time.monotonic() - self._changed > CONVERSATION.quiet
+            await asyncio.sleep(CONVERSATION.quiet_look if quiet else CONVERSATION.look)
             if self._agent.graph_state.phase != "ready" or self._conversation.busy or self._agent.closing:
                 continue
             try:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ragforge_tui.conversation import other_agents
+from ragforge_tui.conversation.limits import CONVERSATION
 from tests.cli.conftest import Cli
 from tests.conftest import ONE_BACKEND
 from tests.other_agents import stores
@@ -104,10 +104,10 @@ def test_only_the_chosen_folder_is_imported(cli: Cli, store_home: Path) -> None:
 def test_last_turn_waits_while_the_agent_writes(cli: Cli, store_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = stores.codex(store_home)
     path.touch()
-    monkeypatch.setattr(other_agents, "STILL_WRITTEN_SECONDS", time.time())
+    monkeypatch.setattr(CONVERSATION, "still_written", time.time())
     told = cli.ok("import", "--from", "codex", "--all").out
     assert "1 turns added" in told and "the last turn comes with the next import" in told
-    monkeypatch.setattr(other_agents, "STILL_WRITTEN_SECONDS", 0.0)
+    monkeypatch.setattr(CONVERSATION, "still_written", 0.0)
     assert "1 extended, 1 turns added" in cli.ok("import", "--from", "codex", "--all").out
 
 

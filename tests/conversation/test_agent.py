@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ragforge_tui.conversation import ConversationAgent
-from ragforge_tui.conversation.turn import reply
+from ragforge_tui.conversation.limits import CONVERSATION
 from ragforge_tui.engine.other_processes import interrupted_turn
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
@@ -163,8 +163,8 @@ async def test_an_answer_whose_server_died_is_kept_and_the_turn_fails(loaded: Lo
 async def test_a_silent_model_is_waited_for_and_the_wait_is_reported(
     loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reply, "SILENCE_SECONDS", 1.5)
-    monkeypatch.setattr(reply, "CHECKPOINT_SECONDS", 0.05)
+    monkeypatch.setattr(CONVERSATION, "silence", 1.5)
+    monkeypatch.setattr(CONVERSATION, "checkpoint", 0.05)
     server.script([{"text": "Loaded.", "gate": "model"}])
     waits = []
     async with ConversationAgent(with_model(loaded, first_token_timeout=None, token_timeout=1.0)) as agent:

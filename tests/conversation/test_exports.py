@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ragforge_tui.conversation import ConversationAgent
-from ragforge_tui.conversation.live_export import writer
+from ragforge_tui.conversation.limits import CONVERSATION
 from ragforge_tui.engine import connect_in_process
 from ragforge_tui.export import from_json
 from ragforge_tui.settings.schema import ExportSettings, Loaded
@@ -47,7 +47,7 @@ async def test_files_follow_the_conversation_and_go_with_it(
 async def test_the_file_is_complete_when_the_turn_ends(
     loaded: Loaded, server: OpenAIServer, tmp_path: Path, every_message: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "TURN_SECONDS", 60.0)
+    monkeypatch.setattr(CONVERSATION, "export_ended", 60.0)
     settings = ExportSettings(enabled=True, path=str(tmp_path / "exports"), on_every_message=every_message)
     exporting = with_memory(loaded, export=settings)
     server.script(

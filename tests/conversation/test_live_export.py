@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ragforge_tui.conversation.live_export import writer as writer_module
+from ragforge_tui.conversation.limits import CONVERSATION
 from ragforge_tui.conversation.live_export.writer import ExportWriter
 from ragforge_tui.export import file_name, from_json, to_json, to_markdown
 from ragforge_tui.graph import Graph, Store
@@ -193,7 +193,7 @@ async def test_a_file_somebody_changed_is_made_whole(tmp_path: Path, fake: FakeS
 async def test_messages_of_a_turn_are_written_together(
     tmp_path: Path, fake: FakeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer_module, "MESSAGE_SECONDS", 600.0)
+    monkeypatch.setattr(CONVERSATION, "export_running", 600.0)
     scene = Scene(tmp_path, fake)
     fake.add("q")
     await scene.stored(fake.conversation.uuid)

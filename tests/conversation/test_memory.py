@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from ragforge_tui.conversation import Conversation, ConversationAgent, background_model, memory
+from ragforge_tui.conversation import Conversation, ConversationAgent, memory
+from ragforge_tui.conversation.limits import CONVERSATION
 from ragforge_tui.engine.in_process import InProcessEngine
 from ragforge_tui.graph.schema.migrate import record_embedding
 from ragforge_tui.graph.store.other_conversations import OtherConversations, OtherTurn
@@ -305,8 +306,8 @@ async def test_a_model_that_failed_is_left_alone_for_a_while(
     loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Five turns may take a minute where much else runs.
-    monkeypatch.setattr(background_model, "FIRST_PAUSE", 3_600.0)
-    monkeypatch.setattr(background_model, "LONGEST_PAUSE", 3_600.0)
+    monkeypatch.setattr(CONVERSATION, "first_pause", 3_600.0)
+    monkeypatch.setattr(CONVERSATION, "longest_pause", 3_600.0)
 
     def plain() -> int:
         return len([body for body in server.chats() if not body.get("tools")])

@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary, WeakSet
 import pytest
 
 from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.conversation.limits import CONVERSATION
 from ragforge_tui.engine import connect_in_process, other_processes
 from ragforge_tui.engine.in_process import InProcessEngine
 from ragforge_tui.engine.other_processes import ConversationWatcher
@@ -65,7 +66,7 @@ def counted_looks(monkeypatch: pytest.MonkeyPatch) -> None:
         _looks[self._agent] = _looks.get(self._agent, 0) + 1
 
     monkeypatch.setattr(other_processes._Watch, "_poll", counted)
-    monkeypatch.setattr(other_processes, "POLL_SECONDS", POLL_SECONDS)
+    monkeypatch.setattr(CONVERSATION, "look", POLL_SECONDS)
 
 
 class Terminal:
@@ -310,8 +311,8 @@ async def test_a_conversation_that_stays_quiet_is_polled_rarely(
         await one.send(uuid_, "first")
         await until(one.ended)
         await one.looked()
-        monkeypatch.setattr(other_processes, "QUIET_AFTER", -1.0)
-        monkeypatch.setattr(other_processes, "QUIET_POLL_SECONDS", 3600.0)
+        monkeypatch.setattr(CONVERSATION, "quiet", -1.0)
+        monkeypatch.setattr(CONVERSATION, "quiet_look", 3600.0)
         await one.looked_last()
         before = _looks[one.engine.agent]
         await asyncio.sleep(SILENT_SECONDS)

@@ -13,6 +13,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable
 
+from ragforge_tui.conversation.limits import CONVERSATION
 from ragforge_tui.conversation.live_export.growing_file import GrowingFile
 from ragforge_tui.conversation.live_export.regions import (
     OPEN_TURNS,
@@ -39,13 +40,9 @@ from ragforge_tui.shared.wire import CLOSE_SECONDS
 
 log = logging.getLogger(__name__)
 
-MESSAGE_SECONDS = 3.0
-"""Least time between two writes of a conversation while its turn is running."""
 MESSAGE_FACTOR, TURN_FACTOR = 20.0, 4.0
 """Least time as a multiple of the last write's duration, during a turn and at its end: a huge conversation, whose
 files take long to copy, is not copied all the time."""
-TURN_SECONDS = 5.0
-"""Longest delay of a turn's end by the write of its files, which takes a few milliseconds on an idle machine."""
 
 _RENDERERS: dict[ExportFormat, Callable[[], Renderer]] = {"json": JsonRenderer, "markdown": MarkdownRenderer}
 
@@ -110,13 +107,13 @@ class ExportWriter:
             self.turn_stored(uuid)
 
     async def turn_ended(self, conversation_id: str) -> None:
-        """Write a turn that has ended, and wait up to `TURN_SECONDS` for it: its end is announced after that."""
+        """Write a turn that has ended, and wait for that within a limit: its end is announced afterwards."""
         self._ask(conversation_id, at_once=True)
         job = self._jobs.get(conversation_id)
         if not self._enabled or job is None or job.task is None:
             return
         job.hurry()
-        _, late = await asyncio.wait({job.task}, timeout=TURN_SECONDS)
+        _, late = await asyncio.wait({job.task}, timeout=CONVERSATION.export_ended)
         if late:
             log.info("exports: %s is still being written", conversation_id)
 
@@ -214,7 +211,7 @@ class _Job:
         self._at_once = False
         self._hurried = False
         self._changed = asyncio.Event()
-        self._last_end = -MESSAGE_SECONDS
+        self._last_end = -CONVERSATION.export_running
         self._took = 0.0
         self._tidied = False
         self.forget()
@@ -258,7 +255,9 @@ class _Job:
         """Return the seconds the next write still waits, to cover more changes."""
         if self._hurried:
             return 0.0
-        least = self._took * TURN_FACTOR if self._at_once else max(MESSAGE_SECONDS, self._took * MESSAGE_FACTOR)
+        least = (
+            self._took * TURN_FACTOR if self._at_once else max(CONVERSATION.export_running, self._took * MESSAGE_FACTOR)
+        )
         return self._last_end + least - time.monotonic()
 
     async def update(self, store: Store) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from ragforge_tui.conversation.limits import CONVERSATION
 from ragforge_tui.conversation.storage.recorder import Recorder
 from ragforge_tui.conversation.turn.request import TurnRequest
 from ragforge_tui.graph import writer_id
@@ -39,11 +40,7 @@ from ragforge_tui.shared.records import Message, MessageState, Turn, now
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.sanitize import storable
 
-CHECKPOINT_SECONDS = 0.8
-"""Interval between checkpoints; together with the write it stays below the one second of text a crash may lose."""
 LEASE = timedelta(seconds=10)
-SILENCE_SECONDS = 15.0
-"""A silent model is reported after this time, then after twice that, and after the first minute every minute."""
 _SILENCE_STEP = 60.0
 _CUT_SHORT = {
     "length": "The answer reached its length limit (model.max_output_tokens or the context window).",
@@ -94,7 +91,7 @@ class Reply:
         self._reason = ""
         self._last_activity = monotonic()
         self._answering = False
-        self._silence_limit = SILENCE_SECONDS
+        self._silence_limit = CONVERSATION.silence
         self._begun: asyncio.Task[None] | None = None
         self._heard = asyncio.Event()
         """Set when the model has answered or failed."""
@@ -249,7 +246,7 @@ class Reply:
         where = self._where
         self._last_activity = monotonic()
         self._answering = not isinstance(part, Retrying)
-        self._silence_limit = SILENCE_SECONDS
+        self._silence_limit = CONVERSATION.silence
         match part:
             case TextPart(text=text):
                 text = storable(text)
@@ -282,7 +279,7 @@ class Reply:
 
     async def _keep_checkpointing(self) -> None:
         while True:
-            await asyncio.sleep(CHECKPOINT_SECONDS)
+            await asyncio.sleep(CONVERSATION.checkpoint)
             self._report_silence()
             length = len(self._text) + len(self._reasoning)
             if length != self._stored_length:
