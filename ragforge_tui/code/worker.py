@@ -29,7 +29,6 @@ MOST_MEMORY_BYTES = 2 * 1024**3
 ANSWER_CPU_SECONDS = 120
 """Longest processor time for one answer, also when nobody waits for it any more."""
 NOT_TEXT = "not text"
-GONE = "cannot be read"
 ABOUT_CHARS = 1_000
 """Of a file's documentation, whose words find each of its scopes."""
 

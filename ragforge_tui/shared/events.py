@@ -92,7 +92,6 @@ class ToolCallFinished(_TurnEvent):
     call: ToolCall
 
 
-ApprovalScope = Literal["once", "session"]
 ApprovalDecision = Literal["once", "session", "always", "no"]
 
 

@@ -108,12 +108,6 @@ USER_TOOLS: tuple[type[Tool], ...] = (UsersCommand, RestoreFiles)
 describe_tools(kind.info for kind in (*TOOLS, *USER_TOOLS))
 
 
-def add_tool(kind: type[Tool]) -> None:
-    """Offer another tool in every session that starts from now on."""
-    TOOLS.append(kind)
-    describe_tools([kind.info])
-
-
 class _Gate(Protocol):
     writes_frozen: bool
 

@@ -64,9 +64,9 @@ class Forecast(Tool):
 @pytest.fixture(autouse=True)
 def added(monkeypatch: pytest.MonkeyPatch) -> None:
     """The one line, taken back after the test."""
-    monkeypatch.setattr(registry, "TOOLS", list(registry.TOOLS))
+    monkeypatch.setattr(registry, "TOOLS", [*registry.TOOLS, Forecast])
     monkeypatch.setattr(tool_calls, "_tools", dict(tool_calls._tools))
-    registry.add_tool(Forecast)
+    tool_calls.describe_tools([Forecast.info])
 
 
 @pytest.fixture
