@@ -87,7 +87,7 @@ async def test_a_registered_pane_has_a_place_a_command_and_a_key(run_chat: ChatR
         await chat.type("/help")
         await chat.until(lambda: isinstance(chat.app.screen, HelpScreen))
         text = help_text(chat.app.chat.registry, {}).plain
-        assert any("/weather" in line and "Show the weather  F9" in line for line in text.splitlines())
+        assert any("/weather" in line and "Show the weather  F12" in line for line in text.splitlines())
         assert "in the weather: tomorrow" in text
 
 
