@@ -65,8 +65,17 @@ async def test_it_joins_the_turn_before_its_next_request_and_keeps_its_place(
     _, second, third = (body["messages"] for body in server.chats())
     assert second[-1]["role"] == "user" and WISH in second[-1]["content"] and STEERED in second[-1]["content"]
     assert second[-3]["role"] == "tool", "the results come first"
-    assert third[: len(second)] == second, "a resumed conversation sends it at the same place"
+    # The first message tells when the session began.
+    assert third[2 : len(second)] == second[2:], "a resumed conversation sends it at the same place"
     assert exported.index("looking first") < exported.index(WISH.lower()) < exported.index("with decimal, then")
+
+
+async def test_files_named_in_it_are_sent_along(loaded: Loaded, server: OpenAIServer) -> None:
+    server.script([READ, {"text": "With Decimal, then."}])
+    async with ConversationAgent(loaded, approve_all=True) as agent:
+        await steered(await agent.create_conversation(), server, "As in @greeting.py please.")
+    said = server.chats()[1]["messages"][-1]["content"]
+    assert STEERED in said and "1\tdef greet():" in said
 
 
 async def test_what_the_turn_no_longer_asks_for_becomes_the_next_one(

@@ -18,6 +18,7 @@ import msgspec
 from ragforge_tui.conversation.budget import CostDeclined, CostStopped, TurnBudget
 from ragforge_tui.conversation.services import Services
 from ragforge_tui.conversation.storage.recorder import Recorder
+from ragforge_tui.conversation.turn.attached import attached_files
 from ragforge_tui.conversation.turn.environment import MODE_NOTES, PLANNING_ENDED
 from ragforge_tui.conversation.turn.inputs import InputBuilder
 from ragforge_tui.conversation.turn.reply import MESSAGE_KEPT, Reply
@@ -241,7 +242,7 @@ class TurnRunner:
     async def _steer(self, request: TurnRequest) -> None:
         """Let the messages that wait for this turn join it."""
         while (item := self._queue.steering()) is not None:
-            storing = asyncio.create_task(self._store_steering(item))
+            storing = asyncio.create_task(self._store_steering(item, request.inputs.window))
             try:
                 message = await asyncio.shield(storing)
             except asyncio.CancelledError:
@@ -249,15 +250,16 @@ class TurnRunner:
                 raise
             request.add(user_messages(message))
 
-    async def _store_steering(self, item: QueuedTurn) -> Message:
+    async def _store_steering(self, item: QueuedTurn, window: int) -> Message:
         content = mask_secrets(storable(item.text))
+        attached = await attached_files(self._services.toolbox, content, window)
         message = Message(
             uuid=item.message_id,
             conversation_id=self._conversation_id,
             turn_index=self._turn.turn_index,
             role="user",
             content=content,
-            note=STEERED,
+            note="\n".join(filter(None, [STEERED, attached.text])),
             writer=writer_id(),
             timestamp=now(),
             char_count=len(content),
