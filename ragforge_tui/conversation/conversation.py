@@ -23,7 +23,7 @@ from ragforge_tui.conversation.turn.runner import TurnRunner
 from ragforge_tui.conversation.turn.steering import InputQueue, QueuedTurn, UserCall
 from ragforge_tui.conversation.turn.user_turn import UserTurn
 from ragforge_tui.conversation.turn.window import TurnWindow
-from ragforge_tui.graph import writer_id
+from ragforge_tui.graph import Store, writer_id
 from ragforge_tui.memory.context import BuiltContext, ContextOptions, Strategy
 from ragforge_tui.memory.retrieval.reach import called_from
 from ragforge_tui.shared import records
@@ -489,7 +489,7 @@ class Conversation(StoredConversation):
         asked = message.timestamp
         message = await self._services.recorder.begin_turn(message)
         if message.timestamp != asked:
-            await self._reject_repetition(message)
+            await _reject_repetition(await self._services.store(), message)
         self._count(message)
         turn = Turn(turn_index=message.turn_index, messages=[message])
         if not self._services.recorder.journaling:
@@ -500,22 +500,6 @@ class Conversation(StoredConversation):
         if queued.call is None:
             await self._give_title(queued.text)
         return turn.turn_index
-
-    async def _reject_repetition(self, message: Message) -> None:
-        """Reject a message that an earlier engine process already started to answer, or ran as a command.
-
-        Raises:
-            RagforgeError: The turn already holds more than the user's message.
-        """
-        index = message.turn_index
-        stored = await (await self._services.store()).turns.between(self.record.uuid, start=index, end=index + 1)
-        if stored and len(stored[0].messages) > 1:
-            todo = "Check its effects, then enter it again if you still need it."
-            raise RagforgeError(
-                f"Turn {index} had already started, so it is not run again: {message.content[:80]}",
-                todo=todo if message.doing else "/retry asks for its answer again.",
-                kind=STORED_ALREADY,
-            )
 
     def _run(self, turn: Turn, call: UserCall | None = None, limits: TurnLimits = NO_LIMITS) -> None:
         self._active = turn
@@ -589,3 +573,20 @@ class Conversation(StoredConversation):
         self.memory.given_title = self.record.title
         await self._services.recorder.save_title(self.record)
         self._services.emit(ConversationChanged(conversation=msgspec.structs.replace(self.record)))
+
+
+async def _reject_repetition(store: Store, message: Message) -> None:
+    """Reject a message that an earlier engine process already started to answer, or ran as a command.
+
+    Raises:
+        RagforgeError: The turn already holds more than the user's message.
+    """
+    index = message.turn_index
+    stored = await store.turns.between(message.conversation_id, start=index, end=index + 1)
+    if stored and len(stored[0].messages) > 1:
+        todo = "Check its effects, then enter it again if you still need it."
+        raise RagforgeError(
+            f"Turn {index} had already started, so it is not run again: {message.content[:80]}",
+            todo=todo if message.doing else "/retry asks for its answer again.",
+            kind=STORED_ALREADY,
+        )

@@ -316,7 +316,7 @@ class ChatScreen(Screen[None]):
 
     def on_text_area_changed(self) -> None:
         """Let a question shrink when the prompt has grown, and take back hints about an empty prompt."""
-        if self.status_line.hint in (self._draft_hint, self._back_hint):
+        if self.status_line.hint in self._idle_hints:
             self.hint("")
         if self.status_line.situation.drafting == self.prompt.blank:
             self.state_changed()
@@ -419,21 +419,20 @@ class ChatScreen(Screen[None]):
 
     def _escape_idle(self) -> None:
         """Offer the turns to go back to when pressed twice, as in other chats of the terminal."""
+        with_draft, once = self._idle_hints
         if self.prompt.text:
-            self.hint(self._draft_hint)
-        elif self.status_line.hint == self._back_hint:
+            self.hint(with_draft)
+        elif self.status_line.hint == once:
             self.hint("")
             self.run_command("branch")
         else:
-            self.hint(self._back_hint)
+            self.hint(once)
 
     @property
-    def _draft_hint(self) -> str:
-        return f"{self.settings.stop_key} {self.settings.stop_key} goes back when the prompt is empty"
-
-    @property
-    def _back_hint(self) -> str:
-        return f"{self.settings.stop_key} again: go back to an earlier turn"
+    def _idle_hints(self) -> tuple[str, str]:
+        """What Escape says with a draft, and in an empty prompt."""
+        key = self.settings.stop_key
+        return f"{key} {key} goes back when the prompt is empty", f"{key} again: go back to an earlier turn"
 
     def action_scroll_chat(self, direction: int) -> None:
         """Page through the chat while the prompt keeps the focus."""

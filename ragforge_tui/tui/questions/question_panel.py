@@ -388,18 +388,11 @@ class QuestionPanel(Vertical, can_focus=True):
         self.let_read()
         self._mute()
 
-    def on_blur(self) -> None:
-        self._mute()
-
-    def on_descendant_focus(self) -> None:
-        self._mute()
-
-    def on_descendant_blur(self) -> None:
-        self._mute()
-
     def _mute(self) -> None:
         """Show no choice as chosen while Enter goes elsewhere."""
         self._choices.mute(not self.has_focus_within)
+
+    on_blur = on_descendant_focus = on_descendant_blur = _mute
 
     def ask(self, question: Question) -> None:
         """Show a question, or queue it behind the current one; idempotent."""
