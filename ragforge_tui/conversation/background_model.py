@@ -112,6 +112,7 @@ class BackgroundModel:
         self.name = model.name
         self.offline = model.offline
         self.takes_reasoning = model.takes_reasoning
+        self.takes_images = False
         self.destination = model.destination
         self.server = model.server
 

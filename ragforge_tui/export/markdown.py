@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from ragforge_tui.shared.accessed_files import accesses_of, merge_by_path, top_files
 from ragforge_tui.shared.export_records import ConversationExport, MemoryExport
+from ragforge_tui.shared.images import image_lines
 from ragforge_tui.shared.records import (
     AccessedFile,
     Conversation,
@@ -183,6 +184,8 @@ def _message(message: Message) -> Iterator[str]:
         yield _folded("Reasoning", escaped_block(message.reasoning))
     if message.content:
         yield escaped_block(message.content)
+    for image in image_lines(message.note):
+        yield f"*Image: {escaped_line(image.shown)}*"
     for call in message.tool_calls:
         yield _call(call)
         yield "\n".join(f"- {escaped_line(commit_line(commit))}" for commit in commits_of(call))

@@ -5,6 +5,7 @@ separate because everything about providers (their names, errors, retries, price
 """
 
 from ragforge_tui.llm.base import (
+    IMAGES,
     PAST_REASONING,
     PROVIDER_STATE,
     THIS_MACHINE,
@@ -28,6 +29,7 @@ from ragforge_tui.llm.server_window import stated_window
 from ragforge_tui.llm.tokens import count_tokens
 
 __all__ = [
+    "IMAGES",
     "PAST_REASONING",
     "PROVIDER_STATE",
     "THIS_MACHINE",

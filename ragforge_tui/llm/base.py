@@ -22,6 +22,9 @@ PROVIDER_STATE = "provider_state"
 PAST_REASONING = "past_reasoning"
 """Key of the reasoning of a past turn's reply in its chat message; never sent under this name."""
 
+IMAGES = "images"
+"""Key of a user message's images, a list of data URLs; sent as parts of its content, never under this name."""
+
 DEFAULT_CONTEXT_WINDOW = 32_768
 """Tokens assumed for a model that is not in any table."""
 
@@ -113,6 +116,11 @@ class ChatModel(Protocol):
     @property
     def takes_reasoning(self) -> bool:
         """True if past replies may be sent with their reasoning."""
+        ...
+
+    @property
+    def takes_images(self) -> bool:
+        """True if user messages may hold images; may load LiteLLM, so call it in a thread."""
         ...
 
     @property

@@ -20,6 +20,7 @@ import msgspec
 from ragforge_tui.llm.assemble import Assembler
 from ragforge_tui.llm.base import (
     DEFAULT_CONTEXT_WINDOW,
+    IMAGES,
     KEYLESS,
     PROVIDER_STATE,
     THIS_MACHINE,
@@ -32,7 +33,7 @@ from ragforge_tui.llm.base import (
     Retrying,
     TextPart,
 )
-from ragforge_tui.llm.forms import NO_STATE, form_wanted, formed
+from ragforge_tui.llm.forms import NO_IMAGES, NO_STATE, form_wanted, formed
 from ragforge_tui.llm.litellm_loader import load_litellm, loaded_litellm
 from ragforge_tui.llm.provider_errors import cut_off, never_began, no_provider, stalled, to_model_error, unfinished
 from ragforge_tui.settings.schema import LIVE_MODEL_SETTINGS, ModelSettings
@@ -152,6 +153,18 @@ class LiteLLMModel:
         """See `ChatModel.takes_reasoning`: servers with the API of OpenAI, until one refuses, and known providers."""
         custom = bool(self._choice.api_base) and self.name.startswith(_OPENAI_API)
         return (custom or self.name.startswith(_TAKES_REASONING)) and NO_STATE not in self._forms
+
+    @property
+    def takes_images(self) -> bool:
+        """See `ChatModel.takes_images`: as `model.images` and LiteLLM's table say, and until the server refuses one."""
+        wanted = (self._live() if self._live is not None else self._settings).images
+        if wanted != "auto" or NO_IMAGES in self._forms:
+            return wanted != "no" and NO_IMAGES not in self._forms
+        litellm = load_litellm()
+        if entry := self._table_entry():
+            return bool(entry.get("supports_vision"))
+        custom = bool(self._choice.api_base)
+        return custom and _litellm_name(litellm, self.name, custom=custom).startswith(_OPENAI_API)
 
     @property
     def takes_effort(self) -> bool:
@@ -455,6 +468,6 @@ def _without_secrets(messages: Messages) -> Messages:
     return [
         message
         if message.get("role") == "system"
-        else {key: value if key == PROVIDER_STATE else mask_value(value) for key, value in message.items()}
+        else {key: value if key in (PROVIDER_STATE, IMAGES) else mask_value(value) for key, value in message.items()}
         for message in messages
     ]

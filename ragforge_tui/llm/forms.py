@@ -23,7 +23,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ragforge_tui.llm.base import PAST_REASONING, PROVIDER_STATE, Messages
+from ragforge_tui.llm.base import IMAGES, PAST_REASONING, PROVIDER_STATE, Messages
 
 NO_ANSWER = "[These results were not answered.]"
 """Sent between tool results and a user message: the turn was interrupted, or a note follows."""
@@ -38,6 +38,7 @@ _CACHED = {"type": "ephemeral"}
 ONE_CALL = "one call per reply"
 FILLED = "reasoning everywhere"
 NO_STATE = "no reasoning"
+NO_IMAGES = "no images"
 _REFUSALS = (
     # Llama 3.x: "This model only supports single tool-calls at once!"
     (ONE_CALL, re.compile(r"single tool.?calls? at once|parallel tool calls? (?:is|are) not supported", re.IGNORECASE)),
@@ -51,7 +52,18 @@ _REFUSALS = (
             re.IGNORECASE,
         ),
     ),
+    # OpenAI: "image_url is only supported by certain models", llama.cpp: "image input is not supported", vLLM: "is not
+    # a multimodal model" or "At most 0 image(s)", DeepSeek: "unknown variant `image_url`".
+    (
+        NO_IMAGES,
+        re.compile(
+            r"image_url is only|variant .image_url|image inputs?\b|not a multimodal|At most 0 image|support images?\b"
+            r"|images? (?:is|are) not supported",
+            re.IGNORECASE,
+        ),
+    ),
 )
+IMAGES_REFUSED = "[The server refused images; this message was sent without them.]"
 _EMPTY_REASONING = " "
 """DeepSeek and Kimi take a space for a reasoning that is not known, but not an empty text."""
 
@@ -75,7 +87,18 @@ def formed(
     """
     sent = [_with_state(message, source, both_names, forms) for message in messages]
     sent = alternating(_one_by_one(sent) if ONE_CALL in forms else sent)
-    return sent if marks is None else _marked_for_cache(sent, marks)
+    sent = sent if marks is None else _marked_for_cache(sent, marks)
+    return [_in_parts(message, forms) if IMAGES in message else message for message in sent]
+
+
+def _in_parts(message: dict[str, Any], forms: set[str]) -> dict[str, Any]:
+    """Return a user message with its images as parts of its content, before the text, as Anthropic recommends."""
+    plain = {key: value for key, value in message.items() if key not in (IMAGES, "cache_control")}
+    kept = {key: message[key] for key in ("cache_control",) if key in message}
+    if NO_IMAGES in forms:
+        return {**plain, **kept, "content": f"{message['content']}{SEPARATOR}{IMAGES_REFUSED}"}
+    images = [{"type": "image_url", "image_url": {"url": url}} for url in message[IMAGES]]
+    return {**plain, "content": [*images, {"type": "text", "text": message["content"], **kept}]}
 
 
 def _with_state(message: dict[str, Any], source: str, both_names: bool, forms: set[str]) -> dict[str, Any]:
@@ -161,7 +184,8 @@ def alternating(messages: Messages) -> Messages:
 def _joined(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
     """Return both as one message; of two replies only the second has calls, whose results follow it."""
     texts = [text for text in (first["content"], second["content"]) if text]
-    return {**first, **second, "content": SEPARATOR.join(texts)}
+    images = [*first.get(IMAGES, ()), *second.get(IMAGES, ())]
+    return {**first, **second, "content": SEPARATOR.join(texts), **({IMAGES: images} if images else {})}
 
 
 def _with_short_ids(message: dict[str, Any]) -> dict[str, Any]:

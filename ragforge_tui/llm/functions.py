@@ -66,6 +66,7 @@ class FunctionModel:
 
     offline = False
     takes_reasoning = False
+    takes_images = False
 
     def __init__(
         self,

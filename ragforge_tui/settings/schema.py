@@ -56,6 +56,14 @@ class ModelSettings(_Section, frozen=True):
             extra={"live": "request"},
         ),
     ] = None
+    images: Annotated[
+        Literal["auto", "yes", "no"],
+        Meta(
+            description="Whether images that a message names are sent; auto: to models of which LiteLLM says that they "
+            "take them, and to unknown ones at api_base until their server refuses.",
+            extra={"live": "request"},
+        ),
+    ] = "auto"
     max_output_tokens: Annotated[
         PositiveInt | None,
         Meta(description="Longest reply in tokens; null: the provider's limit.", extra={"live": "request"}),

@@ -49,15 +49,16 @@ class UndoStore:
         self._folder = folder
         self._own: set[str] = set()
 
-    def keep(self, content: bytes, *, secret: bool = False) -> str:
+    def keep(self, content: bytes, *, secret: bool = False, text: bool = True) -> str:
         """Store a content durably and return its digest.
 
         Args:
             secret: Treat the content as secret, even if no secret is found in it.
+            text: Whether to look for secrets in it; in the bytes of an image there are none.
         """
         digest = digest_of(content)
         self._own.add(digest)
-        target = self._path(digest, secret=secret or _holds_secrets(content))
+        target = self._path(digest, secret=secret or (text and _holds_secrets(content)))
         with contextlib.suppress(FileNotFoundError):
             os.utime(target)  # its age counts from now
             return digest

@@ -42,6 +42,7 @@ class WritingModel:
     context_window = 32_000
     offline = False
     takes_reasoning = False
+    takes_images = False
     destination = "nowhere"
     server = "nowhere"
 

@@ -13,9 +13,11 @@ import mimetypes
 import re
 from typing import NamedTuple
 
+from ragforge_tui.conversation.turn.images import named_images, size_words
 from ragforge_tui.memory.recent_files import mentions
 from ragforge_tui.shared.encoding import decode, lines_of
 from ragforge_tui.shared.errors import ToolError
+from ragforge_tui.shared.images import image_lines
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.sanitize import fenced, visible
 from ragforge_tui.tools.base import ToolOutcome
@@ -43,21 +45,35 @@ class _Named(NamedTuple):
 
 
 class Attached(NamedTuple):
-    """What is sent with a message, and sentences for the user on what is not."""
+    """What is sent with a message, and sentences for the user on what is not.
+
+    Attributes:
+        images: The images in it, as they are shown.
+    """
 
     text: str = ""
     left_out: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
 
 
-async def attached_files(toolbox: Toolbox, message: str, window: int) -> Attached:
+async def attached_files(toolbox: Toolbox, message: str, window: int, *, anywhere: bool = True) -> Attached:
     """Return the files that a message names, as they are now.
 
     Args:
         window: Tokens that the model can read.
+        anywhere: Whether images outside the workspace count, as they do in the user's own words.
     """
-    names = mentions(message)
-    if not names:
-        return Attached()
+    images = await asyncio.to_thread(named_images, toolbox, message, anywhere=anywhere)
+    pictures = "\n".join(image.text for image in images if image.text)
+    not_sent = tuple(image.text for image in images if image.text and not image.sent)
+    known = {image.written for image in images}
+    files = await _files(toolbox, [name for name in mentions(message) if name not in known], window)
+    text = "\n".join(filter(None, (pictures, files.text)))
+    return Attached(text, (*not_sent, *files.left_out), tuple(line.shown for line in image_lines(pictures)))
+
+
+async def _files(toolbox: Toolbox, names: list[str], window: int) -> Attached:
+    """Return the other files and folders among the names."""
     named = await asyncio.to_thread(lambda: [found for name in names if (found := _named(toolbox, name)) is not None])
     room = min(MOST_CHARS, window)
     texts, left_out = [], []
@@ -120,9 +136,5 @@ def _described(place: Place, size: int, todo: str) -> str:
     decoded = decode(content)
     if decoded is None:
         kind = mimetypes.guess_type(place.relative)[0] or "unknown kind"
-        return f"{place.shown} is binary ({kind}, {_size(size)}); it cannot be read as text."
-    return f"{place.shown} has {len(lines_of(decoded[0])):,} lines ({_size(size)}); {todo}."
-
-
-def _size(size: int) -> str:
-    return f"{size:,} bytes" if size < 10_000 else f"{size / 1_000:,.0f} kB"
+        return f"{place.shown} is binary ({kind}, {size_words(size)}); it cannot be read as text."
+    return f"{place.shown} has {len(lines_of(decoded[0])):,} lines ({size_words(size)}); {todo}."

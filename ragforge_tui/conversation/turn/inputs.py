@@ -133,6 +133,8 @@ class InputBuilder:
         self._environment.look()
         self.substitute: ChatModel | None = None
         self._code_awaited = False
+        self._blind: set[str] = set()
+        """Models of which the user was told that they see no images."""
         self._tools_counted = ("", 0)
         """Descriptions of the tools with their tokens; they hardly ever change, and counting takes milliseconds."""
 
@@ -244,7 +246,9 @@ class InputBuilder:
             # The trailer names the turn, so it is sent with every message.
             trailer = f"{TRAILER}: {self._record.uuid} t{turn.turn_index}"
             note = "\n".join(filter(None, [note, f"[End the message of each commit you make with: {trailer}]"]))
-        attached = await attached_files(self._services.toolbox, asked.content, window)
+        attached = await attached_files(
+            self._services.toolbox, asked.content, window, anywhere=not self._record.helper_of
+        )
         note = "\n".join(filter(None, [note, attached.text]))
         if asked.uuid and asked.conversation_id == self._record.uuid:
             added = await self._services.hooks.message(
@@ -252,14 +256,41 @@ class InputBuilder:
             )
             note = "\n".join(filter(None, [note, added]))
             self._environment.mark_told()
-            for left_out in attached.left_out:
-                self._services.emit(
-                    Notice(text=f"Not sent with the message: {left_out}.", conversation_id=self._record.uuid)
-                )
+            told = [f"With the message: image {image}." for image in attached.images]
+            told += [f"Not sent with the message: {left_out}." for left_out in attached.left_out]
+            for text in told:
+                self._services.emit(Notice(text=text, conversation_id=self._record.uuid))
             if note:
                 asked.note = note
                 await self._services.recorder.finish_message(asked, asked.uuid)
         return note
+
+    def stored(self, digest: str) -> bytes:
+        """Return the stored bytes of an image, which are kept as long as they are sent; blocks.
+
+        Raises:
+            ToolError: They are not stored any more.
+        """
+        undo = self._services.toolbox.undo
+        content = undo.load(digest)
+        undo.keep(content, text=False)
+        return content
+
+    def tell_blind(self, model: ChatModel, *, refused: bool = False) -> None:
+        """Tell the user, once for each model, that it sees no images.
+
+        Args:
+            refused: Whether its server has just refused some.
+        """
+        if model.name not in self._blind:
+            self._blind.add(model.name)
+            text = (
+                f"The server of {model.name} refuses images: they were left out."
+                if refused
+                else f"{model.name} cannot see images: it is told their names only. If it can: "
+                "/settings model.images yes"
+            )
+            self._services.emit(Notice(text=text, level="warning", conversation_id=self._record.uuid))
 
     async def fallback(self, tried: Collection[str]) -> ChatModel | None:
         """Return the next model of `model.fallbacks` that was not tried in this turn, None if there is none."""

@@ -11,7 +11,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from ragforge_tui.conversation.turn.images import has_images, with_images
 from ragforge_tui.conversation.turn.inputs import InputBuilder, TurnInputs
+from ragforge_tui.llm import IMAGES
 from ragforge_tui.memory.context import answer_tokens, system_tokens, to_stored
 from ragforge_tui.memory.context.history_window import tokens_of
 from ragforge_tui.memory.context.running_turn import RunningTurn
@@ -62,16 +64,24 @@ class TurnRequest:
 
     async def messages(self) -> list[ChatMessage]:
         """Return the messages of the next request. Counting and shortening run in a thread."""
-        return await asyncio.to_thread(self._messages)
+        messages, unseen = await asyncio.to_thread(self._messages)
+        if unseen:
+            self._builder.tell_blind(self.inputs.model)
+        return messages
 
-    def _messages(self) -> list[ChatMessage]:
+    def _messages(self) -> tuple[list[ChatMessage], bool]:
+        """Return the messages, and whether they name images that the model cannot see."""
         context = self.inputs.context
         window = int(self.inputs.window / self._scale)
         stable = self.inputs.overhead + system_tokens(context)
         own = self._running.messages(window - answer_tokens(window) - stable - context.tokens)
         self._estimated = stable + context.tokens + tokens_of(own)
         self._sent = [*context.render(), *own]
-        return self._sent
+        if not has_images(self._sent):
+            return self._sent, False
+        seen = self.inputs.model.takes_images
+        self._sent = with_images(self._sent, self._builder.stored, seen=seen)
+        return self._sent, not seen
 
     def shown_in(self, result: str) -> str:
         """Return where the last request held exactly this result of a call, such as `t12`; empty if nowhere."""
@@ -82,6 +92,8 @@ class TurnRequest:
 
     def note_usage(self, usage: Usage | None) -> None:
         """Compare the provider's count of the last request with the estimate, for the requests to come."""
+        if any(IMAGES in message for message in self._sent) and not self.inputs.model.takes_images:
+            self._builder.tell_blind(self.inputs.model, refused=True)
         if usage is not None and usage.input_tokens and self._estimated:
             self._scale = max(self._scale, min(usage.input_tokens / self._estimated, 2.0))
 

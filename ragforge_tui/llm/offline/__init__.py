@@ -57,6 +57,7 @@ class OfflineAssistant:
     context_window = DEFAULT_CONTEXT_WINDOW
     offline = True
     takes_reasoning = False
+    takes_images = False
     destination = THIS_MACHINE
     server = THIS_MACHINE
 

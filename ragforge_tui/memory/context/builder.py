@@ -63,6 +63,7 @@ from ragforge_tui.memory.history import ChatMessage, has_reasoning, message_text
 from ragforge_tui.memory.retrieval import Recall, Recalled
 from ragforge_tui.settings.schema import MemorySettings, RecentSettings
 from ragforge_tui.shared.code_records import FoundCode
+from ragforge_tui.shared.images import image_tokens
 from ragforge_tui.shared.records import ContextItem, ContextRecord, ContextSection, Message, Summary, Turn, now
 
 ANSWER_TOKENS = 4_096
@@ -501,7 +502,7 @@ def _part_section(name: str, parts: list[SystemPart]) -> ContextSection:
             source=part.digest,
             title=part.name,
             role="user" if part.kind == "environment" else "system",
-            tokens=tokens_in(part.text),
+            tokens=_part_tokens(part),
             text=part.text,
         )
         for part in parts
@@ -531,6 +532,11 @@ def _past_section(past: Past) -> ContextSection:
     return ContextSection(name=PAST_SECTION, title=TITLES[PAST_SECTION], tokens=tokens, items=items)
 
 
+def _part_tokens(part: SystemPart) -> int:
+    """Return the tokens of a part, with those of the images that a message's note names."""
+    return tokens_in(part.text) + (image_tokens(part.text) if part.section == NOTE_SECTION else 0)
+
+
 class Budget(msgspec.Struct, frozen=True):
     """Tokens for the past, and for its sections once the conversation no longer fits."""
 
@@ -548,13 +554,14 @@ def answer_tokens(window: int) -> int:
 
 
 def system_tokens(context: BuiltContext) -> int:
-    """Return the tokens of a context's system message and of the environment."""
-    return sum(section.tokens for section in context.sections if section.name in (SYSTEM_SECTION, ENVIRONMENT_SECTION))
+    """Return the tokens of a context's system message, of the environment and of the note next to the message."""
+    stable = (SYSTEM_SECTION, ENVIRONMENT_SECTION, NOTE_SECTION)
+    return sum(section.tokens for section in context.sections if section.name in stable)
 
 
 def _stable_tokens(inputs: ContextInputs) -> int:
     """Return the tokens that are sent in any case: the stable part, the tools, the new message."""
-    parts = sum(tokens_in(part.text) for part in inputs.system if part.kind != "tools")
+    parts = sum(_part_tokens(part) for part in inputs.system if part.kind != "tools")
     return inputs.overhead + tokens_in(inputs.text) + parts
 
 

@@ -34,6 +34,7 @@ from ragforge_tui.memory.context.turn_formats import (
     tight,
 )
 from ragforge_tui.memory.history import ChatMessage, without_model
+from ragforge_tui.shared.images import image_tokens
 from ragforge_tui.shared.records import Turn
 from ragforge_tui.shared.truncation import SMALLEST_SAVING, cut_lines, cut_middle
 
@@ -330,4 +331,5 @@ def _tokens(message: ChatMessage) -> int:
     # Providers count reasoning sent back by its text, which signatures stand for; an estimate is enough.
     state = len(str(message.get(PROVIDER_STATE) or "")) // CHARS_PER_TOKEN
     texts = (message["content"], written, message.get(PAST_REASONING))
-    return MESSAGE_TOKENS + sum(count_tokens(text) for text in texts if text) + state
+    images = image_tokens(message["content"] or "") if message["role"] == "user" else 0
+    return MESSAGE_TOKENS + sum(count_tokens(text) for text in texts if text) + state + images
