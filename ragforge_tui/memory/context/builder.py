@@ -554,9 +554,10 @@ def answer_tokens(window: int) -> int:
 
 
 def system_tokens(context: BuiltContext) -> int:
-    """Return the tokens of a context's system message, of the environment and of the note next to the message."""
-    stable = (SYSTEM_SECTION, ENVIRONMENT_SECTION, NOTE_SECTION)
-    return sum(section.tokens for section in context.sections if section.name in stable)
+    """Return the tokens of a context's system message, of the environment and of the new message's images."""
+    images = (item for section in context.sections if section.name == NOTE_SECTION for item in section.items)
+    stable = sum(s.tokens for s in context.sections if s.name in (SYSTEM_SECTION, ENVIRONMENT_SECTION))
+    return stable + sum(image_tokens(item.text) for item in images)
 
 
 def _stable_tokens(inputs: ContextInputs) -> int:
