@@ -96,6 +96,17 @@ async def edit_prompt(host: Host, _: str) -> None:
     host.prompt.focus()
 
 
+@COMMANDS.add("paste", "Name the clipboard's image in the message", key="alt+v")
+async def paste_image(host: Host, _: str) -> None:
+    """Save the clipboard's image and insert its path into the prompt; it is sent with the message."""
+    from ragforge_tui.tui.prompt.clipboard import save_image
+    from ragforge_tui.tui.prompt.completion import mention
+
+    path = await save_image(host.options.state_dir / "pasted")
+    host.prompt.insert(f"{mention(str(path))} ")
+    host.prompt.focus()
+
+
 @COMMANDS.add("stop", "Stop the running answer", key="escape", hint="stop")
 async def stop(host: Host, _: str) -> None:
     await host.session.stop()
