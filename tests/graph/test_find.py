@@ -43,11 +43,11 @@ async def test_every_part_of_a_turn_is_looked_at(store: Store) -> None:
 
 async def test_a_branch_is_looked_through_with_what_it_shares_and_without_the_rest(store: Store) -> None:
     root = await store.conversations.create(conversation())
-    for text in ("one match", "two", "three match"):
-        await one_turn(store, root.uuid, text)
+    for text, answer in (("one match", "1"), ("two", "2"), ("three", "a match")):
+        await one_turn(store, root.uuid, text, answer)
     child = await store.conversations.create(conversation(branch_of=root.uuid, branch_turn=2))
     await one_turn(store, child.uuid, "another MATCH")
     assert await store.search.find_text(child.uuid, "match") == [1, 3]
     assert await store.search.find_text(root.uuid, "match") == [1, 3]
-    await supersede(store, root.uuid, 3, 0)
+    await supersede(store, root.uuid, 3)
     assert await store.search.find_text(root.uuid, "match") == [1]
