@@ -59,7 +59,7 @@ _NAMES = {
     "delegate": "Task",
 }
 """Claude Code's names of tools: what hooks get and may match, beside our own."""
-_MODES: dict[Mode, str] = {"plan": "plan", "ask": "default", "edits": "acceptEdits"}
+_MODES: dict[Mode, str] = {"plan": "plan", "ask": "default", "edits": "acceptEdits", "auto": "auto"}
 _SAYS_CONTEXT = ("UserPromptSubmit", "SessionStart")
 """Events whose hooks add what they print as it is."""
 

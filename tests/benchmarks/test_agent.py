@@ -46,8 +46,8 @@ def test_there_are_at_least_three_tasks_of_each_kind_and_none_gives_its_answer_a
             assert not any(fact.casefold() in task.ask.casefold() for group in task.gold for fact in group), task.id
 
 
-OF_THE_PROGRAM = "left out, open_turn("
-"""A mark that the program writes where it cuts: a task asks for it, but no history holds it."""
+OF_THE_PROGRAM = "left out, open_turn( (36 files, t3)"
+"""What the program writes where it cuts or counts: tasks ask for it, but no history holds it."""
 
 
 def test_each_fact_is_in_the_history_it_is_asked_about() -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from ragforge_tui.settings.schema import ToolSettings
 from ragforge_tui.shared.errors import ToolError
-from ragforge_tui.tools.registry import RestrictedTools, Toolbox
+from ragforge_tui.tools.base import Ruling
+from ragforge_tui.tools.registry import PreparedCall, RestrictedTools, Toolbox
 from ragforge_tui.tools.shell.background import MOST_RUNNING
 from ragforge_tui.tools.shell.interactive import interactive_program
 from tests.support.waiting import until
@@ -87,11 +88,11 @@ async def test_the_model_is_told_once_that_one_ended(box: Toolbox, call: Call) -
 
 
 async def test_reading_and_stopping_is_allowed_while_planning(box: Toolbox, call: Call) -> None:
-    async def only_reads(command: str) -> bool:
-        return False
+    async def judge(prepared: PreparedCall) -> Ruling:
+        return Ruling()
 
     await call("run_command", command="sleep 300", background=True)
-    planning = RestrictedTools(box, None, "The persona", lambda: "plan", only_reads)
+    planning = RestrictedTools(box, None, "The persona", lambda: "plan", judge)
     assert "runs" in (await (await planning.prepare("run_command", '{"process": 1, "timeout": 0.01}')).run()).text
     with pytest.raises(ToolError, match="not allowed while planning"):
         await planning.prepare("run_command", '{"process": 1, "input": "x"}')

@@ -12,7 +12,8 @@ import pytest
 
 from ragforge_tui.settings.schema import ToolSettings
 from ragforge_tui.shared.errors import ToolError
-from ragforge_tui.tools.registry import RestrictedTools, Toolbox
+from ragforge_tui.tools.base import Ruling
+from ragforge_tui.tools.registry import PreparedCall, RestrictedTools, Toolbox
 from ragforge_tui.tools.web import connection
 from tests.tools.conftest import Call
 
@@ -108,12 +109,12 @@ def test_public_addresses(address: str, public: bool) -> None:
 
 
 async def test_each_host_is_asked_about_also_while_planning(folder: Path, tmp_path: Path) -> None:
-    async def only_reads(command: str) -> bool:
-        return False
+    async def judge(prepared: PreparedCall) -> Ruling:
+        return Ruling()
 
     settings = ToolSettings(allow_hosts=["docs.python.org", "*.rs"])
     box = Toolbox(folder, settings, undo_dir=tmp_path / "undo", state_dir=tmp_path / "state")
-    planning = RestrictedTools(box, None, "The persona", lambda: "plan", only_reads)
+    planning = RestrictedTools(box, None, "The persona", lambda: "plan", judge)
     need = (await planning.prepare("fetch_web_page", '{"url": "https://Example.org/a?b=c"}')).approval
     assert need is not None and need.kind == "web" and need.question == "Fetch this page from example.org?"
     assert need.detail == "https://Example.org/a?b=c" and need.session_key == "fetch_web_page:example.org"

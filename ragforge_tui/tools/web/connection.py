@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
 from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.shared.sanitize import visible
 
+if TYPE_CHECKING:
+    import httpx
+
 MOST_BYTES = 5_000_000
 MOST_SECONDS = 30.0
+_LOCATION = "location"
 _MOST_REDIRECTS = 5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
@@ -111,6 +115,12 @@ async def _followed(url: str) -> Page:
     raise ToolError(f"The page redirected more than {_MOST_REDIRECTS} times.", todo="Try another source.")
 
 
+async def _take_location(response: httpx.Response) -> None:
+    """Take a redirect out of an answer before the client reads it: the client refuses other hosts in its own words."""
+    if response.status_code in _REDIRECTS and _LOCATION in response.headers:
+        response.extensions[_LOCATION] = response.headers.pop(_LOCATION)
+
+
 async def _answer(url: str, host: str) -> tuple[Page, str]:
     """Return the answer of a server, and where it redirects to; empty for nowhere."""
     import httpx
@@ -127,13 +137,15 @@ async def _answer(url: str, host: str) -> tuple[Page, str]:
     }
     problem: Exception | None = None
     # Proxies of the environment would resolve the name again, and .netrc would add passwords.
-    async with httpx.AsyncClient(trust_env=False, follow_redirects=False, timeout=MOST_SECONDS) as client:
+    async with httpx.AsyncClient(
+        trust_env=False, follow_redirects=False, timeout=MOST_SECONDS, event_hooks={"response": [_take_location]}
+    ) as client:
         for address in addresses[:3]:
             place = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
             target = parts._replace(netloc=place, fragment="").geturl()
             try:
                 async with client.stream("GET", target, headers=headers, extensions={"sni_hostname": host}) as response:
-                    if response.status_code in _REDIRECTS and (location := response.headers.get("location")):
+                    if location := response.extensions.get(_LOCATION):
                         return Page(url, response.status_code, "", "", b""), location
                     body = bytearray()
                     async for chunk in response.aiter_bytes():
