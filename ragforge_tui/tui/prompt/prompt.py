@@ -269,6 +269,8 @@ class Prompt(TextArea):
             event.stop()
             event.prevent_default()
             self._enter()
+        elif event.key.startswith("alt+") and event.key in self.screen.active_bindings:
+            event.prevent_default()  # Terminals send the letter with Alt, and it would be typed.
         elif event.is_printable and event.character and self.blank:
             text = self.first_letter(event.character)
             if text == event.character:
