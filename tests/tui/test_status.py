@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -19,7 +20,7 @@ from ragforge_tui.tui.dialogs.help_screen import help_text
 from ragforge_tui.tui.personas.persona_picker import PersonaPicker
 from ragforge_tui.tui.session.state import EngineState, Spent, sent_tokens
 from ragforge_tui.tui.sessions.session_picker import SessionPicker
-from ragforge_tui.tui.widgets.status_bar import Situation, count, drawn, fitted, foot_hints, status_parts
+from ragforge_tui.tui.widgets.status_bar import Situation, StatusLine, count, drawn, fitted, foot_hints, status_parts
 from tests.support.fake_engine import CLOCK, FakeEngine, conversation
 from tests.tui.conftest import Chat, ChatRunner
 
@@ -262,3 +263,20 @@ async def test_words_of_header_and_status_line_open_what_their_keys_open(run_cha
         await chat.until(lambda: len(chat.app.screen_stack) == 1)
         await clicked(chat, view.header, "New conversation")
         await chat.until(lambda: isinstance(chat.app.screen, SessionPicker))
+
+
+def test_the_seconds_of_a_question_are_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    bar = StatusLine(lambda: now)
+    monkeypatch.setattr(StatusLine, "app", SimpleNamespace(animation_level="none"))
+    shown = state(turn_started=0.0)
+    bar.show(shown, Situation())
+    bar._tick()
+    assert "100 s" in bar.parts[0].text
+    bar.show(shown, Situation(refusal="no"))
+    assert "waiting for you" in bar.parts[0].text and "100" not in bar.parts[0].text
+    now = 107.0
+    bar._tick()
+    assert "waiting for you 7 s" in bar.parts[0].text
+    bar.show(shown, Situation())
+    assert "107 s" in bar.parts[0].text

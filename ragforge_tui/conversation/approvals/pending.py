@@ -162,8 +162,8 @@ class Approvals:
         """
         batch = uuid.uuid4().hex if len(calls) > 1 else ""
         questions: list[ApprovalRequested | None] = []
-        for need, call in calls:
-            ruling = await self._judged(need)
+        rulings = [await self._judged(need) for need, _ in calls]
+        for (need, call), ruling in zip(calls, rulings, strict=True):
             if self._decide(need, mode, ruling) == "run" or self._closed:
                 questions.append(None)
                 continue
@@ -187,19 +187,19 @@ class Approvals:
                 )
             )
         async with asyncio.TaskGroup() as tasks:
-            # Tasks start in the order in which they are made, so the questions come in the order of the calls.
+            # Tasks start in the order in which they are made and await nothing before they ask: the order of the calls.
             waiting = [
-                tasks.create_task(self._answer_to(question, need, emit, mode))
-                for question, (need, _) in zip(questions, calls, strict=True)
+                tasks.create_task(self._answer_to(question, need, ruling, emit, mode))
+                for question, (need, _), ruling in zip(questions, calls, rulings, strict=True)
             ]
         return [task.result() for task in waiting]
 
     async def _answer_to(
-        self, question: ApprovalRequested | None, need: ApprovalNeed, emit: Emit, mode: Mode
+        self, question: ApprovalRequested | None, need: ApprovalNeed, ruling: Ruling, emit: Emit, mode: Mode
     ) -> tuple[bool, str]:
         if question is None:
             return (False, TERMINAL_CLOSED) if self._closed and await self.is_asked(need, mode) else (True, "")
-        self._needs[question.approval_id] = question.conversation_id, need, await self._judged(need)
+        self._needs[question.approval_id] = question.conversation_id, need, ruling
         try:
             decision, feedback = await self._wait_for_answer(question, emit)
         finally:

@@ -98,7 +98,7 @@ def status_parts(state: EngineState, situation: Situation, elapsed: int | None =
     """Return all parts for a state, from left to right.
 
     Args:
-        elapsed: Seconds since the running turn started.
+        elapsed: Seconds of the running turn, or of the question that it waits for.
     """
     activity = ASKED if situation.refusal else ACTIVITIES[state.activity]
     glyph, style, word = CONNECTIONS.get(state.connection) or activity
@@ -262,12 +262,17 @@ class StatusLine(Widget):
         self._state = EngineState()
         self.situation = Situation()
         self._elapsed: int | None = None
+        self._asked_at: float | None = None
+        """When the question appeared that waits for the user."""
         self._ticker: Timer | None = None
         self._hint_timer: Timer | None = None
 
     def show(self, state: EngineState, situation: Situation) -> None:
-        """Show a state of engine and screen, and count the seconds of a running turn."""
+        """Show a state of engine and screen, and count the seconds of a running turn or of its question."""
         self._state, self.situation = state, situation
+        if bool(situation.refusal) is (self._asked_at is None):
+            self._asked_at = self._clock() if situation.refusal else None
+            self._count()
         if state.turn_started is None:
             if self._ticker is not None:
                 self._ticker.stop()
@@ -278,9 +283,13 @@ class StatusLine(Widget):
         self.parts = status_parts(state, situation, self._elapsed)
 
     def _tick(self) -> None:
+        self._count()
+        self.parts = status_parts(self._state, self.situation, self._elapsed)
+
+    def _count(self) -> None:
+        """Count the seconds of the turn, or of the question that it waits for."""
         if (started := self._state.turn_started) is not None:
-            self._elapsed = int(self._clock() - started)
-            self.parts = status_parts(self._state, self.situation, self._elapsed)
+            self._elapsed = int(self._clock() - (started if self._asked_at is None else self._asked_at))
 
     def show_hint(self, text: str) -> None:
         """Show a word in place of the keys for a moment; an empty one gives them back."""
