@@ -67,6 +67,11 @@ def reads(command: str, root: Path) -> bool:
         "git branch -a",
         "git branch --list",
         "git stash list",
+        "cat src/*.py",
+        "wc -l src/*.py | sort -n | tail -3",
+        "grep -rn TODO --include='*.py' src/a*",
+        "cat src/ap?.py; ls *",
+        "git --version && python3 --version",
     ],
 )
 def test_reading_commands_run_unasked(command: str, workspace: Path) -> None:
@@ -85,7 +90,19 @@ def test_reading_commands_run_unasked(command: str, workspace: Path) -> None:
         "cd",
         "cd -",
         "cat src/app.py > copy",
-        "cat src/*.py",
+        "cat .e*",
+        "cat ../*",
+        "cat src/../*",
+        "cat src/nothing*",
+        "cat 'src'/*.py",
+        "cat src/*.py > copy",
+        "cat /etc/*",
+        "cd .. && cat *",
+        "rm src/*.py",
+        "cat $HOME/*",
+        "cat {src}/*.py",
+        "cat src/[a-z]*.py",
+        "./python --version",
         "cat $HOME/x",
         'cat "$HOME"',
         'grep "`id`" src/app.py',
@@ -162,6 +179,19 @@ def test_git_is_asked_about_where_the_repository_names_a_program(setting: str, w
     git(workspace, "config", name, value)
     assert not reads("git log", workspace)
     assert not reads("git status", workspace)
+
+
+def test_names_that_wildcards_find_are_judged_one_by_one(workspace: Path) -> None:
+    assert reads("cat src/*", workspace)
+    assert reads(f"cd {workspace} && cat src/*", workspace)
+    (workspace / "src" / ".env").write_text("KEY=1")
+    assert reads("cat src/*", workspace), "the shell does not find names that begin with a dot"
+    (workspace / "src" / "link.py").symlink_to("/etc/passwd")
+    assert not reads("cat src/*", workspace)
+    assert not reads("cat src/*.py", workspace)
+    assert reads("cat src/a*", workspace)
+    (workspace / "-delete").write_text("")
+    assert not reads("ls *", workspace)
 
 
 def test_git_is_asked_about_with_a_hook_or_a_submodule(workspace: Path) -> None:

@@ -8,8 +8,10 @@ repository's own settings, hooks and submodules can name programs.
 
 from __future__ import annotations
 
+import glob
 import os
 import re
+import shlex
 import shutil
 from pathlib import Path
 
@@ -51,6 +53,7 @@ _EXACT = (
     re.compile(r"sed -n \d+(,\d+)?p( [^-\s]\S*)*"),
     re.compile(r"git branch( (-a|-r|-v|-vv|--list|--all|--remotes|--show-current))*"),
     re.compile(r"git (remote( -v)?|stash list|tag( -l| --list)?|worktree list)"),
+    re.compile(r"(cargo|gcc|git|go|java|make|node|npm|pip3?|python3?|ruby|rustc|uv) (--version|-V|version)"),
 )
 """Commands of which only these forms read."""
 _GREP_LETTERS = re.compile(r"-[EFGHIPchilnoqrsvwx]*([ABCm]\d+)?")
@@ -61,10 +64,41 @@ _BUILT_IN = frozenset({"echo", "pwd", "type"})
 _WORK_TREE = frozenset({"git diff", "git status", "git stash"})
 
 
+_HERE = re.compile(r"cd ([\w./-]+) && ")
+_MOVES = re.compile(r"\b(?:cd|pushd)\b")
+_QUOTES = re.compile(r"'[^']*'|\"[^\"]*\"")
+_WILDCARD = re.compile(r"(?<![^\s])(?![-/])[\w./-]*[*?][\w./*?-]*(?![^\s;])")
+"""A word that the shell replaces by the names of files, and that is nothing but letters, separators, `*` and `?`."""
+
+
 def only_reads(command: str, guard: Guard) -> bool:
     """Return whether a command only reads the workspace; blocks, as it looks at files and asks git."""
-    commands = placed_commands(without_redirections(command), guard, quoted=True)
+    commands = placed_commands(_with_names(without_redirections(command), guard), guard, quoted=True)
     return bool(commands) and all(reads(placed, guard) for placed in commands)
+
+
+def _with_names(command: str, guard: Guard) -> str:
+    """Return a command with the names of the workspace's files in place of wildcards, as the shell will put them.
+
+    The command stays as it is where the shell's answer could be another one: with a change of folder, a backslash, or
+    a name that would be read as an option.
+    """
+    here = _HERE.match(command)
+    if here is not None and os.path.realpath(here[1]) == os.path.realpath(guard.root):
+        command = command[here.end() :]
+    if "\\" in command or _MOVES.search(command):
+        return command
+    # In place of quoted text stands as much of something else, so that a word next to it is not taken for a whole one.
+    open_text = _QUOTES.sub(lambda found: "Q" * len(found[0]), command)
+    pieces, end = [], 0
+    for word in _WILDCARD.finditer(open_text):
+        # As in the shell, names that begin with a dot are not found.
+        names = sorted(glob.glob(word[0], root_dir=guard.root)) if ".." not in word[0] else []  # noqa: PTH207
+        if not names or any(name.startswith("-") for name in names):
+            return command
+        pieces += [command[end : word.start()], shlex.join(names)]
+        end = word.end()
+    return "".join([*pieces, command[end:]])
 
 
 def reads(placed: Placed, guard: Guard) -> bool:
