@@ -127,9 +127,14 @@ class TurnBudget:
                 kind="max_cost",
             )
 
-    def note_helper(self, usage: Usage) -> None:
-        """Add the cost of a helper's request to the turn; its own budget adds it to the session."""
-        self._turn.spent += usage.cost_usd or 0.0
+    def note_helper(self, usage: Usage) -> bool:
+        """Add the cost of a helper's request to the turn; its own budget adds it to the session.
+
+        Returns:
+            Whether another request like it would exceed the turn's limit.
+        """
+        self._turn.note(usage.cost_usd or 0.0)
+        return self._turn.reached
 
     def note(self, usage: Usage | None, model: str) -> None:
         """Add the cost of a request that was made."""

@@ -528,6 +528,7 @@ class Conversation(StoredConversation):
                 self.record,
                 opened=lambda services, record: Conversation(services, record, [], self._owner),
                 on_usage=runner.note_helper,
+                mode=lambda: self.mode,
             )
             run_helper.set(helpers.run)
         memory = self._services.memory

@@ -50,6 +50,7 @@ _NAMES = {
     "write_file": "Write",
     "create_file": "Write",
     "edit_file": "Edit",
+    "apply_patch": "Edit",
     "grep_files": "Grep",
     "search_files": "Grep",
     "glob_files": "Glob",
@@ -128,7 +129,18 @@ class Hooks:
                 todo="Follow its reason, or choose another approach.",
                 kind="hook",
             )
-        if verdict.decision == "ask" and prepared.approval is None:
+        if verdict.decision == "ask" and prepared.approval is not None:
+            prepared.approval = msgspec.structs.replace(
+                prepared.approval,
+                question=f"{prepared.approval.question} A hook of yours asks: {visible(verdict.reason)}",
+                why="a hook of yours asks",
+                session_scope="",
+                session_key="",
+                command="",
+                subject=None,
+                beyond="A hook of yours asks",
+            )
+        elif verdict.decision == "ask":
             detail = visible(msgspec.json.format(msgspec.json.encode(prepared.arguments)).decode())
             question = f"Run this call of {name}? A hook of yours asks: {visible(verdict.reason)}"
             prepared.approval = ApprovalNeed(kind="secret", question=question, detail=detail)
@@ -178,8 +190,8 @@ class Hooks:
 
     def _call(self, prepared: PreparedCall, name: str) -> dict[str, Any]:
         arguments = prepared.arguments.get("values", prepared.arguments)
-        path = arguments.get("path")
-        named = {"file_path": str(self._workspace / path)} if isinstance(path, str) and path else {}
+        path = arguments.get("path") or next(iter(prepared.contents), "")  # A patch names its files within.
+        named = {"file_path": str(self._workspace / path)} if isinstance(path, str | Path) and path else {}
         return {"tool_name": _known_name(name), "tool_input": {**arguments, **named}}
 
     async def _run(self, event: HookEvent, conversation_id: str, subject: str, given: dict[str, Any]) -> Verdict:

@@ -329,10 +329,11 @@ class ConversationLibrary:
 
     async def _purge_one(self, store: Store, uuid: str) -> bool:
         """Remove a conversation and its exports; return False if its branches still need it."""
+        helpers = await store.conversations.helpers(uuid)
         purged = await store.conversations.purge(uuid)
-        if purged:
-            await asyncio.to_thread(self.services.recorder.forget, uuid)
-            await self.services.exports.removed(uuid)
+        for one in (uuid, *helpers) if purged else ():
+            await asyncio.to_thread(self.services.recorder.forget, one)
+            await self.services.exports.removed(one)
         return purged
 
 

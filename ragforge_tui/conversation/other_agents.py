@@ -7,17 +7,28 @@ turns; the version that was imported stands in the graph, so that a graph never 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ragforge_tui.conversation.limits import CONVERSATION
 from ragforge_tui.conversation.storage.token_counts import count_imported
 from ragforge_tui.graph import Store
-from ragforge_tui.other_agents import AGENTS, conversation_id, detect, find_sessions, read_session
+from ragforge_tui.other_agents import (
+    AGENTS,
+    Transcript,
+    conversation_id,
+    detect,
+    find_sessions,
+    is_rescued,
+    read_session,
+)
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.export_records import ConversationExport
 from ragforge_tui.shared.found_sessions import FoundSession, ListedSession, SessionImport
+
+_log = logging.getLogger(__name__)
 
 
 async def list_found_sessions(
@@ -40,7 +51,7 @@ async def list_found_sessions(
     else:
         found = await asyncio.to_thread(_left_by, agents)
     versions = await store.transfer.imported_versions()
-    return [ListedSession(session=s, imported=versions.get(conversation_id(s.agent, s.id)) == s.version) for s in found]
+    return [ListedSession(session=s, imported=_is_imported(s, versions)) for s in found]
 
 
 async def import_found_session(store: Store, found: FoundSession) -> SessionImport:
@@ -54,6 +65,9 @@ async def import_found_session(store: Store, found: FoundSession) -> SessionImpo
             await store.transfer.mark_imported(export.conversation.uuid, found.version)
     except (RagforgeError, OSError) as error:
         return SessionImport(outcome="failed", error=str(error))
+    except Exception as error:
+        _log.exception("%s of %s cannot be imported", found.id, found.agent)
+        return SessionImport(outcome="failed", error=f"It cannot be read ({type(error).__name__}).")
     return SessionImport(
         outcome="imported" if imported.created else "extended" if imported.adds else "same",
         conversation_id=imported.conversation.uuid,
@@ -87,6 +101,19 @@ def _in_file(file: Path) -> list[FoundSession]:
 def _export(found: FoundSession) -> tuple[ConversationExport | None, bool]:
     """Read a session; also return whether its last turn was left out, since it may still be written."""
     transcript = read_session(found)
-    still_written = time.time() - Path(found.path).stat().st_mtime < CONVERSATION.still_written
+    still_written = time.time() - _last_write(found, transcript) < CONVERSATION.still_written
     export = transcript.export(found, without_last_turn=still_written)
     return (count_imported(export) if export is not None else None), still_written
+
+
+def _is_imported(found: FoundSession, versions: Mapping[str, str]) -> bool:
+    """Return whether a session is held as it is now; of one that was held whole, no half is rescued later."""
+    held = versions.get(conversation_id(found.agent, found.id))
+    return held is not None and (held == found.version or is_rescued(found))
+
+
+def _last_write(found: FoundSession, transcript: Transcript) -> float:
+    """Return when a session was last written: of one in a file of its own the file's time, else its last message's."""
+    path = Path(found.path)
+    shared = path.suffix in (".db", ".md") or is_rescued(found)
+    return transcript.last_time.timestamp() if shared else path.stat().st_mtime

@@ -91,9 +91,12 @@ class OwnPrompts:
         ]
         if self._workspace == home.resolve():
             return own, [], problems
-        project = find_skills(self._workspace / SKILL_FOLDER, project=True, problems=problems)
-        for folder in COMMAND_FOLDERS:
-            project += find_commands(self._workspace / folder, project=True, problems=problems)
+        project: list[Found] = []
+        for folder in (SKILL_FOLDER, *COMMAND_FOLDERS):
+            # A folder that is a link would bring in files that the consent does not show.
+            if (self._workspace / folder).resolve() == self._workspace.resolve() / folder:
+                find = find_skills if folder == SKILL_FOLDER else find_commands
+                project += find(self._workspace / folder, project=True, problems=problems)
         return own, project, problems
 
     def _add(self, found: list[Found]) -> None:

@@ -69,6 +69,8 @@ def find_sessions(home: Path, agents: Iterable[str] = ()) -> Iterator[FoundSessi
             if agents:
                 raise
             _log.warning("Sessions of %s cannot be listed: %s", name, error)
+        except Exception:  # One odd entry must not hide the sessions of all others.
+            _log.exception("Sessions of %s cannot be listed", name)
 
 
 def read_session(found: FoundSession) -> Transcript:

@@ -67,7 +67,7 @@ def read(found: FoundSession) -> Transcript:
     started = found.id.rpartition("@")[2]
     text = dict(_chats(Path(found.path))).get(started, "")
     transcript = Transcript(folder=found.folder)
-    at: datetime | None = datetime.strptime(started, "%Y-%m-%d %H:%M:%S").astimezone(UTC)
+    at = _local_time(started)
     for role, words in _messages(text):
         if role == "user":
             transcript.user(words, at)
@@ -106,3 +106,10 @@ def _messages(text: str) -> Iterator[tuple[str, str]]:
         lines.append(line)
     if role and any(entry.strip() for entry in lines):
         yield role, "\n".join(lines).strip()
+
+
+def _local_time(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None

@@ -60,6 +60,11 @@ def find(home: Path) -> Iterator[FoundSession]:
         yield from _deleted(history, kept)
 
 
+def is_rescued(found: FoundSession) -> bool:
+    """Return whether a session is one that only the history still knows."""
+    return found.agent == AGENT and Path(found.path).name == HISTORY
+
+
 def is_ours(lines: list[dict[str, Any]]) -> bool:
     """Return whether a file that begins with these lines is a transcript."""
     return any("sessionId" in line and "content" in fields(line.get("message")) for line in lines)

@@ -24,6 +24,8 @@ MOST_LINE = 64 * 1024 * 1024
 """Bytes of a line; a longer one is left out, since it holds pictures rather than words."""
 MOST_FILE = 2 * 1024**3
 _HEAD_LINES = 40
+_MOST_DIGITS = 20
+_LAST_YEAR = 3000
 _LATEST = 32_503_680_000
 """Seconds until the year 3000: a larger number counts milliseconds."""
 
@@ -101,13 +103,14 @@ def time_of(value: object) -> datetime | None:
     """Return a moment given as ISO text or as seconds or milliseconds since 1970; None for anything else."""
     if isinstance(value, str) and value.strip():
         text = value.strip()
-        if text.isdigit():
-            return time_of(int(text))
+        if text.isascii() and text.isdecimal():
+            return time_of(int(text)) if len(text) < _MOST_DIGITS else None
         try:
             moment = datetime.fromisoformat(text)
-        except ValueError:
+            moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        except (ValueError, OverflowError):
             return None
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        return moment if moment.year < _LAST_YEAR else None
     if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
         try:
             return datetime.fromtimestamp(value / 1_000 if value > _LATEST else value, tz=UTC)

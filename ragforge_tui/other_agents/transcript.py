@@ -75,6 +75,11 @@ class Transcript:
     def __bool__(self) -> bool:
         return bool(self._turns)
 
+    @property
+    def last_time(self) -> datetime:
+        """Time of the last message or result."""
+        return self._time
+
     def user(self, text: str, at: datetime | None = None) -> None:
         """Begin a turn with a message of the user; one without text is left out."""
         if text.strip():

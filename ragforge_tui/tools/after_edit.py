@@ -18,6 +18,7 @@ import msgspec
 
 from ragforge_tui.settings.schema import ToolSettings
 from ragforge_tui.shared.errors import ToolError
+from ragforge_tui.shared.records import FileAccess
 from ragforge_tui.shared.truncation import cut_middle
 from ragforge_tui.tools.base import ToolContext, ToolOutcome
 from ragforge_tui.tools.shell.run_command import RunCommand, RunCommandArguments
@@ -109,6 +110,8 @@ class AfterEdit:
             first = _amend(outcome, path, old, new)
             outcome.changes = [change for change in outcome.changes if change.path != path]
             outcome.changes += self._kept.line_changes(path, first, new)
+            written = FileAccess(path=relative, access="write")
+            outcome.files = [*(file for file in outcome.files if file != written), written]
             told.append(f"They changed {path}:\n{cut_middle(self._kept.diff(path, old, new), MOST_CHARS)}")
         return told
 

@@ -79,12 +79,14 @@ class CallSubject(msgspec.Struct, kw_only=True, frozen=True):
     """What the user's rules see of a call.
 
     Attributes:
+        joined: The offered tool that does its work too; empty for none.
         subjects: Paths that it reads or changes, else its main argument.
         command: The shell command, empty for other calls.
     """
 
     tool: str
     access: ToolAccess
+    joined: str = ""
     subjects: tuple[str, ...] = ()
     command: str = ""
 
@@ -96,11 +98,13 @@ class Ruling(NamedTuple):
         effect: Empty if no rule decides.
         why: The rule that asks or refuses; without an effect, what no rule covers, if one is meant for the command.
         reads: Whether it is a command that only reads the workspace.
+        by_kind: Whether a rule about a kind of program allows it: such a program runs the code of the workspace.
     """
 
     effect: Literal["", "allow", "ask", "deny"] = ""
     why: str = ""
     reads: bool = False
+    by_kind: bool = False
 
 
 class ApprovalNeed(msgspec.Struct, kw_only=True, frozen=True):

@@ -468,7 +468,13 @@ def _subject(tool: Tool, plan: Plan, arguments: dict[str, Any]) -> CallSubject:
     main = next((value for name in names if isinstance(value := arguments.get(name), str) and value), "")
     command = plan.approval.command if plan.approval is not None else main if tool.access == "command" else ""
     paths = [*map(str, plan.contents), main] if tool.access == "write" else [main]
-    return CallSubject(tool=tool.name, access=tool.access, subjects=tuple(filter(None, paths)), command=command)
+    return CallSubject(
+        tool=tool.name,
+        access=tool.access,
+        joined=tool.info.joined,
+        subjects=tuple(filter(None, paths)),
+        command=command,
+    )
 
 
 def _asked_by_rule(prepared: PreparedCall) -> ApprovalNeed:

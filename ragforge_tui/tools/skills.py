@@ -17,6 +17,7 @@ from ragforge_tui.shared.prompts import OwnPrompt
 from ragforge_tui.shared.sanitize import plain_text, storable
 from ragforge_tui.shared.tool_calls import ToolInfo
 from ragforge_tui.tools.base import Tool, ToolArguments, ToolOutcome
+from ragforge_tui.tools.sensitive import is_secret
 
 log = logging.getLogger(__name__)
 
@@ -203,6 +204,8 @@ def _files(folder: Path) -> list[str]:
 
 def _read(folder: Path, name: str) -> str:
     file = (folder / name).resolve()
+    if is_secret(name) or is_secret(file.name):
+        raise ToolError(f"{storable(name)} may hold secrets, so it is not read as part of a skill.")
     if not file.is_relative_to(folder.resolve()):
         raise ToolError(f"{storable(name)} is not in the skill's folder.", todo="Name a file relative to it.")
     try:

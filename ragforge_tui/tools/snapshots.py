@@ -100,7 +100,7 @@ class UndoStore:
         if current is not None:
             self.keep(current, secret=place.secret)
         if earlier is not None:
-            write_bytes(place, earlier)
+            write_bytes(place, earlier, mode=0o600 if place.secret else None)
         elif current is not None:
             remove_file(place)
 

@@ -143,3 +143,17 @@ def test_unreadable_session_fails_alone(cli: Cli, store_home: Path) -> None:
     refused = cli.run("import", "--from", "goose", "--all")
     assert refused.code == 1 and "The sessions of goose cannot be listed" in refused.err
     assert "1 sessions imported" in cli.ok("import", "--from", "opencode", "--all").out
+
+
+@ONE_BACKEND
+def test_a_session_that_was_imported_whole_is_not_rescued_by_half(cli: Cli, store_home: Path) -> None:
+    path = stores.claude_code(store_home)
+    lines = [
+        {"display": text, "timestamp": stores.START * 1_000, "project": stores.FOLDER, "sessionId": path.stem}
+        for text in (stores.ASKED, "/clear", stores.THANKED, "and more")
+    ]
+    stores.write_lines(store_home / ".claude/history.jsonl", lines)
+    cli.ok("import", "--from", "claude-code", "--all")
+    path.unlink()
+    assert [entry["imported"] for entry in cli.ok("import", "--json").json] == [1]
+    assert "0 extended, 0 turns added" in cli.ok("import", "--from", "claude-code", "--all").out

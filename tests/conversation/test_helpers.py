@@ -73,7 +73,7 @@ async def test_several_work_at_once_and_answer_briefly(graph: Graph, loaded: Loa
         resumed = await agent.load_conversation(conversation.record.uuid)
         await resumed.send_message("Survey again")
         before, after = server.chats()[-2:]
-        assert after["messages"][: len(before["messages"])] == before["messages"]
+        assert after["messages"][2 : len(before["messages"])] == before["messages"][2:]
         await agent.delete_conversation(conversation.record.uuid, immediately=True)
     with pytest.raises(NotFoundError):
         await store.conversations.get(helper.uuid)

@@ -111,3 +111,13 @@ def test_malformed_arguments_are_no_error_in_notes(arguments: str) -> None:
         broken[0]["tool_calls"][0]["function"]["arguments"] = arguments
         turn.add(broken)
     assert tokens_of(turn.messages(2_000)) <= 2_000
+
+
+def test_what_the_user_sent_meanwhile_outlives_its_step() -> None:
+    turn = RunningTurn(3, "Look")
+    turn.add([{"role": "user", "content": "No, use Decimal. " + "x" * 60_000}])
+    for number in range(20):
+        turn.add(step(f"file{number}", lines(300)))
+    sent = turn.messages(2_500)
+    assert tokens_of(sent) <= 2_500
+    assert "No, use Decimal." in sent[0]["content"]

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from ragforge_tui.other_agents import AGENTS, detect, find_sessions, read_session
+from ragforge_tui.other_agents import AGENTS, agents, detect, find_sessions, read_session
+from ragforge_tui.other_agents.reading import time_of
 from ragforge_tui.shared.export_records import ConversationExport
 from ragforge_tui.shared.found_sessions import FoundSession
 from ragforge_tui.shared.records import FileAccess
@@ -163,3 +164,20 @@ def test_deleted_session_is_rebuilt_from_history_and_commits(tmp_path: Path) -> 
     assert rebuilt.memory.commits[0].message == first.messages[1].uuid
     old = [exported(s) for s in found.values() if s.folder == "/old"]
     assert sorted(len(export.turns) for export in old) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "moment", ["0001-01-01T00:00:00+23:00", "9999-12-31T23:59:59-23:00", "²", "9" * 400, 10**400, -5, True, [], "never"]
+)
+def test_odd_times_are_none(moment: object) -> None:
+    assert time_of(moment) is None
+
+
+def test_one_odd_store_does_not_hide_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stores.codex(tmp_path)
+
+    def broken(home: Path) -> list[FoundSession]:
+        raise ValueError("odd")
+
+    monkeypatch.setitem(agents.AGENTS, "claude-code", agents.Agent(broken, agents.AGENTS["claude-code"].read))
+    assert [found.agent for found in find_sessions(tmp_path)] == ["codex"]

@@ -273,3 +273,23 @@ async def test_the_mode_says_that_there_is_no_sandbox(
     finally:
         await engine.close()
     assert event.text == "Commands still ask in auto, because there is no sandbox here: bubblewrap is not installed."
+
+
+def test_what_a_command_plants_for_others_is_moved_away(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".claude").mkdir()
+    free = sandbox.free_places(tmp_path)
+    assert tmp_path / ".claude" not in free and tmp_path / ".git/commondir" in free
+    (tmp_path / ".git/commondir").write_text("../evil")
+    (tmp_path / ".vscode").symlink_to("/nowhere")
+    (tmp_path / "notes.txt").write_text("x")
+    assert sorted(sandbox.unplanted(tmp_path, free)) == [".git/commondir", ".vscode"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".claude", ".git", ".vscode.from-sandbox", "notes.txt"]
+
+
+@linux_only
+def test_a_workspace_that_holds_the_home_is_asked_about(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "sandbox_support", lambda enabled: Support("bwrap"))
+    guard = Guard(str(tmp_path), own=[], home=str(tmp_path / "me"))
+    box = Sandbox(Confinement(tmp_path, [], file=None, enabled=True, kept_variables=()), tmp_path, guard, enabled=True)
+    assert "your home folder" in box.beyond("echo x >> me/.bashrc")

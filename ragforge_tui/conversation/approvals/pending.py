@@ -76,7 +76,9 @@ class ApprovalPolicy:
             return "run"
         if need.in_every_mode:
             return "ask"
-        if mode == "yes" or ruling.effect == "allow":
+        # In auto the code of the workspace may be what a command in the sandbox has written.
+        held = mode == "auto" and ruling.by_kind and need.beyond != ""
+        if mode == "yes" or (ruling.effect == "allow" and not held):
             return "run"
         if ruling.effect == "ask":
             return "ask"
@@ -140,7 +142,9 @@ class Approvals:
         if need.beyond != "" or mode != "auto":
             return False
         ruling = await self._judged(need)
-        return not self._approve_all and self._policy.decide(need, self._granted, "ask", ruling) == "ask"
+        if self._approve_all:
+            return False
+        return ruling.by_kind or self._policy.decide(need, self._granted, "ask", ruling) == "ask"
 
     async def is_asked(self, need: ApprovalNeed, mode: Mode) -> bool:
         """Return whether the user is asked about a call."""
@@ -165,6 +169,8 @@ class Approvals:
         rulings = [await self._judged(need) for need, _ in calls]
         for (need, call), ruling in zip(calls, rulings, strict=True):
             if self._decide(need, mode, ruling) == "run" or self._closed:
+                if mode == "auto" and need.beyond == "" and self._decide(need, "ask", ruling) == "ask":
+                    self._by_sandbox.add(call.uuid)  # It stays there, whatever the mode is when it starts.
                 questions.append(None)
                 continue
             asked = ruling.effect == "ask"

@@ -113,10 +113,14 @@ _SYSTEM = ("/usr/bin/", "/usr/local/bin/", "/bin/", "/opt/homebrew/bin/")
 _RISKY = re.compile(
     r"--?[\w-]*(config|plugin|require|loader|import|out-?(put|file|dir)|exec|shell|hook|preset|resolver|transform|runner|"
     r"setup|reporter|formatter|prefix|cwd|cache|root|project|env|with|path|dir|report|save|install|extension|eval|code|"
-    r"inspect|profile|trace|dump|log|init|rule|server|watch|api|open|browser)[\w-]*([=.].*)?|-[cCopreEPRXIDm].*",
+    r"inspect|profile|trace|dump|log|init|rule|server|watch|api|open|browser|option|argument|override|flag)[\w-]*([=.].*)?|"
+    r"-[cCopreEPRXIDmn].*",
     re.IGNORECASE,
 )
 """Options of programs that have no entry in `WRITING_OPTIONS`: no list of theirs is complete."""
+_GOALS = frozenset({"mvn", "mvnw", "gradle", "gradlew", "sbt", "rake", "mix"})
+"""Programs that do one thing after the other: each further word is one more."""
+_ADDRESS = re.compile(r"://|\bdata:")
 _HARMLESS: dict[str, re.Pattern[str]] = {
     "pytest": re.compile(
         r"--cov(=[\w./]+)?|--cov-report(=| )term(-missing)?(:skip-covered)?|-p ?no:[\w.]+|-o addopts=|--tb(=| )\w+|"
@@ -178,6 +182,10 @@ def recognise(placed: Placed, guard: Guard) -> Recognised | None:
 
 def _refusal(judged: Placed, fixed: int, guard: Guard) -> str:
     words = judged.words
+    if words[0] in _GOALS and (more := next((word for word in words[fixed:] if not word.startswith("-")), "")):
+        return f"{more[:80]}, which is another goal"
+    if any(_ADDRESS.search(word) for word in words[fixed:]):
+        return "an address, which may hold a program"
     listed = any(name in WRITING_OPTIONS for name in (words[0], " ".join(words[:2])))
     if not listed and (risky := next((word for word in words[fixed:] if _RISKY.fullmatch(word)), "")):
         return f"{risky[:80]}, which may run a program or write a file"

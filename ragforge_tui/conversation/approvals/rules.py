@@ -109,19 +109,22 @@ class Rules:
         patterns = [rule.pattern for rule in allowed if rule.tool in ("", COMMANDS)]
         kinds = {rule.about for rule in allowed if rule.about in PROGRAMS}
         missed: list[str] = []
+        by_kind: list[str] = []
 
         def is_known(placed: Placed) -> bool:
             found = recognise(placed, self.guard)
             if found is not None and found.kind in kinds:
+                by_kind.append(found.kind)
                 missed.extend([f"the rule about {PROGRAMS[found.kind]} does not cover {found.why}"] * bool(found.why))
                 return not found.why
             return reads(placed, self.guard)
 
         judged = judge(patterns, without_redirections(command), self.guard, is_known)
-        return Ruling("allow" if judged.covered else "", judged.why or (missed[0] if missed else ""))
+        why = judged.why or (missed[0] if missed else "")
+        return Ruling("allow" if judged.covered else "", why, by_kind=judged.covered and bool(by_kind))
 
     def _allows(self, rule: Rule, call: CallSubject, careful: bool) -> bool:
-        if rule.about == call.tool or (rule.about == WRITES and call.access == "write"):
+        if rule.about in _names_of(call) or (rule.about == WRITES and call.access == "write"):
             return not careful
         if not self._is_of(rule, call) or not call.subjects:
             return False
@@ -135,7 +138,7 @@ class Rules:
 
     def _concerns(self, rule: Rule, call: CallSubject) -> bool:
         """Return whether a call is one that a rule asks about or refuses."""
-        if rule.about == call.tool or (rule.about == WRITES and call.access == "write"):
+        if rule.about in _names_of(call) or (rule.about == WRITES and call.access == "write"):
             return True
         if call.command:
             return rule.tool in ("", COMMANDS) and self._names(rule.pattern, call.command)
@@ -143,7 +146,7 @@ class Rules:
 
     @staticmethod
     def _is_of(rule: Rule, call: CallSubject) -> bool:
-        return rule.tool == call.tool or (rule.tool == WRITES and call.access == "write")
+        return rule.tool in _names_of(call) or (rule.tool == WRITES and call.access == "write")
 
     def _relative(self, call: CallSubject) -> list[str]:
         """Return the subjects of a call; paths of files from the workspace on, with symlinks resolved."""
@@ -296,3 +299,8 @@ def _without_git_options(words: list[str], program: str) -> list[str]:
     while at < len(words) and words[at].startswith("-"):
         at += 2 if _GIT_OPTIONS.fullmatch(words[at]) else 1
     return words[at:]
+
+
+def _names_of(call: CallSubject) -> tuple[str, ...]:
+    """Return the names by which a rule may mean a tool: its own, and that of the one that does its work too."""
+    return (call.tool, call.joined) if call.joined else (call.tool,)

@@ -14,8 +14,14 @@ import msgspec
 
 from ragforge_tui.conversation.trust.instructions import TrustBook, WorkspaceInstructions
 from ragforge_tui.shared.events import Event, Notice, TrustRequested
-from ragforge_tui.shared.redaction import mask_secrets
-from ragforge_tui.shared.sanitize import storable
+from ragforge_tui.shared.sanitize import revealed, storable, visible
+
+MOST_SHOWN = 90_000
+"""Characters of all texts of one question; a question shows little more, and what is not shown is not allowed."""
+
+
+def _shown(content: str) -> str:
+    return revealed("\n".join(map(visible, storable(content).split("\n"))))
 
 
 class ProjectTrust:
@@ -51,9 +57,13 @@ class ProjectTrust:
             listed = ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
             self._emit(Notice(text=f"Not used, because you have not allowed it in this folder yet: {listed}."))
             return False
+        if sum(len(content) for _, content in files) > MOST_SHOWN:
+            self._emit(Notice(text=f"Not used, because it is too long to be read: {', '.join(names[:3])}."))
+            return False
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._asked[asked.root] = asked, future
-        text = "\n\n".join(f"{name}\n{mask_secrets(storable(content))}" for name, content in files)
+        # To the letter, as commands are shown: what is masked or removed could hide what runs.
+        text = "\n\n".join(f"{name}\n{_shown(content)}" for name, content in files)
         self._emit(TrustRequested(root=asked.root, files=names, text=text, question=question))
         return await asyncio.shield(future)
 

@@ -20,6 +20,7 @@ from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import Event, MessageFinished, ToolCallStarted, TurnCompleted, TurnEnd, TurnFailed
 from ragforge_tui.shared.records import SHORT_ID, STOPPED, TITLE_CHARS, Conversation, Usage, now
 from ragforge_tui.shared.redaction import mask_secrets
+from ragforge_tui.shared.requests.work import Mode
 from ragforge_tui.shared.sanitize import storable
 from ragforge_tui.shared.tool_calls import main_argument, tool_label
 from ragforge_tui.shared.truncation import cut_lines
@@ -60,6 +61,12 @@ class HelperConversation(Protocol):
 
     async def end(self) -> None: ...
 
+    @property
+    def mode(self) -> Mode: ...
+
+    @mode.setter
+    def mode(self, mode: Mode) -> None: ...
+
 
 class Helpers:
     """Runs the helpers of one turn.
@@ -67,7 +74,8 @@ class Helpers:
     Args:
         parent: The conversation of the turn.
         opened: Returns a new conversation of a record that is stored.
-        on_usage: Receives what each request of a helper cost.
+        on_usage: Receives what each request of a helper cost, and returns whether the turn may cost no more.
+        mode: Returns the mode of the turn: a helper of a plan only reads, whatever the rules allow.
     """
 
     def __init__(
@@ -76,10 +84,12 @@ class Helpers:
         parent: Conversation,
         *,
         opened: Callable[[Services, Conversation], HelperConversation],
-        on_usage: Callable[[Usage], None],
+        on_usage: Callable[[Usage], bool],
+        mode: Callable[[], Mode],
     ) -> None:
         self._services = services
         self._parent = parent
+        self._mode = mode
         self._opened = opened
         self._on_usage = on_usage
 
@@ -91,6 +101,8 @@ class Helpers:
         """
         record = await self._services.recorder.create_conversation(self._record(kind, task))
         helper = self._opened(self._restricted(), record)
+        if self._mode() == "plan":
+            helper.mode = "plan"
         work = _Work(record, self._on_usage)
         try:
             with self._services.events.subscribe() as events:
@@ -150,19 +162,20 @@ class Helpers:
 class _Work:
     """What a helper has done so far."""
 
-    def __init__(self, record: Conversation, on_usage: Callable[[Usage], None]) -> None:
+    def __init__(self, record: Conversation, on_usage: Callable[[Usage], bool]) -> None:
         self._record = record
         self._on_usage = on_usage
         self._report = report_output.get()
         self._trace: list[str] = []
         self._requests = 0
         self._tokens = 0
+        self._spent = False
         self.text = ""
         self.ended: TurnEnd | None = None
 
     async def follow(self, events: asyncio.Queue[Event]) -> None:
-        """Note the events of the helper until its turn ends, or its tokens are used up."""
-        while self.ended is None and self._tokens < MOST_TOKENS:
+        """Note the events of the helper until its turn ends, or its tokens or the turn's money are used up."""
+        while self.ended is None and self._tokens < MOST_TOKENS and not self._spent:
             event = await events.get()
             if getattr(event, "conversation_id", "") == self._record.uuid:
                 self._note(event)
@@ -177,7 +190,7 @@ class _Work:
                 self.text = message.content or self.text
                 if message.usage is not None:
                     self._tokens += message.usage.input_tokens + message.usage.output_tokens
-                    self._on_usage(message.usage)
+                    self._spent = self._on_usage(message.usage) or self._spent
             case _ if isinstance(event, TurnEnd):
                 self.ended = event
             case _:

@@ -18,7 +18,7 @@ import msgspec
 
 from ragforge_tui.conversation.memory import ConversationMemory
 from ragforge_tui.conversation.services import Services
-from ragforge_tui.conversation.turn.attached import attached_files
+from ragforge_tui.conversation.turn.attached import Attached, attached_files
 from ragforge_tui.conversation.turn.environment import Environment, is_planning
 from ragforge_tui.conversation.turn.window import TurnWindow
 from ragforge_tui.llm import ChatModel
@@ -241,20 +241,20 @@ class InputBuilder:
         if asked.note or len(turn.messages) > 1:
             return asked.note
         note = await self._environment.note(self._before(turn), self._mode())
-        note = "\n".join(filter(None, [note, *self._services.toolbox.processes.take_ended(self._record.uuid)]))
         if self._services.settings.tools.commit_trailer and not self._services.recorder.journaling:
             # The trailer names the turn, so it is sent with every message.
             trailer = f"{TRAILER}: {self._record.uuid} t{turn.turn_index}"
             note = "\n".join(filter(None, [note, f"[End the message of each commit you make with: {trailer}]"]))
-        attached = await attached_files(
-            self._services.toolbox, asked.content, window, anywhere=not self._record.helper_of
-        )
+        attached = Attached()
+        if not self._record.helper_of:  # Its task is the agent's: what it names is read by its tools, under the rules.
+            attached = await attached_files(self._services.toolbox, asked.content, window, anywhere=True)
         note = "\n".join(filter(None, [note, attached.text]))
         if asked.uuid and asked.conversation_id == self._record.uuid:
             added = await self._services.hooks.message(
                 self._record.uuid, asked.content, self._mode(), resumed=turn.turn_index > 1
             )
-            note = "\n".join(filter(None, [note, added]))
+            ended = self._services.toolbox.processes.take_ended(self._record.uuid)
+            note = "\n".join(filter(None, [note, added, *ended]))
             self._environment.mark_told()
             told = [f"With the message: image {image}." for image in attached.images]
             told += [f"Not sent with the message: {left_out}." for left_out in attached.left_out]

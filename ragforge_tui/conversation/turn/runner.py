@@ -31,7 +31,7 @@ from ragforge_tui.memory.context import recalled_elsewhere
 from ragforge_tui.memory.history import ChatMessage, user_messages
 from ragforge_tui.memory.retrieval.reach import called_from
 from ragforge_tui.shared.errors import ErrorInfo, RagforgeError, storage_error
-from ragforge_tui.shared.events import Steered, TurnCancelled, TurnCompleted, TurnEnd, TurnFailed
+from ragforge_tui.shared.events import Notice, Steered, TurnCancelled, TurnCompleted, TurnEnd, TurnFailed
 from ragforge_tui.shared.output_schema import OutputSchema
 from ragforge_tui.shared.records import ContextRecord, Message, MessageState, Turn, Usage, now
 from ragforge_tui.shared.redaction import mask_secrets
@@ -246,25 +246,40 @@ class TurnRunner:
             try:
                 message = await asyncio.shield(storing)
             except asyncio.CancelledError:
-                await asyncio.gather(storing, return_exceptions=True)  # The queue no longer holds it.
+                (stored,) = await asyncio.gather(storing, return_exceptions=True)
+                if isinstance(stored, BaseException):
+                    self._queue.add(item)
                 raise
-            request.add(user_messages(message))
+            except Exception:
+                self._queue.add(item)  # It starts the next turn, or is taken back.
+                raise
+            if message is not None:
+                request.add(user_messages(message))
 
-    async def _store_steering(self, item: QueuedTurn, window: int) -> Message:
+    async def _store_steering(self, item: QueuedTurn, window: int) -> Message | None:
+        """Store a message of the running turn; None if a hook of the user refused it."""
         content = mask_secrets(storable(item.text))
-        attached = await attached_files(self._services.toolbox, content, window)
+        try:
+            added = await self._services.hooks.message(self._conversation_id, content, self._mode(), resumed=True)
+        except RagforgeError as error:
+            self._services.emit(Notice(text=str(error), level="warning", conversation_id=self._conversation_id))
+            return None
+        attached = await attached_files(self._services.toolbox, content, window, anywhere=True)
         message = Message(
             uuid=item.message_id,
             conversation_id=self._conversation_id,
             turn_index=self._turn.turn_index,
             role="user",
             content=content,
-            note="\n".join(filter(None, [STEERED, attached.text])),
+            note="\n".join(filter(None, [STEERED, attached.text, added])),
             writer=writer_id(),
             timestamp=now(),
             char_count=len(content),
         )
         message = await self._recorder.add_message(message, self._turn.messages[0].uuid)
+        for left_out in attached.left_out:
+            text = f"Not sent with the message: {left_out}."
+            self._services.emit(Notice(text=text, conversation_id=self._conversation_id))
         self._turn.messages.append(message)
         self._services.emit(Steered(message=msgspec.structs.replace(message), **self._where))
         return message
@@ -300,10 +315,10 @@ class TurnRunner:
             note = MODE_NOTES["plan"] if planning else PLANNING_ENDED
             request.add([{"role": "user", "content": note}])
 
-    def note_helper(self, usage: Usage) -> None:
-        """Count a request of a helper as one of this turn."""
+    def note_helper(self, usage: Usage) -> bool:
+        """Count a request of a helper as one of this turn; return whether the turn may cost no more."""
         self._usages.append(usage)
-        self._budget.note_helper(usage)
+        return self._budget.note_helper(usage)
 
     def _record_reply(self, message: Message) -> None:
         if message.content or self._limits.output_schema is not None:

@@ -244,7 +244,7 @@ class Conversations:
         if await self._has_branches(uuid):
             await self.update(uuid, status="archived", deleted_at=None)
             return False
-        for helper in await self._helpers(uuid):
+        for helper in await self.helpers(uuid):
             await self.purge(helper)
         current = await self.get(uuid)
         if current.status != "deleted":
@@ -285,7 +285,8 @@ class Conversations:
             is not None
         )
 
-    async def _helpers(self, uuid: str) -> list[str]:
+    async def helpers(self, uuid: str) -> list[str]:
+        """Return the ids of the conversations that helpers of the agent held for one."""
         rows = await self._graph.rows(
             f"MATCH {own_node('c', 'Conversation', 'branch_of: $uuid')} WHERE NOT {_LISTED} RETURN c.uuid AS uuid",
             uuid=uuid,

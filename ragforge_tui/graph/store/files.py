@@ -39,7 +39,7 @@ _WRITES = (
     f"MATCH {own_node('m', 'Message', 'conversation_id: segment.id')}-[:MADE_TOOL_CALL]->{own_node('t', 'ToolCall')}"
     f"-[:PRODUCED_RESULT]->{own_node('r', 'ToolResult')} "
     "WHERE m.turn_index >= segment.first AND m.turn_index <= segment.last "
-    "AND t.tool_name IN $tools AND r.success = true "
+    "AND t.tool_name IN $tools "
     "RETURN t.uuid AS call, t.tool_name AS tool, m.turn_index AS turn, m.position AS position, "
     "coalesce(t.iteration, 1) AS iteration, coalesce(t.ordinal, 0) AS ordinal"
 )

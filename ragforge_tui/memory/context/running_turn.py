@@ -29,6 +29,8 @@ NOTES_SHARE = 0.25
 _ARGUMENT_CHARS = 80
 _OUTCOME_CHARS = 80
 _TEXT_CHARS = 300
+_WISH_CHARS = 2_000
+"""Characters that stay of a message of the user that joined the turn."""
 _NOTES_TITLE = (
     "[Notes on this turn. To save room, {steps} earlier steps of it were replaced by these lines. Their results are "
     "stored: open_turn({turn}, call N) returns the result of call N.]"
@@ -60,6 +62,8 @@ class RunningTurn:
         self._steps: list[_Step] = []
         self._left_out = 0
         """Number of oldest steps that the notes represent."""
+        self._wishes: list[str] = []
+        """What the user sent while the agent worked, of steps that are left out."""
         self._note_lines: list[str] = []
         self._calls = 0
         self._notes_tokens = 0
@@ -98,6 +102,7 @@ class RunningTurn:
         for remaining in (3, 2, 1):
             while len(self._steps) - self._left_out > remaining:
                 self._note_lines += _step_notes(self._steps[self._left_out])
+                self._wishes += _wishes(self._steps[self._left_out])
                 self._left_out += 1
                 if self._tokens() <= target:
                     return
@@ -140,6 +145,8 @@ class RunningTurn:
         for message in step.messages:
             if message["role"] == "tool":
                 message, call = self._short_result(message, call, limit), call + 1
+            elif message["role"] == "user":
+                message = {**message, "content": cut_middle(message["content"] or "", max(limit, _WISH_CHARS))}
             rendered.append(message)
         return rendered
 
@@ -150,7 +157,13 @@ class RunningTurn:
         text = cut_middle(self._text, self._text_limit) if self._text_limit else self._text
         if not self._left_out:
             return [text]
-        return [text, "", _NOTES_TITLE.format(steps=self._left_out, turn=self._turn_index), *self._notes()]
+        return [
+            text,
+            *self._wishes,
+            "",
+            _NOTES_TITLE.format(steps=self._left_out, turn=self._turn_index),
+            *self._notes(),
+        ]
 
     def _notes(self) -> list[str]:
         """Return the lines on the steps left out, the newest ones within `NOTES_SHARE`."""
@@ -164,18 +177,22 @@ class RunningTurn:
         return [*([_FEWER_NOTES.format(count=start)] if start else []), *lines[start:]]
 
 
+def _wishes(step: _Step) -> list[str]:
+    """Return what the user sent in a step: it holds for the rest of the turn."""
+    texts = [message["content"] or "" for message in step.messages if message["role"] == "user"]
+    return [cut_middle(text, _WISH_CHARS) for text in texts]
+
+
 def _step_notes(step: _Step) -> list[str]:
     """Return the text of a reply and one line for each of its calls, with the start of its result."""
     lines: list[str] = []
     results = {message.get("tool_call_id"): message["content"] or "" for message in step.messages}
     call = step.first_call
     for message in step.messages:
-        if message["role"] == "tool":
+        if message["role"] in ("tool", "user"):
             continue
         if text := " ".join((message["content"] or "").split()):
-            lines.append(
-                f"- {'you' if message['role'] == 'assistant' else 'note'}: {cut_middle(text, _TEXT_CHARS, ' … ')}"
-            )
+            lines.append(f"- you: {cut_middle(text, _TEXT_CHARS, ' … ')}")
         for request in message.get("tool_calls") or []:
             function = request["function"]
             argument = _first_text(function["arguments"])

@@ -166,9 +166,10 @@ class Processes:
         """Number of processes that run."""
         return sum(not process.ending for process in self._processes.values())
 
-    def entries(self) -> list[ProcessEntry]:
-        """Return those that run and the last ones that ended."""
-        return [process.entry() for process in self._processes.values()]
+    def entries(self, conversation: str | None = None) -> list[ProcessEntry]:
+        """Return those that run and the last ones that ended, of one conversation or of all."""
+        chosen = (one for one in self._processes.values() if conversation in (None, one.conversation))
+        return [process.entry() for process in chosen]
 
     async def start(
         self, commands: Commands, command: str, folder: Path, conversation: str, *, timeout: float | None, limit: int

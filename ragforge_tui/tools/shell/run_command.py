@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from msgspec import Meta
 
@@ -36,9 +36,10 @@ from ragforge_tui.tools.shell.endings import ending
 from ragforge_tui.tools.shell.interactive import interactive_program
 from ragforge_tui.tools.shell.output import Output, collect
 from ragforge_tui.tools.shell.process import Commands
-from ragforge_tui.tools.shell.sandbox import Sandbox
+from ragforge_tui.tools.shell.sandbox import Sandbox, free_places, unplanted
 
 _log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 _REPORT_SECONDS = 0.25
 OUTSIDE = "It asks to run outside the sandbox"
@@ -141,6 +142,8 @@ class RunCommand(Tool):
         background = arguments.background
         support = await asyncio.to_thread(self._confinement.support)
         beyond = OUTSIDE if arguments.outside_sandbox else await asyncio.to_thread(self.sandbox.beyond, command)
+        if background and not beyond:
+            beyond = "It goes on running, which the sandbox does not cover"
 
         async def run() -> ToolOutcome:
             if background:
@@ -173,6 +176,7 @@ class RunCommand(Tool):
         if arguments.stop:
 
             async def stop() -> ToolOutcome:
+                _check_own(process)
                 await processes.stop(number, "the agent")
                 return await self._look(process, 0.0)
 
@@ -187,6 +191,7 @@ class RunCommand(Tool):
         line = given
 
         async def send() -> ToolOutcome:
+            _check_own(process)
             await process.send(line)
             return await self._look(process, wait)
 
@@ -224,6 +229,7 @@ class RunCommand(Tool):
         return await self._look(process, _WAIT_SECONDS)
 
     async def _look(self, process: Process, wait: float) -> ToolOutcome:
+        _check_own(process)
         text, size = await process.new_output(wait)
         body = text if not text or text.endswith("\n") else text + "\n"
         data: dict[str, object] = {"process": process.number}
@@ -237,7 +243,7 @@ class RunCommand(Tool):
     async def _list(self) -> ToolOutcome:
         lines = [
             f"{entry.number}  {entry.ending or 'Runs.'}  {' '.join(visible(entry.command).split())}"
-            for entry in self.processes.entries()
+            for entry in self.processes.entries(calling_conversation.get())
         ]
         return ToolOutcome(text="\n".join(lines) or "No process was started in the background.")
 
@@ -246,6 +252,17 @@ class RunCommand(Tool):
         await self._commands.close()
 
     async def _run(self, command: str, timeout: float) -> ToolOutcome:
+        root = self.context.workspace.root
+        free = await asyncio.to_thread(free_places, root) if sandboxed.get() else []
+        try:
+            outcome = await self._run_to_end(command, timeout)
+        finally:
+            planted = await _finished(asyncio.to_thread(unplanted, root, free))
+        if planted:
+            outcome.text += f"\n[Moved to NAME.from-sandbox, because programs outside obey them: {', '.join(planted)}.]"
+        return outcome
+
+    async def _run_to_end(self, command: str, timeout: float) -> ToolOutcome:
         try:
             running = await self._commands.start(command, self.context.workspace.root)
         except OSError as error:
@@ -294,7 +311,7 @@ async def _report(output: Output) -> None:
             report_output.get()(output.last_lines())
 
 
-async def _finished(work: Coroutine[Any, Any, bool]) -> bool:
+async def _finished(work: Coroutine[Any, Any, T]) -> T:
     """Await to the end even if cancelled meanwhile, so that no process outlives a cancelled call."""
     task = asyncio.ensure_future(work)
     try:
@@ -329,6 +346,11 @@ def _outcome(status: int | None, output: Output, timed_out: float | None, any_le
         data=data,
         full_size=output.size,
     )
+
+
+def _check_own(process: Process) -> None:
+    if process.conversation != calling_conversation.get():
+        raise ToolError(f"Process {process.number} belongs to another conversation.", todo="process: 0 lists yours.")
 
 
 def _detail(text: str) -> str:

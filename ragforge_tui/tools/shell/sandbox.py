@@ -14,7 +14,7 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePath
 
 from ragforge_tui.shared.errors import ToolError
@@ -31,7 +31,19 @@ from ragforge_tui.tools.shell.confinement import (
 
 _MECHANISMS: tuple[Mechanism, ...] = ("namespaces", "bwrap")
 PROTECTED = (
-    *(".git/config", ".git/hooks", ".git/info", ".ragforge", ".claude", ".codex", ".cursor", ".gemini", ".opencode"),
+    *(
+        ".git/config",
+        ".git/hooks",
+        ".git/info",
+        ".git/modules",
+        ".git/worktrees",
+        ".ragforge",
+        ".claude",
+        ".codex",
+        ".cursor",
+        ".gemini",
+        ".opencode",
+    ),
     *(".vscode", ".idea", ".devcontainer", ".envrc", ".mcp.json", ".husky", ".githooks", ".pre-commit-config.yaml"),
 )
 """What a command in the sandbox must not change in the workspace: it runs, or is obeyed, outside of it."""
@@ -65,6 +77,8 @@ class Sandbox:
         support = self.support()
         if support.mechanism is None:
             return f"There is no sandbox here: {support.reason}"
+        if Path(self._guard.home).is_relative_to(self._workspace):
+            return "The workspace holds your home folder, whose files your shell and programs obey"
         for word in filter(None, _WORDS.split(command)):
             # The sandbox has the whole workspace, and what a command prints goes to the model.
             if (reason := self._guard.of_word(word, "ls", [self._guard.root])) in ("own", "secret"):
@@ -86,12 +100,35 @@ class Sandbox:
         return [mechanism, str(self._workspace), *how[2:], *paths(self._workspace, Path(self._guard.home))]
 
 
+def unplanted(workspace: Path, absent: Iterable[Path]) -> list[str]:
+    """Move what a command has made in places that programs outside obey; return the names. Blocks.
+
+    Args:
+        absent: Such places that were free before the command, as `free_places` returns them.
+    """
+    moved = []
+    for path in absent:
+        if os.path.lexists(path):
+            path.rename(path.with_name(f"{path.name}.from-sandbox"))
+            moved.append(path.relative_to(workspace).as_posix())
+    return moved
+
+
+def free_places(workspace: Path) -> list[Path]:
+    """Return the places that must stay as they are and in which nothing is yet. Blocks."""
+    inside = (workspace / ".git").is_dir()
+    names = (*(name for name in PROTECTED if inside or not name.startswith(".git/")), *([".git/commondir"] * inside))
+    return [path for name in names if not os.path.lexists(path := workspace / name)]
+
+
 def paths(workspace: Path, home: Path) -> list[str]:
     """Return the launcher's paths for the sandbox, each after its sign. Blocks."""
     writable = [workspace, *_temporary()]
     if (workspace / ".git").is_dir():
         writable.append(workspace / ".git")  # A folder that is a mount cannot be renamed, and made again in its place.
     protected = [path for name in PROTECTED if (path := workspace / name).exists()]
+    if (workspace / ".git").is_file():
+        protected.append(workspace / ".git")  # Of a work tree: it says where the repository is.
     hidden = [*_secrets(home, workspace), *_sockets()]
     return [
         *(f"*{path.resolve()}" for path in dict.fromkeys(writable)),
@@ -119,7 +156,10 @@ def _secrets(home: Path, workspace: Path) -> Iterator[Path]:
             if workspace.is_relative_to(path):
                 continue
             if is_secret(str(below)):
-                yield path
+                # Behind a link lies what has to be hidden; a link to nothing hides nothing.
+                real = path.resolve()
+                if real.exists() and not workspace.is_relative_to(real):
+                    yield real
             elif _is_searched(below) and entry.is_dir(follow_symlinks=False):
                 pending.append(path)
 
