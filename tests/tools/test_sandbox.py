@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shlex
 import socket
 import sys
 import tempfile
@@ -92,7 +93,7 @@ class Place:
     def command(self, template: str) -> str:
         address, port = self.inet.getsockname()
         names = {"outside": self.outside, "home": self.home, "address": address, "port": port, "socket": self.path}
-        text = template.replace("{python}", f"{sys.executable} -I -S -c")
+        text = template.replace("{python}", f"{shlex.quote(sys.executable)} -I -S -c")
         for name, value in names.items():
             text = text.replace(f"{{{name}}}", str(value))
         return text

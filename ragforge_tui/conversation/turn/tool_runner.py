@@ -52,6 +52,7 @@ from ragforge_tui.tools.base import (
     running_call,
     sandboxed,
 )
+from ragforge_tui.tools.memory import OpenTurn
 from ragforge_tui.tools.registry import DENIED, PLANNING, PreparedCall
 from ragforge_tui.tools.shell.run_command import STOPPED_TEXT
 from ragforge_tui.tools.workspace import foreseen
@@ -62,7 +63,7 @@ IDENTICAL_CALLS = 2
 """Number of times the same call may return the same result before it is refused (design section 4)."""
 SHORTEST_KNOWN = 400
 """Characters of a file's lines from which a place where the model has them takes less room."""
-_OPENING = "open_turn"
+_OPENING = OpenTurn.info.name
 CALLS_AT_ONCE = 16
 """Reading calls that run at the same time; each stores its beginning and end over a connection to the graph."""
 
