@@ -84,7 +84,10 @@ print("ESCAPED" if ctypes.get_errno() == 14 else "refused")'""",
     "abstract socket": """{python} 'import socket; socket.socket(socket.AF_UNIX).connect("\\0{abstract}"); """
     """print("ESCAPED")'""",
     "variable with a socket": 'test -n "$TMUX" && echo ESCAPED',
-    "outliving the command": "env -u {mark} setsid {python} 'import time; time.sleep(600)' {abstract} & echo started",
+    # The command ends only when its child has left the group and the mark behind: killed before, it shows nothing.
+    "outliving the command": "rm -f away; env -u {mark} setsid {python} "
+    "'import time; print(1, flush=True); time.sleep(600)' {abstract} > away & "
+    "until test -s away; do sleep 0.01; done; echo started",
 }
 AS_ROOT = {
     "disk": "for disk in /dev/vda /dev/sda /dev/nvme0n1; do head -c 1 $disk > x; test -s x && echo ESCAPED; done",
