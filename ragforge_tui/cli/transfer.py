@@ -26,7 +26,7 @@ def export(
     ctx: typer.Context,
     id: ConversationArgument,
     format: Annotated[
-        ExportFormat, typer.Option(help="JSON can be imported without loss; Markdown is for reading.")
+        ExportFormat, typer.Option(help="JSON can be imported without loss; Markdown and HTML are for reading.")
     ] = "json",
     output: Annotated[
         Path | None,
@@ -34,7 +34,7 @@ def export(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Same as --format json.")] = False,
 ) -> None:
-    """Write a whole conversation as JSON or Markdown."""
+    """Write a whole conversation as JSON, Markdown, or one HTML page."""
     chosen: ExportFormat = "json" if json else format
     exported = with_memory(ctx, lambda engine: engine.request(ExportConversation(ref=id)))
     if output is None:

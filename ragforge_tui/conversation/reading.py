@@ -160,7 +160,8 @@ class StoredConversation:
 
         Args:
             path: File to write it to as well; a folder gets a file named ``conv-<uuid>``.
-            format: ``json``, which `ConversationAgent.import_conversation` reads without loss, or ``markdown``.
+            format: ``json``, which `ConversationAgent.import_conversation` reads without loss, ``markdown``, or
+                ``html``, one page that needs no network.
 
         Raises:
             RagforgeError: The file cannot be written.

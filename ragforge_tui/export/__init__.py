@@ -1,4 +1,4 @@
-"""Export of a conversation to a file: JSON that can be imported without loss, or Markdown for reading; work of days.
+"""Export of a conversation to a file: JSON that can be imported without loss, Markdown or HTML to read; work of days.
 
 Used by the command line, the screen's /export and the real-time exports, which all write the same bytes. Depends on
 the record types alone.
@@ -8,6 +8,7 @@ from ragforge_tui.export.json import (
     EXPORT_VERSION,
     ExportFormat,
     file_name,
+    format_of,
     from_json,
     names_a_file,
     readable_name,
@@ -23,6 +24,7 @@ __all__ = [
     "ExportFormat",
     "export_bytes",
     "file_name",
+    "format_of",
     "from_json",
     "names_a_file",
     "readable_name",

@@ -22,12 +22,12 @@ from ragforge_tui.shared.redaction import mask_secrets
 EXPORT_VERSION = 2
 """Version that is written, and the newest one that can be read."""
 
-ExportFormat = Literal["json", "markdown"]
+ExportFormat = Literal["json", "markdown", "html"]
 
 LISTS = ("turns", "contexts", "spoken")
 """Lists that grow with the conversation, in document order."""
 
-_SUFFIXES: dict[ExportFormat, str] = {"json": ".json", "markdown": ".md"}
+_SUFFIXES: dict[ExportFormat, str] = {"json": ".json", "markdown": ".md", "html": ".html"}
 _FILE_ID = re.compile("[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _WORD = re.compile(r"[^\W_]+")
 _CONTROLS = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
@@ -51,15 +51,20 @@ def file_name(uuid: str, format: ExportFormat) -> str:
     return f"conv-{uuid}{_SUFFIXES[format]}"
 
 
-def readable_name(title: str, uuid: str) -> str:
-    """Return the name of a Markdown export for people: the words of the title, and the beginning of the id.
+def readable_name(title: str, uuid: str, format: ExportFormat = "markdown") -> str:
+    """Return the name of an export for people: the words of the title, and the beginning of the id.
 
     Raises:
         RagforgeError: The id is not fit for a file name.
     """
     _check_id(uuid)
     words = "-".join(_WORD.findall(title))[:TITLE_CHARS].strip("-")
-    return f"{words or 'conversation'}-{uuid[:8]}.md"
+    return f"{words or 'conversation'}-{uuid[:8]}{_SUFFIXES[format]}"
+
+
+def format_of(name: str) -> ExportFormat:
+    """Return the format of a file that is to be written, by its suffix; JSON for an unknown one."""
+    return next((format for format, suffix in _SUFFIXES.items() if name.lower().endswith(suffix)), "json")
 
 
 def _check_id(uuid: str) -> None:

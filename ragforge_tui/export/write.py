@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ragforge_tui.export.html import to_html
 from ragforge_tui.export.json import ExportFormat, file_name, to_json
 from ragforge_tui.export.markdown import to_markdown
 from ragforge_tui.shared.errors import RagforgeError
@@ -13,7 +14,9 @@ from ragforge_tui.shared.files import atomic_write
 
 def export_bytes(exported: ConversationExport, format: ExportFormat) -> bytes:
     """Return the document in a format, with secrets masked."""
-    return to_json(exported) if format == "json" else to_markdown(exported).encode()
+    if format == "json":
+        return to_json(exported)
+    return (to_html(exported) if format == "html" else to_markdown(exported)).encode("utf-8", "replace")
 
 
 def write_export(exported: ConversationExport, format: ExportFormat, path: Path) -> Path:

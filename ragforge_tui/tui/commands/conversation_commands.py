@@ -279,9 +279,11 @@ async def undo_delete(host: Host, _: str) -> None:
     await host.navigator.open_conversation(deleted)
 
 
-@COMMANDS.add("export", "Write this conversation to a Markdown or .json file", arguments="[FILE]", completes="files")
+@COMMANDS.add(
+    "export", "Write this conversation as Markdown, a web page or JSON", arguments="[FILE|html|json]", completes="files"
+)
 async def export(host: Host, target: str) -> None:
-    """Write the conversation to a file of the workspace, by default to the folder of exports."""
+    """Write the conversation to a file of the workspace, or in a format to the folder of exports."""
     host.session.notice(f"Written to {await _service(host).export(open_conversation_id(host), target)}")
 
 

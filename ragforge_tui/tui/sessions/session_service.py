@@ -11,7 +11,7 @@ import re
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import msgspec
 
@@ -31,6 +31,11 @@ from ragforge_tui.shared.requests.memory import ListTopics
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.sessions.session_list_model import SessionList
 
+if TYPE_CHECKING:
+    from ragforge_tui.export import ExportFormat
+
+_FORMATS: dict[str, ExportFormat] = {"": "markdown", "markdown": "markdown", "html": "html", "json": "json"}
+"""Formats that `SessionService.export` takes in place of a file."""
 MOST_HITS = 50
 Scope = Literal["folder", "all", "conversation"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
@@ -176,24 +181,26 @@ class SessionService:
             raise NotFoundError("This folder has no deleted conversation left.")
         return newest.uuid
 
-    def export_path(self, conversation: Conversation) -> Path:
-        """Return the file that an export goes to if the user names none: Markdown, in the folder of exports."""
+    def export_path(self, conversation: Conversation, format: ExportFormat = "markdown") -> Path:
+        """Return the file that an export goes to if the user names none, in the folder of exports."""
         from ragforge_tui.export import readable_name
 
-        return self._host.options.exports_dir / readable_name(conversation.title, conversation.uuid)
+        return self._host.options.exports_dir / readable_name(conversation.title, conversation.uuid, format)
 
     async def export(self, uuid: str, target: str) -> Path:
-        """Write a conversation to a file: Markdown for ``.md``, else JSON.
+        """Write a conversation to a file: Markdown for ``.md``, a page for ``.html``, else JSON.
 
         Args:
-            target: Path of the file, relative to the workspace; empty for `export_path`, which is overwritten.
+            target: Path of the file, relative to the workspace; a format, or empty for Markdown, writes to
+                `export_path`, which is overwritten.
 
         Raises:
             RagforgeError: The file exists or cannot be written.
         """
         data = await self._session.ask(requests.ExportConversation(ref=uuid))
-        usual = self.export_path(data.conversation)
-        path = self._named_path(target) if target else usual
+        format = _FORMATS.get(target.removeprefix("--format").strip())
+        usual = self.export_path(data.conversation, format or "markdown")
+        path = usual if format else self._named_path(target)
         try:
             await asyncio.to_thread(_write, path, data, replace=path == usual)
         except FileExistsError:
@@ -216,10 +223,9 @@ def parse_tags(text: str) -> list[str]:
 
 
 def _write(path: Path, data: ConversationExport, *, replace: bool) -> None:
-    from ragforge_tui.export import to_json, to_markdown
+    from ragforge_tui.export import export_bytes, format_of
 
-    markdown = path.suffix.lower() == ".md"
-    content = to_markdown(data).encode("utf-8", "replace") if markdown else to_json(data)
+    content = export_bytes(data, format_of(path.name))
     if replace:
         make_private(path.parent)
     flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | (os.O_TRUNC if replace else os.O_EXCL)
