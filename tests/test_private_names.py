@@ -60,6 +60,12 @@ HELD = (
         "tui/chat_driver.py",
         "the copied loop that reads keys ends",
     ),
+    Held(
+        "textual",
+        "textual.driver:Driver()._app",
+        "tui/served_driver.py",
+        "a chat in a browser has the focus from the start",
+    ),
     Held("textual", "textual.app:App()._driver", "tui/terminal.py", "notifications and copies are written"),
     Held("textual", "textual.app:App()._clipboard", "tui/app.py", "what was copied for tmux can be pasted"),
     Held("textual", "textual.dom:DOMNode()._bindings", "tui/command_registry.py", "a changed keymap removes old keys"),

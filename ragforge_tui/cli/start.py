@@ -24,8 +24,11 @@ if TYPE_CHECKING:
 FAILED = 1
 USAGE = 2
 CANCELLED = 130
+SERVED = "textual.drivers.web_driver:WebDriver"
+"""Driver that textual-serve names for a chat in a browser, which has no terminal."""
 
-_VALUES = ("--config", "--workspace", "--graph", "--model", "--persona")
+VALUES = ("--config", "--workspace", "--graph", "--model", "--persona")
+"""Options before any command that take a value."""
 
 
 class Shared(msgspec.Struct, kw_only=True):
@@ -46,11 +49,16 @@ class Shared(msgspec.Struct, kw_only=True):
 
 
 class ChatFlags(msgspec.Struct, kw_only=True):
-    """Options of the chat. `resume` is None for a new conversation and empty to open the picker."""
+    """Options of the chat. `resume` is None for a new conversation and empty to open the picker.
+
+    Attributes:
+        text: First message.
+    """
 
     shared: Shared
     resume: str | None = None
     continue_last: bool = False
+    text: str = ""
 
 
 def chat_flags(args: Sequence[str]) -> ChatFlags | None:
@@ -69,11 +77,14 @@ def chat_flags(args: Sequence[str]) -> ChatFlags | None:
             flags.shared.plain = True
         elif arg in ("--resume", "-r"):
             flags.resume = value() or ""
-        elif arg in _VALUES and (given := value()):
+        elif arg in VALUES and (given := value()):
             setattr(flags.shared, arg.removeprefix("--"), given)
+        elif " " in arg.strip() and not arg.startswith("-") and not flags.text:
+            flags.text = arg.strip()  # No command has a blank in its name; a single word may be one.
         else:
             return None
-    return None if flags.continue_last and flags.resume is not None else flags
+    mistaken = (flags.continue_last and flags.resume is not None) or (flags.text and flags.resume == "")
+    return None if mistaken else flags
 
 
 def load_settings(given: Shared) -> Loaded:
@@ -98,20 +109,24 @@ def open_chat(flags: ChatFlags) -> int:
 
     The user interface receives a function that starts the engine, so that it paints first.
     """
+    served = os.environ.get("TEXTUAL_DRIVER") == SERVED
     missing = [name for name, stream in (("input", sys.stdin), ("output", sys.stdout)) if not stream.isatty()]
-    if missing:
+    if missing and not served:
         complain(
             f"The chat needs a terminal, but standard {' and '.join(missing)} is not one. "
             "In scripts, use `ragforge-chat ask`."
         )
         return USAGE
-    from ragforge_tui.tui.quiet_start import silence
+    if not served:
+        from ragforge_tui.tui.quiet_start import silence
 
-    silence()
+        silence()
     from ragforge_tui.engine import connect_child, request_child
-    from ragforge_tui.tui.hang_up import watch_terminal
 
-    watch_terminal()
+    if not served:
+        from ragforge_tui.tui.hang_up import watch_terminal
+
+        watch_terminal()
     loaded = load_settings(flags.shared)
     requested = request_child(loaded)  # Before Textual is imported: the engine is ready when the screen is.
 
@@ -127,6 +142,8 @@ def open_chat(flags: ChatFlags) -> int:
         return await connect_child(loaded, given, from_host=from_host)
 
     options = ChatOptions(
+        served=served,
+        message=flags.text,
         resume=flags.resume,
         continue_last=flags.continue_last,
         tui=loaded.settings.tui,

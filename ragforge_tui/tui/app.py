@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
+from textual.driver import Driver
 from textual.filter import LineFilter
 
 from ragforge_tui.shared.sanitize import plain_text
@@ -53,6 +54,15 @@ def run_chat(connect: Callable[[], Awaitable[Engine]], options: ChatOptions) -> 
     return app.return_code or 0
 
 
+def chat_driver(*, served: bool) -> type[Driver] | None:
+    """Return the driver of the chat's terminal or browser; None for one that the environment names."""
+    if not served:
+        return None if os.environ.get("TEXTUAL_DRIVER") else ChatDriver
+    from ragforge_tui.tui.served_driver import ServedDriver
+
+    return ServedDriver
+
+
 class ChatApp(TypeAheadApp):
     """One chat."""
 
@@ -65,7 +75,7 @@ class ChatApp(TypeAheadApp):
     ]
 
     def __init__(self, connect: Callable[[], Awaitable[Engine]], options: ChatOptions) -> None:
-        super().__init__(None if os.environ.get("TEXTUAL_DRIVER") else ChatDriver)
+        super().__init__(chat_driver(served=options.served))
         teach_alt_enter()
         self.chat = ChatScreen(self, connect, with_plain_mode(options))
         self.chat.settings.apply_all()

@@ -58,6 +58,8 @@ T = TypeVar("T")
 SHOW_SENDING_SECONDS = 0.25
 QUIET_SECONDS = 0.8
 """A question takes the focus after this long without a key: a letter meant for the prompt must not answer it."""
+VIM_QUITS = frozenset({":q", ":q!", ":qa", ":wq", ":x"})
+"""Messages that fingers used to vim type to leave."""
 _MENTION = re.compile(r"(?<!\S)@[\w\"./~-]")
 
 
@@ -142,6 +144,8 @@ class ChatScreen(Screen[None]):
         self.sidebar.begin()
         if self.options.resume == "":
             pick_session(self)
+        if self.options.message:
+            self.session.send(self.options.message)
         show_problems(self)
 
     # -- what is shown of the engine's state
@@ -272,6 +276,8 @@ class ChatScreen(Screen[None]):
         text = event.text
         if event.parsed is not None:
             self._command_submitted(event.parsed)
+        elif text in VIM_QUITS:
+            self.run_command("quit")
         elif not (self.welcome.pick(text) or resend(self, text)):
             if text.startswith("!"):
                 self.features.add("!")

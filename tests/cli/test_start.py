@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ragforge_tui.cli.app import with_text
 from ragforge_tui.cli.start import ChatFlags, Shared, chat_flags
 from ragforge_tui.shared.daemon import daemon_environment
 
@@ -27,6 +28,12 @@ from ragforge_tui.shared.daemon import daemon_environment
             ["--graph", "bolt://h", "--persona", "Ada", "--workspace", "/w", "--config", "f"],
             ChatFlags(shared=Shared(graph="bolt://h", persona="Ada", workspace="/w", config="f")),
         ),
+        (["why does it fail?"], ChatFlags(shared=Shared(), text="why does it fail?")),
+        (
+            ["-c", "go on, please", "--model", "x"],
+            ChatFlags(shared=Shared(model="x"), continue_last=True, text="go on, please"),
+        ),
+        (["-r", "1f3a", "and now?"], ChatFlags(shared=Shared(), resume="1f3a", text="and now?")),
     ],
 )
 def test_the_options_of_the_chat_are_read(args: list[str], expected: ChatFlags) -> None:
@@ -44,10 +51,27 @@ def test_the_options_of_the_chat_are_read(args: list[str], expected: ChatFlags) 
         ["-c", "-r"],
         ["--model=x"],
         ["word"],
+        ["two words", "and more"],
+        ["two words", "-r"],
     ],
 )
 def test_anything_else_is_left_to_typer(args: list[str]) -> None:
     assert chat_flags(args) is None
+
+
+@pytest.mark.parametrize(
+    ("args", "named"),
+    [
+        (["why", "does", "it", "fail"], ["--text=why does it fail"]),
+        (["--model", "sessions", "hello", "-c"], ["--model", "sessions", "-c", "--text=hello"]),
+        (["hello", "sessions"], ["--text=hello sessions"]),
+        (["sessions", "-n", "hello"], ["sessions", "-n", "hello"]),
+        (["sesions"], ["sesions"]),
+        (["--model", "x"], ["--model", "x"]),
+    ],
+)
+def test_words_that_are_no_command_are_the_first_message(args: list[str], named: list[str]) -> None:
+    assert with_text(args, ["sessions", "ask"]) == named
 
 
 def test_the_way_to_the_chat_loads_no_more_than_it_needs() -> None:

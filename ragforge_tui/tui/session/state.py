@@ -33,6 +33,8 @@ class ChatOptions(msgspec.Struct, kw_only=True, frozen=True):
         persona: Persona of a new conversation; empty: the default one.
         settings: All settings, for the settings screen; `origins` names the source of each.
         config_file: The user's settings file, where changes are saved; None: nothing is saved.
+        served: Whether a browser shows the chat instead of a terminal.
+        message: Sent once the conversation is open.
     """
 
     resume: str | None = None
@@ -46,6 +48,8 @@ class ChatOptions(msgspec.Struct, kw_only=True, frozen=True):
     settings: Settings = msgspec.field(default_factory=Settings)
     origins: dict[str, str] = {}
     config_file: Path | None = None
+    served: bool = False
+    message: str = ""
 
 
 Activity = Literal["idle", "thinking", "answering", "running"]
