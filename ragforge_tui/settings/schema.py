@@ -325,6 +325,13 @@ class TuiSettings(_Section, frozen=True):
             extra={"live": "notify"},
         ),
     ] = "auto"
+    terminal_title: Annotated[
+        bool,
+        Meta(description="Show the conversation and its state in the terminal's title, and progress where it can."),
+    ] = True
+    mouse: Annotated[
+        bool, Meta(description="Use the mouse; false leaves it to the terminal, with its own selection and scrolling.")
+    ] = True
     keymap: Annotated[
         dict[str, str],
         Meta(description="Your own key bindings: command id to key, e.g. {stop: escape}.", extra={"live": "keys"}),

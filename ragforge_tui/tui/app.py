@@ -47,7 +47,7 @@ def run_chat(connect: Callable[[], Awaitable[Engine]], options: ChatOptions) -> 
     sys.setswitchinterval(SWITCH_SECONDS)
     app = ChatApp(connect, options)
     before_hang_up(app.chat.prompt.save_draft)
-    conversation_id = app.run()
+    conversation_id = app.run(mouse=options.tui.mouse)
     if conversation_id:
         sys.stdout.write(f"Conversation {conversation_id}\nResume: ragforge-chat --resume {conversation_id[:8]}\n")
         sys.stdout.flush()
@@ -72,6 +72,7 @@ class ChatApp(TypeAheadApp):
         Binding("ctrl+c", "interrupt", show=False, priority=True, system=True),
         Binding("escape", "screen.escape", show=False, id="stop"),
         Binding("ctrl+q", "command('quit')", show=False, priority=True, id="quit"),
+        Binding("ctrl+z", "suspend_process", show=False, priority=True, id="suspend"),
     ]
 
     def __init__(self, connect: Callable[[], Awaitable[Engine]], options: ChatOptions) -> None:
@@ -98,6 +99,14 @@ class ChatApp(TypeAheadApp):
         else:
             self.stylesheet.set_variables(self.get_css_variables())
 
+    def on_mount(self) -> None:
+        """Draw everything again once the shell has brought the chat back to its foreground."""
+        self.app_resume_signal.subscribe(self, lambda _: self._draw_again())
+
+    def _draw_again(self) -> None:
+        self.chat.terminal_title.again()
+        self.refresh(layout=True)
+
     # -- keys
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
@@ -122,7 +131,9 @@ class ChatApp(TypeAheadApp):
         return not self._covered and self.focused is self.chat.prompt
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Leave shift+tab to a screen that covers the chat, and to the panes, where it moves the focus."""
+        """Leave shift+tab to a screen that covers the chat, and to the panes, where it moves the focus; and ctrl+z."""
+        if action == "suspend_process":
+            return not self._covered
         if action != "mode":
             return not (self._covered and parameters == ("mode",))
         return not (self._covered or (parameters == ("shift+tab",) and self.chat.sidebar.has_focus_within))

@@ -15,6 +15,7 @@ from textual.drivers.linux_driver import LinuxDriver
 from ragforge_tui.tui.hang_up import hang_up
 from ragforge_tui.tui.quiet_start import before_start, textual_draws
 from ragforge_tui.tui.terminal_answers import split_unfinished, without_answers
+from ragforge_tui.tui.terminal_title import RESTORE_TITLE, SAVE_TITLE
 
 WAIT_SECONDS = 0.1
 READ_BYTES = 4096
@@ -28,9 +29,11 @@ class ChatDriver(LinuxDriver):
         textual_draws(True)
         super().start_application_mode()  # type: ignore[no-untyped-call]
         self.attrs_before = before_start() or self.attrs_before
+        self.write(SAVE_TITLE)
 
     def stop_application_mode(self) -> None:
         """Give the terminal back."""
+        self.write(RESTORE_TITLE)
         super().stop_application_mode()
         textual_draws(False)
 

@@ -7,6 +7,7 @@ commands do is in `commands/`.
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -45,6 +46,7 @@ from ragforge_tui.tui.session.state import ChatOptions, Level
 from ragforge_tui.tui.settings.live_settings import LiveSettings
 from ragforge_tui.tui.sidebar.sidebar import Body, Sidebar
 from ragforge_tui.tui.terminal import PLAIN, Attention
+from ragforge_tui.tui.terminal_title import TerminalTitle
 from ragforge_tui.tui.transcript import Transcript
 from ragforge_tui.tui.transcript.document import DisplayOptions
 from ragforge_tui.tui.type_ahead import TypeAheadApp
@@ -86,6 +88,7 @@ class ChatScreen(Screen[None]):
         self.sidebar = Sidebar(self, options.state_dir, wanted=options.tui.sidebar)
         self.navigator = Navigator(self.session, self.transcript, self.sidebar.uncover)
         self.attention = Attention(app, options.tui.notify)
+        self.terminal_title = TerminalTitle(app, os.environ, shown=options.tui.terminal_title)
         self.settings = LiveSettings(
             app,
             options,
@@ -135,6 +138,7 @@ class ChatScreen(Screen[None]):
         """Show what is known without an engine; everything else happens after the first paint."""
         self._redraw_bars()
         self.call_after_refresh(self._begin)
+        self.watch(self._chat_app, "app_focus", lambda _: self.state_changed(), init=False)
 
     def _begin(self) -> None:
         self.run_worker(self.session.run(), name="engine", group="engine", exclusive=True, exit_on_error=False)
@@ -168,6 +172,7 @@ class ChatScreen(Screen[None]):
             stop=self.settings.stop_key,
         )
         self.status_line.show(self.session.state, situation)
+        self.terminal_title.show(self.session.state, waiting=bool(self.questions.waiting))
 
     def _part_in_use(self) -> Focus:
         """Return the part of the screen that has the keyboard."""
@@ -262,6 +267,7 @@ class ChatScreen(Screen[None]):
         self.prompt.save_draft()
         await self.session.close()
         self.prompt.save_draft()  # A message that was being stored may have been accepted meanwhile.
+        self.terminal_title.clear()
         self._chat_app.exit(self.session.state.conversation_id or None)
 
     # -- the prompt

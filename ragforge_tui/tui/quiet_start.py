@@ -21,9 +21,9 @@ INTERRUPTED = 130
 """Exit status after ctrl+c."""
 _LEAVE_TEXTUAL = (
     "\x1b[<u\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?1016l\x1b[?1004l\x1b[?2048l\x1b[?7h"
-    "\x1b[?2004l\x1b[0m\x1b[?1049l\x1b[?25h"
+    "\x1b[?2004l\x1b[0m\x1b[?1049l\x1b[?25h\x1b[23;2t"
 )
-"""Ends the modes that Textual sets, which it does not do itself when a signal ends the process."""
+"""Ends the modes that Textual sets and restores the title, as nobody else does when a signal ends the process."""
 
 
 class _Terminal:

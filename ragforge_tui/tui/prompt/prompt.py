@@ -131,6 +131,8 @@ class Prompt(TextArea):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "tab", "Complete", show=False),
+        # ctrl+z gives the shell back, as in other programs of the terminal; both keys are 0x1f in most of them.
+        Binding("ctrl+underscore,ctrl+slash,super+z", "undo", show=False),
     ]
 
     @dataclass
