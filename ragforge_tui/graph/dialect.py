@@ -142,7 +142,8 @@ class ArcadeDialect:
         await self._run(f"CREATE PROPERTY {label}.{prop} IF NOT EXISTS {sql_kind}")
 
     async def create_relationship_type(self, name: str) -> None:
-        await self._run(f"CREATE EDGE TYPE {name} IF NOT EXISTS")
+        # Quoted: a relationship's name may be a word of SQL.
+        await self._run(f"CREATE EDGE TYPE `{name}` IF NOT EXISTS")
 
     async def create_unique(self, label: str, props: Sequence[str]) -> None:
         await self._run(f"CREATE INDEX IF NOT EXISTS ON {label} ({', '.join(props)}) UNIQUE")

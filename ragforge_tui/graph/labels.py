@@ -21,6 +21,7 @@ OWNED = {
     "Summary": 500,
     "Sitting": 100,
     "Insight": 500,
+    "Finding": 500,
 }
 """Nodes of one conversation, which have its id, and how many a purge deletes at once: a delete loads its nodes, and a
 part of a text takes up to 1 MiB."""
@@ -69,6 +70,12 @@ _OWN: dict[str, dict[str, str]] = {
     },
     "Sitting": {**dict.fromkeys(("uuid", "conversation_id", "text"), _TEXT), "ordinal": _NUMBER, "date": _TIME},
     "Insight": {**dict.fromkeys(("uuid", "conversation_id"), _TEXT), "created_at": _TIME},
+    "Finding": {
+        **dict.fromkeys(("uuid", "conversation_id", "kind", "text", "state"), _TEXT),
+        "turn_index": _NUMBER,
+        "since": _TIME,
+        **dict.fromkeys(("workspace", "scope"), "STRING"),
+    },
     "Topic": {**dict.fromkeys(("uuid", "name"), _TEXT), "created_at": _TIME},
     "Persona": dict.fromkeys(("uuid", "name", "text"), _TEXT),
     "SystemText": dict.fromkeys(("uuid", "digest", "text"), _TEXT),

@@ -14,6 +14,7 @@ from ragforge_tui.graph.store.contents import Contents
 from ragforge_tui.graph.store.contexts import Contexts
 from ragforge_tui.graph.store.conversations import Conversations
 from ragforge_tui.graph.store.files import Files
+from ragforge_tui.graph.store.findings import Findings
 from ragforge_tui.graph.store.insights import Insights
 from ragforge_tui.graph.store.messages import Messages
 from ragforge_tui.graph.store.other_conversations import OtherConversations
@@ -47,6 +48,7 @@ class Store:
         self.contents = Contents(graph)
         self.summaries = Summaries(graph)
         self.insights = Insights(graph)
+        self.findings = Findings(graph)
         self.activity = Activity(graph)
         self.topics = Topics(graph)
         self.recall = Recall(graph)

@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from ragforge_tui.shared.finding_records import KeptFinding
 from ragforge_tui.shared.records import Commit, Conversation, Insight, Summary, Topic, Turn
 
 
@@ -93,6 +94,7 @@ class MemoryExport(msgspec.Struct, kw_only=True):
     personas: list[PersonaText] = []
     system_texts: list[SystemText] = []
     commits: list[MessageCommit] = []
+    findings: list[KeptFinding] = []
 
 
 class ConversationExport(msgspec.Struct, kw_only=True):
@@ -121,9 +123,11 @@ class ImportAdds(msgspec.Struct, frozen=True, kw_only=True):
     summaries: int = 0
     contexts: int = 0
     insights: int = 0
+    findings: int = 0
 
     def __bool__(self) -> bool:
-        return bool(self.messages or self.calls or self.summaries or self.contexts or self.insights)
+        memory = self.summaries or self.contexts or self.insights or self.findings
+        return bool(self.messages or self.calls or memory)
 
     def text(self) -> str:
         """Return the additions in words, "nothing new" if there are none."""
@@ -137,6 +141,7 @@ class ImportAdds(msgspec.Struct, frozen=True, kw_only=True):
             (self.summaries, "summary", "summaries"),
             (self.contexts, "stored context", "stored contexts"),
             (self.insights, "insight", "insights"),
+            (self.findings, "finding", "findings"),
         ):
             if count:
                 parts.append(f"{count} {one if count == 1 else many}")

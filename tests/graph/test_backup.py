@@ -24,6 +24,7 @@ from ragforge_tui.graph.content_files import Reference
 from ragforge_tui.graph.dialect import ArcadeDialect, Dialect
 from ragforge_tui.graph.labels import ALL, SCHEMA_LABELS
 from ragforge_tui.graph.schema.migrate import MIGRATIONS, VERSION, Migration, record_embedding
+from ragforge_tui.graph.store.findings import new_finding
 from ragforge_tui.graph.store.insights import insight_uuid
 from ragforge_tui.graph.values import plain
 from ragforge_tui.settings.schema import Paths
@@ -86,6 +87,9 @@ async def everything(graph: Graph) -> str:
             created_at=now(),
         )
     )
+    kept = [new_finding(uuid, "/w", turn, "decision", f"Wait {turn} s", files=["src/app.py"]) for turn in (1, 2)]
+    await store.findings.add(kept[:1])
+    await store.findings.replace(kept[0].uuid, kept[1])
     scopes = [
         Scope(uuid=f"s{n}", name=f"f{n}", kind="function", file="src/app.py", start_line=n + 1, end_line=n + 1)
         for n in range(3)

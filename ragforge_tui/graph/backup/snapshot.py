@@ -53,7 +53,15 @@ _SETTLED = {
 """Nodes of a conversation that the turns to come do not change."""
 _AT_ONCE = 100
 _SECONDS = 300.0
-_COUNTERS = ("next_turn", "message_count", "summary_sequence", "summaries_replaced", "topics_changed", "status")
+_COUNTERS = (
+    "next_turn",
+    "message_count",
+    "summary_sequence",
+    "summaries_replaced",
+    "topics_changed",
+    "findings_changed",
+    "status",
+)
 
 
 class BackupInfo(msgspec.Struct, frozen=True, kw_only=True):

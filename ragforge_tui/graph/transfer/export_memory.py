@@ -1,4 +1,4 @@
-"""Export of a conversation's memory: summaries, insight, topics, contexts and personas.
+"""Export of a conversation's memory: summaries, insight, findings, topics, contexts and personas.
 
 Vectors and search keys are not exported: they are derived again from the texts. A branch includes what belongs to the
 turns it shares. `import_memory.py` is the reverse.
@@ -12,6 +12,7 @@ from ragforge_tui.graph.connection import Graph, Transaction
 from ragforge_tui.graph.labels import own_node
 from ragforge_tui.graph.store.commits import message_commit
 from ragforge_tui.graph.store.conversations import in_pages, segments_of
+from ragforge_tui.graph.store.findings import findings_of
 from ragforge_tui.graph.store.insights import insight_uuid, stored_insight
 from ragforge_tui.graph.store.records import given, record_from
 from ragforge_tui.graph.store.summaries import Summaries
@@ -40,7 +41,7 @@ class MemoryExporter:
         self._summaries = summaries
 
     async def memory(self, uuid: str) -> MemoryExport:
-        """Return summaries, insight, topics, personas and the beginnings of requests, in a stable order.
+        """Return summaries, insight, findings, topics, personas and the beginnings of requests, in a stable order.
 
         Raises:
             NotFoundError: There is no such conversation.
@@ -57,14 +58,15 @@ class MemoryExporter:
                 personas=await _personas(tx, uuid),
                 system_texts=await _system_texts(tx, uuid),
                 commits=[message_commit(row) for row in await _of_turns(tx, uuid, 1, _ALL_TURNS, _COMMITS)],
+                findings=await findings_of(tx, await segments_of(tx, uuid, 1, _ALL_TURNS)),
             )
 
         return await self._graph.read(work)
 
     async def stamp(self, uuid: str) -> str:
-        """Return a text that changes with summaries, insight, commits, merges and beginnings of requests.
+        """Return a text that changes with summaries, insight, findings, commits, merges and beginnings of requests.
 
-        A branch has the summaries and topics of its ancestors too, so their changes count.
+        A branch has the summaries, topics and findings of its ancestors too, so their changes count.
         """
 
         async def work(tx: Transaction) -> str:
@@ -73,7 +75,7 @@ class MemoryExporter:
                 "UNWIND $ids AS id MATCH (c:Conversation {uuid: id}) OPTIONAL MATCH (c)-[:BEGINS_WITH]->(t:SystemText) "
                 "WITH c, count(t) AS texts RETURN sum(coalesce(c.summary_sequence, 0) "
                 "+ coalesce(c.summaries_replaced, 0) + coalesce(c.commits_linked, 0) "
-                "+ coalesce(c.topics_changed, 0)) AS stored, sum(texts) AS texts",
+                "+ coalesce(c.topics_changed, 0) + coalesce(c.findings_changed, 0)) AS stored, sum(texts) AS texts",
                 ids=list(dict.fromkeys([uuid, *(segment.conversation_id for segment in segments)])),
             )
             record = await result.single(strict=True)

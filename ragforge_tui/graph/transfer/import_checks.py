@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from ragforge_tui.graph.connection import Graph, Transaction
+from ragforge_tui.graph.store.findings import missing_findings
 from ragforge_tui.graph.store.insights import insight_uuid, stored_insight
 from ragforge_tui.graph.transfer.import_memory import fitting_summaries, in_order
 from ragforge_tui.shared.errors import GraphError
@@ -29,6 +30,7 @@ MAX_LEVEL = 64
 LARGEST = 2**63
 """Integers of the graph have 64 bits."""
 _SHOWN_CHARS = 60
+_FINDING_CHARS = 10_000
 _PAGE = 500
 _KEPT = "Nothing was changed."
 
@@ -99,6 +101,11 @@ def _ids(e: ConversationExport) -> Iterator[tuple[str, str]]:
     if memory.insight is not None:
         yield "insight", memory.insight.uuid
         yield "conversation", memory.insight.conversation_id
+    for finding in memory.findings:
+        yield "finding", finding.uuid
+        yield "conversation", finding.conversation_id
+        if finding.replaced_by:
+            yield "finding", finding.replaced_by
     for topic in memory.topics:
         yield "topic", topic.uuid
     for edge in memory.topic_edges:
@@ -124,6 +131,7 @@ def _records(e: ConversationExport) -> Iterator[msgspec.Struct]:
             yield call.result
     yield from e.contexts
     yield from e.memory.summaries
+    yield from e.memory.findings
     if e.memory.insight is not None:
         yield e.memory.insight
 
@@ -194,6 +202,13 @@ def _check_memory(e: ConversationExport) -> None:
             raise invalid_import("the insight belongs to another conversation")
         if not 1 <= insight.up_to_turn <= len(e.turns):
             raise invalid_import(f"the insight covers {insight.up_to_turn} turns, but the file has {len(e.turns)}")
+    owners = {(m.conversation_id, m.turn_index) for m in _messages(e)}
+    for finding in e.memory.findings:
+        if (finding.conversation_id, finding.turn_index) not in owners:
+            raise invalid_import(f"a finding belongs to turn {finding.turn_index}, which is not in the file")
+        if len(finding.text) > _FINDING_CHARS:
+            raise invalid_import(f"a finding has {len(finding.text)} characters")
+    _once("finding", (finding.uuid for finding in e.memory.findings))
     for context in e.contexts:
         if not held.issuperset(context.messages):
             raise invalid_import(f"a context of turn {context.turn_index} refers to a message that is not in the file")
@@ -241,6 +256,7 @@ class ImportPlan(msgspec.Struct, frozen=True):
             memory=msgspec.structs.replace(
                 e.memory,
                 summaries=[s for s in e.memory.summaries if s.conversation_id in self.writable],
+                findings=[f for f in e.memory.findings if f.conversation_id in self.writable],
                 commits=[c for c in e.memory.commits if owners.get(c.message, "") in self.writable],
             ),
         )
@@ -274,7 +290,7 @@ async def plan_import(graph: Graph, e: ConversationExport, *, mark: str, merge: 
     places = [(m.conversation_id, m.turn_index) for m in new] + [(place[2], place[3]) for place in new_calls]
     _refuse_foreign(places, writable)
     plan = ImportPlan(writable=frozenset(writable), created=created, adds=ImportAdds())
-    summaries, contexts, insights = await _new_memory(graph, plan.allowed(e))
+    summaries, contexts, insights, findings = await _new_memory(graph, plan.allowed(e))
     plan = msgspec.structs.replace(
         plan,
         adds=ImportAdds(
@@ -284,6 +300,7 @@ async def plan_import(graph: Graph, e: ConversationExport, *, mark: str, merge: 
             summaries=summaries,
             contexts=contexts,
             insights=insights,
+            findings=findings,
         ),
     )
     if plan.adds and not created and not merge:
@@ -389,8 +406,8 @@ def _position_conflict(label: str, uuid: str) -> GraphError:
     )
 
 
-async def _new_memory(graph: Graph, e: ConversationExport) -> tuple[int, int, int]:
-    """Return the numbers of summaries, stored contexts and insights that would be created."""
+async def _new_memory(graph: Graph, e: ConversationExport) -> tuple[int, int, int, int]:
+    """Return the numbers of summaries, stored contexts, insights and findings that would be created."""
 
     async def summaries(tx: Transaction) -> int:
         return len(await fitting_summaries(tx, in_order(e.memory.summaries)))
@@ -398,6 +415,9 @@ async def _new_memory(graph: Graph, e: ConversationExport) -> tuple[int, int, in
     async def insights(tx: Transaction) -> int:
         own = e.memory.insight
         return int(own is not None and await stored_insight(tx, own.uuid) is None)
+
+    async def findings(tx: Transaction) -> int:
+        return len(await missing_findings(tx, e.memory.findings))
 
     uuids = sorted({context.uuid for context in e.contexts if context.messages})
     known = 0
@@ -412,4 +432,4 @@ async def _new_memory(graph: Graph, e: ConversationExport) -> tuple[int, int, in
             return int(record["known"])
 
         known += await graph.read(contexts)
-    return await graph.read(summaries), len(uuids) - known, await graph.read(insights)
+    return await graph.read(summaries), len(uuids) - known, await graph.read(insights), await graph.read(findings)

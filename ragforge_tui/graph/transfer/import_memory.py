@@ -14,6 +14,7 @@ import msgspec
 
 from ragforge_tui.graph.connection import Graph, Transaction
 from ragforge_tui.graph.store.commits import commit_rows, link_commits
+from ragforge_tui.graph.store.findings import store_findings
 from ragforge_tui.graph.store.insights import stored_insight, write_insight
 from ragforge_tui.graph.store.parts import batches
 from ragforge_tui.graph.store.records import graph_value, properties_of
@@ -21,10 +22,12 @@ from ragforge_tui.graph.store.summary_tree import finding_properties
 from ragforge_tui.graph.store.topic_edges import describe_topics
 from ragforge_tui.graph.transfer.export_memory import TOPIC_FIELDS
 from ragforge_tui.shared.export_records import ConversationExport, TopicEdge
+from ragforge_tui.shared.finding_records import KeptFinding
 from ragforge_tui.shared.records import Summary
 from ragforge_tui.shared.sanitize import storable, storable_value
 
 _SUMMARIES_AT_ONCE = 20
+_FINDINGS_AT_ONCE = 100
 _SUMMARY_FIELDS = tuple(name for name in Summary.__struct_fields__ if name not in ("key_findings", "parent"))
 _MAX_MERGES = 50
 
@@ -34,6 +37,7 @@ async def import_memory(graph: Graph, e: ConversationExport) -> None:
     await _import_topics(graph, e)
     await _import_summaries(graph, e)
     await _import_insight(graph, e)
+    await _import_findings(graph, e)
     await _import_contexts(graph, e)
     await _import_personas(graph, e)
     await _import_system_texts(graph, e)
@@ -76,6 +80,19 @@ async def _import_insight(graph: Graph, e: ConversationExport) -> None:
             await write_insight(tx, insight)
 
     await graph.write(work)
+
+
+async def _import_findings(graph: Graph, e: ConversationExport) -> None:
+    findings = e.memory.findings
+    # Newest first: what replaces a finding is there before it.
+    ordered = sorted(findings, key=lambda finding: finding.since, reverse=True)
+    for start in range(0, len(ordered), _FINDINGS_AT_ONCE):
+        page = ordered[start : start + _FINDINGS_AT_ONCE]
+
+        async def work(tx: Transaction, page: list[KeptFinding] = page) -> None:
+            await store_findings(tx, page)
+
+        await graph.write(work)
 
 
 def in_order(summaries: Iterable[Summary]) -> list[Summary]:

@@ -1,0 +1,363 @@
+"""Findings in the graph: each a node with a state, its turn, what it is about, and what closed or replaced it.
+
+A finding belongs to the conversation that holds its turn, so that a branch and its parent have one node for a turn they
+share. Its id comes from conversation, turn, kind and text: storing it twice stores it once, and a state that it has
+reached stays. Findings of private conversations are returned for that conversation only, those of deleted ones never.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from ragforge_tui.graph.connection import Graph, Transaction
+from ragforge_tui.graph.labels import own_node
+from ragforge_tui.graph.store.conversations import Segment, find_conversation, segments_of
+from ragforge_tui.graph.store.records import derived, given, graph_value, projection, properties_of, record_from
+from ragforge_tui.shared.errors import NotFoundError
+from ragforge_tui.shared.finding_records import CURRENT, FindingState, KeptFinding, KeptKind, first_state
+from ragforge_tui.shared.records import now
+from ragforge_tui.shared.sanitize import storable
+
+_FIELDS = KeptFinding.__struct_fields__
+_FINDING = projection("f", _FIELDS)
+_ABOUT = own_node("f", "Finding")
+_VISIBLE = (
+    "MATCH (c:Conversation {uuid: f.conversation_id}) "
+    "WHERE c.status <> 'deleted' AND (NOT coalesce(c.private, false) OR c.uuid = $asking)"
+)
+_RETURN = f"RETURN {_FINDING} AS f ORDER BY f.since DESC, f.uuid LIMIT $limit"
+_CHANGED = "MATCH (c:Conversation {uuid: $id}) SET c.findings_changed = coalesce(c.findings_changed, 0) + 1"
+_MOST = 2_000
+"""Findings that one question returns, the newest first."""
+_AT_ONCE = 500
+_ALL_TURNS = 2**31
+
+
+def finding_uuid(conversation_id: str, turn_index: int, kind: KeptKind, text: str) -> str:
+    """Return the id of a finding; it is the same whoever notes it."""
+    return derived("finding", conversation_id, turn_index, kind, text)
+
+
+def new_finding(
+    conversation_id: str, workspace: str, turn_index: int, kind: KeptKind, text: str, **fields: Any
+) -> KeptFinding:
+    """Return a finding in its first state, with its id.
+
+    Args:
+        fields: Values of other fields; `since` is the present without one.
+    """
+    return KeptFinding(
+        uuid=finding_uuid(conversation_id, turn_index, kind, text),
+        kind=kind,
+        text=text,
+        workspace=workspace,
+        conversation_id=conversation_id,
+        turn_index=turn_index,
+        **{"state": first_state(kind), "since": now(), **fields},
+    )
+
+
+class Findings:
+    """Findings of turns, and what became of them."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    async def add(self, findings: Sequence[KeptFinding]) -> list[KeptFinding]:
+        """Store findings and return them as they are stored now; those that exist stay as they are.
+
+        One of a turn that a branch shares is stored with the conversation that holds the turn.
+
+        Raises:
+            NotFoundError: There is no such conversation.
+        """
+        stored: list[KeptFinding] = []
+        for conversation_id in dict.fromkeys(finding.conversation_id for finding in findings):
+            own = [finding for finding in findings if finding.conversation_id == conversation_id]
+
+            async def work(
+                tx: Transaction, conversation_id: str = conversation_id, own: list[KeptFinding] = own
+            ) -> list[KeptFinding]:
+                return await store_findings(tx, await _at_home(tx, conversation_id, own))
+
+            stored += await self._graph.write(work)
+        return stored
+
+    async def of_folder(
+        self, workspace: str, *, kinds: Collection[KeptKind] | None = None, current: bool = True, asking: str = ""
+    ) -> list[KeptFinding]:
+        """Return the findings of a folder and those that hold wherever the user works, the newest first.
+
+        Args:
+            kinds: Only these; None: all.
+            current: Only those that still hold or are still open.
+            asking: The conversation that asks: its own findings are returned even if it is private.
+        """
+        asked = "($kinds IS NULL OR f.kind IN $kinds) AND ($states IS NULL OR f.state IN $states)"
+        found: dict[str, KeptFinding] = {}
+        for place in ("workspace: $workspace", "scope: 'user'"):
+            found |= {
+                finding.uuid: finding
+                for finding in await self._found(
+                    f"MATCH {own_node('f', 'Finding', place)} WITH f WHERE {asked} {_VISIBLE}",
+                    workspace=storable(workspace),
+                    kinds=None if kinds is None else list(kinds),
+                    states=list(CURRENT) if current else None,
+                    asking=asking,
+                )
+            }
+        kept = [one for one in found.values() if one.scope != "conversation" or one.conversation_id == asking]
+        return sorted(kept, key=lambda finding: (finding.since, finding.uuid), reverse=True)
+
+    async def of_conversation(self, conversation_id: str) -> list[KeptFinding]:
+        """Return all findings of a conversation, in whatever state, in order of their turns.
+
+        A branch has those of the turns it shares too.
+
+        Raises:
+            NotFoundError: There is no such conversation.
+        """
+
+        async def work(tx: Transaction) -> list[KeptFinding]:
+            return await findings_of(tx, await segments_of(tx, conversation_id, 1, _ALL_TURNS))
+
+        return await self._graph.read(work)
+
+    async def by_id(self, ids: Sequence[str], *, asking: str = "") -> list[KeptFinding]:
+        """Return these findings, in the order of the ids; those that are gone or hidden are left out."""
+        found: dict[str, KeptFinding] = {}
+        for start in range(0, len(ids), _AT_ONCE):
+            for one in await self._found(
+                f"UNWIND $ids AS id MATCH {own_node('f', 'Finding', 'uuid: id')} WITH f {_VISIBLE}",
+                ids=list(dict.fromkeys(ids[start : start + _AT_ONCE])),
+                asking=asking,
+            ):
+                found[one.uuid] = one
+        return [found[uuid] for uuid in dict.fromkeys(ids) if uuid in found]
+
+    async def about(
+        self, files: Collection[str], scopes: Collection[str], workspace: str, *, asking: str = ""
+    ) -> list[KeptFinding]:
+        """Return the current findings about any of these files or code scopes of a folder, the newest first."""
+        paths = sorted({storable(path) for path in files})
+        found = {
+            one.uuid: one
+            for statement, keys in (
+                (f"UNWIND $keys AS key MATCH (:File {{workspace: $workspace, path: key}})<-[:ABOUT]-{_ABOUT}", paths),
+                (f"UNWIND $keys AS key MATCH (:Scope {{uuid: key}})<-[:ABOUT]-{_ABOUT}", sorted(set(scopes))),
+            )
+            if keys
+            for one in await self._found(
+                f"{statement} WITH DISTINCT f WHERE f.state IN $states {_VISIBLE}",
+                keys=keys,
+                workspace=storable(workspace),
+                states=list(CURRENT),
+                asking=asking,
+            )
+        }
+        kept = [one for one in found.values() if one.scope != "conversation" or one.conversation_id == asking]
+        return sorted(kept, key=lambda finding: (finding.since, finding.uuid), reverse=True)
+
+    async def close(
+        self, uuid: str, *, until: datetime, closed_by: str, message_or_call: str = ""
+    ) -> KeptFinding | None:
+        """Mark a current finding as done and return it; None if it is gone or was not current.
+
+        Args:
+            closed_by: What closed it, as words with the turn.
+            message_or_call: Id of the message or tool call that did.
+        """
+
+        async def work(tx: Transaction) -> KeptFinding | None:
+            changed = await _change(tx, uuid, {"state": "done", "until": until, "closed_by": closed_by}, current=True)
+            if changed is not None and message_or_call:
+                for label in ("Message", "ToolCall"):
+                    await tx.run(
+                        f"MATCH (f:Finding {{uuid: $uuid}}) MATCH (m:{label} {{uuid: $by}}) "
+                        "CREATE (f)-[:CLOSED_BY]->(m)",
+                        uuid=uuid,
+                        by=message_or_call,
+                    )
+            return changed
+
+        return await self._graph.write(work)
+
+    async def replace(self, old_uuid: str, new: KeptFinding) -> KeptFinding:
+        """Store a finding in place of another one, which stays as replaced; return the new one.
+
+        Raises:
+            NotFoundError: There is no such conversation.
+        """
+
+        async def work(tx: Transaction) -> KeptFinding:
+            [stored] = await store_findings(tx, await _at_home(tx, new.conversation_id, [new]))
+            if stored.uuid != old_uuid:
+                values = {"state": "replaced", "until": new.since, "replaced_by": stored.uuid}
+                if await _change(tx, old_uuid, values, current=True) is not None:
+                    await _link_replacements(tx, [{"old": old_uuid, "new": stored.uuid}])
+            return stored
+
+        return await self._graph.write(work)
+
+    async def set_state(self, uuid: str, state: FindingState, until: datetime | None) -> KeptFinding | None:
+        """Set the state of a finding and return it; None if it is gone.
+
+        A finding that becomes current again loses what closed or replaced it.
+        """
+
+        async def work(tx: Transaction) -> KeptFinding | None:
+            values: dict[str, Any] = {"state": state, "until": until}
+            if state in CURRENT:
+                values |= {"closed_by": "", "replaced_by": ""}
+                await tx.run("MATCH (:Finding {uuid: $uuid})-[r:CLOSED_BY]->() DELETE r", uuid=uuid)
+                await tx.run("MATCH (:Finding)-[r:REPLACES]->(:Finding {uuid: $uuid}) DELETE r", uuid=uuid)
+            return await _change(tx, uuid, values)
+
+        return await self._graph.write(work)
+
+    async def pin(self, uuid: str, pinned: bool) -> KeptFinding | None:
+        """Pin a finding, or release it, and return it; None if it is gone."""
+
+        async def work(tx: Transaction) -> KeptFinding | None:
+            return await _change(tx, uuid, {"pinned": pinned})
+
+        return await self._graph.write(work)
+
+    async def _found(self, statement: str, **parameters: Any) -> list[KeptFinding]:
+        rows = await self._graph.rows(f"{statement} {_RETURN}", limit=_MOST, **parameters)
+        return [finding for row in rows if (finding := finding_from(row["f"])) is not None]
+
+
+def finding_from(properties: Any) -> KeptFinding | None:
+    """Return a finding from the properties of its node; None of another program's node."""
+    return record_from(KeptFinding, given(properties, _FIELDS))
+
+
+async def findings_of(tx: Transaction, segments: Iterable[Segment]) -> list[KeptFinding]:
+    """Return the findings of turns, in order of the turns."""
+    found: list[KeptFinding] = []
+    for segment in segments:
+        result = await tx.run(
+            f"MATCH {own_node('f', 'Finding', 'conversation_id: $id')} "
+            f"WHERE f.turn_index >= $first AND f.turn_index <= $last RETURN {_FINDING} AS f",
+            id=segment.conversation_id,
+            first=segment.first,
+            last=segment.last,
+        )
+        found += [one async for record in result if (one := finding_from(record["f"])) is not None]
+    return sorted(found, key=lambda finding: (finding.turn_index, finding.since, finding.uuid))
+
+
+async def missing_findings(tx: Transaction, findings: Sequence[KeptFinding]) -> list[KeptFinding]:
+    """Return those that are not in the graph yet."""
+    known: set[str] = set()
+    for start in range(0, len(findings), _AT_ONCE):
+        result = await tx.run(
+            "UNWIND $ids AS id MATCH (f:Finding {uuid: id}) RETURN id",
+            ids=[finding.uuid for finding in findings[start : start + _AT_ONCE]],
+        )
+        known |= {record["id"] async for record in result}
+    return list({finding.uuid: finding for finding in findings if finding.uuid not in known}.values())
+
+
+async def store_findings(tx: Transaction, findings: Sequence[KeptFinding]) -> list[KeptFinding]:
+    """Store findings with their edges, each with the conversation it names, and return them as they are stored now.
+
+    Raises:
+        NotFoundError: There is no such conversation.
+    """
+    for conversation_id in sorted({finding.conversation_id for finding in findings}):
+        # Lock first, so that another writer of the same findings is seen.
+        result = await tx.run(f"{_CHANGED} RETURN c.uuid AS uuid", id=conversation_id)
+        if await result.single() is None:
+            raise NotFoundError(f"There is no conversation {conversation_id!r}.")
+        fresh = await missing_findings(tx, [one for one in findings if one.conversation_id == conversation_id])
+        for start in range(0, len(fresh), _AT_ONCE):
+            await _create(tx, conversation_id, fresh[start : start + _AT_ONCE])
+    # What an import brings may be replaced already.
+    replaced = [{"old": one.uuid, "new": one.replaced_by} for one in findings if one.replaced_by]
+    if replaced:
+        await _link_replacements(tx, replaced)
+    result = await tx.run(
+        f"UNWIND $ids AS id MATCH (f:Finding {{uuid: id}}) RETURN {_FINDING} AS f",
+        ids=[finding.uuid for finding in findings],
+    )
+    stored = {one.uuid: one async for record in result if (one := finding_from(record["f"])) is not None}
+    return [stored[finding.uuid] for finding in findings if finding.uuid in stored]
+
+
+async def _create(tx: Transaction, conversation_id: str, fresh: list[KeptFinding]) -> None:
+    await tx.run(
+        "MATCH (c:Conversation {uuid: $id}) UNWIND $rows AS row CREATE (c)-[:HAS_FINDING]->(f:Finding) SET f = row",
+        id=conversation_id,
+        rows=[properties_of(finding, _FIELDS) for finding in fresh],
+    )
+    await tx.run(
+        "UNWIND $rows AS row MATCH (f:Finding {uuid: row.uuid}) "
+        "MATCH (m:Message {conversation_id: $id, turn_index: row.turn, position: 0}) CREATE (f)-[:FROM]->(m)",
+        id=conversation_id,
+        rows=[{"uuid": finding.uuid, "turn": finding.turn_index} for finding in fresh],
+    )
+    files = [
+        {"uuid": finding.uuid, "workspace": storable(finding.workspace), "path": path}
+        for finding in fresh
+        for path in sorted({storable(path) for path in finding.files})
+    ]
+    await tx.run(
+        "UNWIND $rows AS row MERGE (p:File {workspace: row.workspace, path: row.path}) "
+        "WITH row, p MATCH (f:Finding {uuid: row.uuid}) CREATE (f)-[:ABOUT]->(p)",
+        rows=files,
+    )
+    await tx.run(
+        "UNWIND $rows AS row MATCH (f:Finding {uuid: row.uuid}) MATCH (s:Scope {uuid: row.scope}) "
+        "CREATE (f)-[:ABOUT]->(s)",
+        rows=[{"uuid": finding.uuid, "scope": scope} for finding in fresh for scope in sorted(set(finding.scopes))],
+    )
+
+
+async def _link_replacements(tx: Transaction, rows: list[dict[str, str]]) -> None:
+    await tx.run(
+        "UNWIND $rows AS row MATCH (n:Finding {uuid: row.new}) MATCH (o:Finding {uuid: row.old}) "
+        "MERGE (n)-[:REPLACES]->(o)",
+        rows=rows,
+    )
+
+
+async def _change(tx: Transaction, uuid: str, values: dict[str, Any], *, current: bool = False) -> KeptFinding | None:
+    """Set properties of a finding and count the change; None if it is gone, or is not current though it must be."""
+    where = "WHERE f.state IN $states " if current else ""
+    result = await tx.run(
+        f"MATCH (f:Finding {{uuid: $uuid}}) {where}SET f += $values RETURN {_FINDING} AS f",
+        uuid=uuid,
+        values={name: graph_value(value) for name, value in values.items()},
+        states=list(CURRENT),
+    )
+    record = await result.single()
+    changed = finding_from(record["f"]) if record else None
+    if changed is not None:
+        await tx.run(_CHANGED, id=changed.conversation_id)
+    return changed
+
+
+async def _at_home(tx: Transaction, conversation_id: str, findings: list[KeptFinding]) -> list[KeptFinding]:
+    """Return findings of a branch with the conversations that hold their turns, and the ids that follow from those."""
+    conversation = await find_conversation(tx, conversation_id)
+    shared = (conversation.branch_turn or 0) if conversation is not None and conversation.branch_of else 0
+    if all(finding.turn_index > shared for finding in findings):
+        return findings
+    segments = await segments_of(tx, conversation_id, 1, shared)
+    homes = {finding.turn_index: conversation_id for finding in findings}
+    for segment in segments:
+        homes |= {turn: segment.conversation_id for turn in homes if segment.first <= turn <= segment.last}
+    return [
+        msgspec.structs.replace(
+            finding,
+            conversation_id=homes[finding.turn_index],
+            uuid=finding_uuid(homes[finding.turn_index], finding.turn_index, finding.kind, finding.text),
+        )
+        for finding in findings
+    ]

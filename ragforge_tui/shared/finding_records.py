@@ -1,0 +1,73 @@
+"""Findings with a life: decisions, wishes, open points and facts that turns stated, and what became of them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from ragforge_tui.shared.records import FindingKind
+
+KeptKind = Literal["decision", "wish", "open", "fact"]
+FindingState = Literal["open", "done", "valid", "replaced", "forgotten"]
+FindingScope = Literal["user", "folder", "conversation"]
+
+CURRENT: tuple[FindingState, ...] = ("open", "valid")
+"""States of findings that are sent and shown as they are."""
+
+
+class KeptFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """Statement of a turn that outlives its conversation's summaries.
+
+    Attributes:
+        scope: Where it holds: wherever the user works, in the folder, or in its conversation only.
+        pinned: The user wants it kept in sight.
+        workspace: Folder of its conversation.
+        since: When its turn stated it.
+        until: When it was closed, replaced or forgotten.
+        made_by: ``rule``, ``user``, ``tool``, or the name of the model that noted it.
+        replaced_by: Id of the finding that took its place.
+        closed_by: What closed it, with the turn: ``t14: edited naturalsize``.
+        files: Paths of the files it is about.
+        scopes: Ids of the code scopes it is about.
+    """
+
+    uuid: str
+    kind: KeptKind
+    text: str
+    state: FindingState
+    scope: FindingScope = "folder"
+    pinned: bool = False
+    workspace: str = ""
+    conversation_id: str
+    turn_index: int
+    since: datetime
+    until: datetime | None = None
+    made_by: str = "rule"
+    replaced_by: str = ""
+    closed_by: str = ""
+    files: list[str] = []
+    scopes: list[str] = []
+
+    @property
+    def is_current(self) -> bool:
+        """Whether it still holds or is still to do."""
+        return self.state in CURRENT
+
+
+def kept_kind(kind: FindingKind) -> KeptKind:
+    """Return the kind under which a finding of a summary is kept; one without a kind is a fact."""
+    if kind == "preference":
+        return "wish"
+    return kind or "fact"
+
+
+def said_kind(kind: KeptKind) -> FindingKind:
+    """Return the kind that summaries and screens give a kept finding."""
+    return "preference" if kind == "wish" else kind
+
+
+def first_state(kind: KeptKind) -> FindingState:
+    """Return the state that a finding begins with."""
+    return "open" if kind == "open" else "valid"
