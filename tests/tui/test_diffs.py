@@ -129,7 +129,7 @@ class TestLooks:
         diff = Diff(unified_diff(None, "word " * 30, "x.txt"))
         lines: list[Line] = list(diff.lines(40, DARK))
         assert [line.strip.text[:6] for line in lines[1:4]] == ["  1 + ", "  ↪   ", "  ↪   "]
-        assert [line.join for line in lines[1:3]] == ["", ""] and lines[1].gutter == 4
+        assert [line.join for line in lines[1:3]] == [" ", " "] and lines[1].gutter == 6
 
     def test_no_colours_no_tints(self) -> None:
         diff = unified_diff("a = 1\n", "a = 2\n", "x.py")

@@ -27,7 +27,7 @@ from ragforge_tui.shared.requests.work import FileDiff
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.tool_calls import tool_label
 from ragforge_tui.tui.dialogs.detail import Section, call_sections, call_title, diff_section, is_numbered
-from ragforge_tui.tui.drawing.code import by_line, highlight
+from ragforge_tui.tui.drawing.code import by_line, code_rows, highlight
 from ragforge_tui.tui.drawing.diff_lines import Diff
 from ragforge_tui.tui.drawing.diff_parser import diff_counts
 from ragforge_tui.tui.drawing.lines import Line, Run, clean, line_of, one_line, wrap
@@ -109,7 +109,7 @@ class PieceBlock(Block):
             if number is not None:
                 first = [(f"{number[0].rstrip()} ", palette.muted), *first]
             rest = [(" " * sum(len(text) for text, _ in first[:-1]), palette.muted), first[-1]]
-            drawn += wrap(runs, width, first=first, rest=rest, hard=True)
+            drawn += code_rows(runs, width, first=first, rest=rest)
         return drawn
 
     def estimate(self, width: int) -> int:

@@ -11,10 +11,12 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
+from rich.cells import cell_len
 from rich.style import Style
 
+from ragforge_tui.tui.drawing.code_breaks import code_spans
 from ragforge_tui.tui.drawing.hunk_start import misfit, openers_of
-from ragforge_tui.tui.drawing.lines import Line, Run, clean, wrap
+from ragforge_tui.tui.drawing.lines import Line, Run, clean, line_of, slices
 from ragforge_tui.tui.drawing.palette import Palette
 
 _MAX_HIGHLIGHTED = 200_000
@@ -205,7 +207,7 @@ def _follow(stack: list[str], following: tuple[str, ...] | str | int | None) -> 
 def code_lines(
     code: str, language: str, width: int, palette: Palette, *, prefix: Sequence[Run] | None = None
 ) -> list[Line]:
-    """Return code behind a thin bar; a line that is too long is folded at the last cell, a sign before its rest."""
+    """Return code behind a thin bar; the rest of a line that is too long is indented, a sign before it."""
     return run_lines(highlight(clean(code).removesuffix("\n"), language, palette), width, palette, prefix=prefix)
 
 
@@ -213,8 +215,19 @@ def run_lines(runs: Iterable[Run], width: int, palette: Palette, *, prefix: Sequ
     """Return runs of code behind a thin bar."""
     bar = prefix if prefix is not None else [("  │ ", palette.faint)]
     rest = [(text.replace("│", "↪"), style) for text, style in bar]
-    # Every line of code is a first line: its bar is decoration as the sign of a folded rest is.
-    return [line for part in by_line(runs) for line in wrap(part, width, first=bar, rest=rest, hard=True)]
+    return [line for part in by_line(runs) for line in code_rows(part, width, first=bar, rest=rest)]
+
+
+def code_rows(runs: Sequence[Run], width: int, *, first: Sequence[Run], rest: Sequence[Run]) -> list[Line]:
+    """Return the lines of one line of code, behind `first` and, as wide, `rest`; neither is copied."""
+    before = "".join(text for text, _ in first)
+    spans, indent = code_spans("".join(text for text, _ in runs), max(1, width - cell_len(before)))
+    lines: list[Line] = []
+    for (_, _, join), piece in zip(spans, slices(runs, spans), strict=True):
+        prefix = [*rest, (" " * indent, rest[-1][1])] if lines else first
+        gutter = sum(len(text) for text, _ in prefix)
+        lines.append(line_of([*prefix, *piece], width, gutter=gutter, join=join))
+    return lines
 
 
 def by_line(runs: Iterable[Run]) -> list[list[Run]]:

@@ -18,8 +18,9 @@ from rich.cells import cell_len
 from rich.style import Style
 
 from ragforge_tui.tui.drawing.code import GrowingCode, by_line, hunk_runs, language_of
+from ragforge_tui.tui.drawing.code_breaks import code_spans
 from ragforge_tui.tui.drawing.diff_parser import DiffRow, FileChange, count_changes, parse_diff
-from ragforge_tui.tui.drawing.lines import Line, MadeLines, Run, clip, fold_spans, line_of, slices
+from ragforge_tui.tui.drawing.lines import NOT_COPIED, Line, MadeLines, Part, Run, Sides, clip, line_of, slices
 from ragforge_tui.tui.drawing.palette import Palette, on_ground
 
 SIDE_BY_SIDE = 140
@@ -118,6 +119,26 @@ class _Syntax:
         ]
 
 
+class _Row(NamedTuple):
+    """A line of one side.
+
+    Attributes:
+        gutter: Number of characters before its text.
+        length: Number of characters of its text.
+        join: What follows the text in the file.
+    """
+
+    runs: list[Run]
+    gutter: int
+    length: int
+    join: str
+
+    def part(self, offset: int) -> Part:
+        """Return what is copied of it, behind some characters."""
+        start = offset + self.gutter
+        return Part(start, start + self.length, self.join)
+
+
 class _Item(NamedTuple):
     """Unit of one or more lines: the head of a file, a row, or with two sides a pair of rows; -1 for none."""
 
@@ -200,7 +221,7 @@ class DiffLines(MadeLines):
             if at >= 0 and (row := self._files[item.file].rows[at]).sign in _SIGNS:
                 width = self._width_of(item.file, row)
                 if len(row.text) > width or not row.text.isascii():
-                    height = max(height, len(fold_spans(row.text, width)))
+                    height = max(height, len(code_spans(row.text, width)[0]))
         return height
 
     def _width_of(self, number: int, row: DiffRow) -> int:
@@ -214,7 +235,7 @@ class DiffLines(MadeLines):
         rows = self._files[item.file].rows
         shown = [rows[at] for at in dict.fromkeys((item.row, item.right)) if at >= 0]
         parts = [
-            [row.text[start:end] for start, end, _ in fold_spans(row.text, self._width_of(item.file, row))]
+            [row.text[start:end] for start, end, _ in code_spans(row.text, self._width_of(item.file, row))[0]]
             if row.sign in _SIGNS
             else [row.text]
             for row in shown
@@ -235,23 +256,32 @@ class DiffLines(MadeLines):
     def _paint(self, item: _Item) -> list[Line]:
         file, palette = self._files[item.file], self._palette
         if item.row < 0 and item.right < 0:
-            return [self._framed(header_runs(file, self._width, palette), 0)]
+            runs = header_runs(file, self._width, palette)
+            return [self._framed(runs, gutter=0 if palette.plain else 1, length=len(runs[0][0].strip()))]
         at = item.row if item.row >= 0 else item.right
         row = file.rows[at]
         if row.sign not in _SIGNS:
-            return [self._framed(self._remark(row), 0)]
+            return [self._framed(self._remark(row))._replace(sides=NOT_COPIED)]
         if not self._is_split(item.file):
-            gutter = len(_spoken(row)) if palette.plain else self._number + 1
-            return [self._framed(runs, gutter, join) for runs, join in self._side(item.file, at, old=row.sign == "-")]
+            rows = self._side(item.file, at, old=row.sign == "-")
+            return [self._framed(one.runs, gutter=one.gutter, length=one.length, join=one.join) for one in rows]
         left = self._side(item.file, item.row, old=True) if item.row >= 0 else []
         right = self._side(item.file, item.right, old=False) if item.right >= 0 else []
-        blank: tuple[list[Run], str] = ([(" " * self._half, palette.text)], "\n")
-        middle = [(" ", palette.text)]
-        pairs = zip_longest(left, right, fillvalue=blank)
-        return [self._framed([*one, *middle, *other], self._number + 1) for (one, _), (other, _) in pairs]
+        return [self._pair(old, new) for old, new in zip_longest(left, right)]
 
-    def _framed(self, runs: Sequence[Run], gutter: int, join: str = "\n") -> Line:
-        return line_of([*self._prefix, *runs], self._whole, gutter=self._prefix_length + gutter, join=join)
+    def _pair(self, old: _Row | None, new: _Row | None) -> Line:
+        """Return a line of both sides, either of which may be over already."""
+        left = old.runs if old is not None else [(" " * self._half, self._palette.text)]
+        middle = self._prefix_length + sum(len(text) for text, _ in left) + 1
+        line = self._framed([*left, (" ", self._palette.text), *(new.runs if new is not None else [])])
+        parts = old and old.part(self._prefix_length), new and new.part(middle)
+        return line._replace(sides=Sides(middle, *parts))
+
+    def _framed(self, runs: Sequence[Run], *, gutter: int = 0, length: int | None = None, join: str = "\n") -> Line:
+        """Return a line of which `length` characters behind the gutter are copied; None for all."""
+        filler = 0 if length is None else max(0, sum(len(text) for text, _ in runs) - gutter - length)
+        gutter += self._prefix_length
+        return line_of([*self._prefix, *runs], self._whole, gutter=gutter, join=join, filler=filler)
 
     def _remark(self, row: DiffRow) -> list[Run]:
         palette = self._palette
@@ -261,8 +291,8 @@ class DiffLines(MadeLines):
         text = clip(row.text, self._width - self._number - 3)
         return [(f"{sign:>{self._number}}   ", palette.muted), (text, palette.muted)]
 
-    def _side(self, number: int, at: int, *, old: bool) -> list[tuple[list[Run], str]]:
-        """Return the lines of a row on one side, each with its join."""
+    def _side(self, number: int, at: int, *, old: bool) -> list[_Row]:
+        """Return the lines of a row on one side."""
         row = self._files[number].rows[at]
         palette, width = self._palette, self._width_of(number, row)
         ground, words, mark = {
@@ -271,19 +301,22 @@ class DiffLines(MadeLines):
         }.get(row.sign, (Style(), Style(), palette.muted))
         runs = self._colored(number, at, ground, words, mark, old=old)
         gray = on_ground(palette.muted, ground, palette)
-        spans = fold_spans(row.text, width)
-        lines: list[tuple[list[Run], str]] = []
-        for part, ((_, _, join), piece) in enumerate(zip(spans, slices(runs, spans), strict=True)):
-            if palette.plain:
-                lines.append(([(_spoken(row) if not part else " " * len(_spoken(row)), palette.muted), *piece], join))
-                continue
-            label = self._label(number, row, old=old) if not part else "↪"
-            sign = row.sign if not part else " "
-            cells = sum(cell_len(text) for text, _ in piece)
+        spans, indent = code_spans(row.text, width)
+        lines: list[_Row] = []
+        for (start, end, join), piece in zip(spans, slices(runs, spans), strict=True):
+            spoken, label, sign = _spoken(row), self._label(number, row, old=old), row.sign
+            if start:
+                spoken, label, sign = " " * len(spoken), "↪", " "
             first: list[Run] = [(f"{label:>{self._number}} ", gray), (f"{sign} ", on_ground(mark, ground, palette))]
+            if palette.plain:
+                first = [(spoken, palette.muted)]
+            first += [(" " * indent, ground)] if start else []
+            gutter = sum(len(text) for text, _ in first)
+            cells = sum(cell_len(text) for text, _ in piece) + (indent if start else 0)
             # Without colors behind it, a row needs no cells after its text.
-            rest = " " * (width - cells) if self._is_split(number) or ground.bgcolor is not None else ""
-            lines.append(([*first, *piece, (rest, ground)], join))
+            filled = not palette.plain and (self._is_split(number) or ground.bgcolor is not None)
+            rest = (" " * (width - cells) if filled else "", ground)
+            lines.append(_Row([*first, *piece, rest], gutter, end - start, join))
         return lines
 
     def _label(self, number: int, row: DiffRow, *, old: bool) -> str:

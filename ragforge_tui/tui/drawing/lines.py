@@ -10,7 +10,7 @@ from abc import abstractmethod
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, chain
+from itertools import accumulate, chain, pairwise
 from typing import NamedTuple, overload
 
 from rich.cells import cell_len, set_cell_size, split_graphemes
@@ -24,7 +24,7 @@ Span = tuple[int, int, str]
 """Start and end of a piece, and the text between it and the next piece."""
 
 _WORD = re.compile(r"\S+")
-_NARROW = re.compile("[ -~\xa1-\xac\xae-\u02ff\u0370-\u0482\u2010-\u2027]*")
+NARROW = re.compile("[ -~\xa1-\xac\xae-\u02ff\u0370-\u0482\u2010-\u2027]*")
 """Letters of one cell that join with no neighbor; the only blank among them is the space."""
 
 
@@ -34,13 +34,16 @@ def wrap_spans(text: str, width: int) -> list[Span]:
     Blanks at a break belong to neither piece. Words wider than a whole line, and long ones of a script without
     blanks, are broken where the line is full.
     """
-    if _NARROW.fullmatch(text):
-        return [(0, len(text), "\n")] if len(text) <= width else _wrap_narrow(text, width)
-    return [(0, len(text), "\n")] if cell_len(text) <= width else _wrap_measured(text, width)
+    narrow = NARROW.fullmatch(text) is not None
+    if (len(text) if narrow else cell_len(text)) <= width:
+        return [(0, len(text), "\n")]
+    pieces = _wrap_narrow(text, width) if narrow else _wrap_measured(text, width)
+    spans = [(start, end, text[end:following]) for (start, end), (following, _) in pairwise(pieces)]
+    return [*spans, (*pieces[-1], f"{text[pieces[-1][1] :]}\n")]
 
 
-def _wrap_narrow(text: str, width: int) -> list[Span]:
-    spans: list[Span] = []
+def _wrap_narrow(text: str, width: int) -> list[tuple[int, int]]:
+    spans: list[tuple[int, int]] = []
     start, length = 0, len(text.rstrip(" "))
     if text.startswith(" "):
         word = length - len(text[:length].lstrip(" "))
@@ -58,14 +61,14 @@ def _wrap_narrow(text: str, width: int) -> list[Span]:
         else:
             blank = -1
         if blank < 0 or (word < start + width and _is_long(text, word, length, width)):
-            spans.append((start, start + width, ""))
+            spans.append((start, start + width))
             start += width
             continue
         while text[blank - 1] == " ":
             blank -= 1
-        spans.append((start, blank, " "))
+        spans.append((start, blank))
         start = word
-    return [*spans, (start, length, "\n")]
+    return [*spans, (start, length)]
 
 
 def _is_long(text: str, word: int, length: int, width: int) -> bool:
@@ -73,8 +76,8 @@ def _is_long(text: str, word: int, length: int, width: int) -> bool:
     return length - word > width and text.find(" ", word, word + width + 1) < 0
 
 
-def _wrap_measured(text: str, width: int) -> list[Span]:
-    spans: list[Span] = []
+def _wrap_measured(text: str, width: int) -> list[tuple[int, int]]:
+    spans: list[tuple[int, int]] = []
     start = end = used = 0
     for match in _WORD.finditer(text):
         word_start, word_end = match.span()
@@ -88,7 +91,7 @@ def _wrap_measured(text: str, width: int) -> list[Span]:
         folds = cells > width or (cells > len(word) and cells > 8)
         if not folds or used + gap >= width:
             if end > start:
-                spans.append((start, end, " "))
+                spans.append((start, end))
             start, used, gap = word_start, 0, 0
             if cells <= width:
                 end, used = word_end, cells
@@ -98,29 +101,15 @@ def _wrap_measured(text: str, width: int) -> list[Span]:
             cut = word_start + at
             if at == 0:
                 if end > start:
-                    spans.append((start, end, " "))
+                    spans.append((start, end))
             else:
-                spans.append((start, cut, ""))
+                spans.append((start, cut))
             start = cut
         end = word_end
         used = cell_len(text[start:end])
     if end > start or not spans:
-        spans.append((start, end, "\n"))
-    else:
-        spans[-1] = (*spans[-1][:2], "\n")
+        spans.append((start, end))
     return spans
-
-
-def fold_spans(text: str, width: int) -> list[Span]:
-    """Break one line of text wherever a line is full, as for code."""
-    if _NARROW.fullmatch(text):
-        edges = [*range(0, max(1, len(text)), width), len(text)]
-    elif cell_len(text) <= width:
-        return [(0, len(text), "\n")]
-    else:
-        edges = [0, *(at for at in _fold(text, width, width) if at), len(text)]
-    last = len(edges) - 2
-    return [(edges[i], edges[i + 1], "" if i < last else "\n") for i in range(last + 1)]
 
 
 def _fold(word: str, first: int, width: int) -> list[int]:
@@ -144,6 +133,29 @@ _TAB = 4
 NO_BACKGROUND = Style()
 
 
+class Part(NamedTuple):
+    """The characters of a line that are copied, and what follows them in the source."""
+
+    start: int
+    end: int
+    join: str
+
+
+class Sides(NamedTuple):
+    """What is copied of a line that shows two texts next to each other; None where one has no line here.
+
+    Attributes:
+        middle: Number of characters up to the right side.
+    """
+
+    middle: int
+    left: Part | None
+    right: Part | None
+
+
+NOT_COPIED = Sides(0, None, None)
+
+
 class Line(NamedTuple):
     """One line as it is drawn.
 
@@ -152,17 +164,29 @@ class Line(NamedTuple):
         gutter: Number of characters at its start that are decoration and not copied.
         join: The text between this line and the next in the source.
         background: Behind the line and the rest of its row.
+        filler: Number of characters at its end that are decoration and not copied.
+        sides: Its two texts, if it has more than one or none; instead of gutter, join and filler.
     """
 
     strip: Strip
     gutter: int = 0
     join: str = "\n"
     background: Style = NO_BACKGROUND
+    filler: int = 0
+    sides: Sides | None = None
 
     @property
     def text(self) -> str:
         """The text that copying the whole line gives."""
-        return self.strip.text[self.gutter :].rstrip()
+        part = self.part()
+        return self.strip.text[part.start : part.end].rstrip() if part is not None else ""
+
+    def part(self, *, left: bool = False) -> Part | None:
+        """Return what is copied of the line; of two sides the right one, unless the left one is asked for."""
+        if self.sides is not None:
+            return self.sides.left if left else self.sides.right
+        end = len(self.strip.text) - self.filler
+        return Part(min(self.gutter, end), end, self.join)
 
 
 BLANK = Line(Strip([], 0))
@@ -210,12 +234,12 @@ def _hard_lines(runs: Iterable[Run]) -> list[list[Run]]:
     return lines
 
 
-def line_of(runs: Iterable[Run], width: int, *, gutter: int = 0, join: str = "\n") -> Line:
+def line_of(runs: Iterable[Run], width: int, *, gutter: int = 0, join: str = "\n", filler: int = 0) -> Line:
     """Return one line; what does not fit is cut off."""
     segments = [Segment(text, style) for text, style in runs if text]
     cells = cell_len("".join(segment.text for segment in segments))
     if cells <= width:
-        return Line(Strip(segments, cells), gutter, join)
+        return Line(Strip(segments, cells), gutter, join, filler=filler)
     kept: list[Segment] = []
     room = width
     for segment in segments:
@@ -236,7 +260,6 @@ def wrap(
     first: Sequence[Run] = (),
     rest: Sequence[Run] = (),
     quiet_first: bool = True,
-    hard: bool = False,
 ) -> list[Line]:
     """Wrap runs, which may contain line breaks, into lines no wider than `width`.
 
@@ -244,14 +267,15 @@ def wrap(
         first: Decoration before the first line.
         rest: Decoration before all others; as wide as `first`.
         quiet_first: Whether `first` is omitted when copied, as `rest` always is.
-        hard: Break at the last cell instead of between words, as for code.
     """
     inner = max(1, width - cell_len("".join(text for text, _ in first)))
     rest_length = sum(len(text) for text, _ in rest)
     lines: list[Line] = []
     for hard_line in _hard_lines(runs):
         text = "".join(part for part, _ in hard_line)
-        spans = fold_spans(text, inner) if hard else wrap_spans(text, inner)
+        spans = wrap_spans(text, inner)
+        if lines and (dropped := text[: spans[0][0]]):
+            lines[-1] = lines[-1]._replace(join=f"{lines[-1].join}{dropped}")
         for (_, _, join), piece in zip(spans, slices(hard_line, spans), strict=True):
             if lines:
                 lines.append(line_of([*rest, *piece], width, gutter=rest_length, join=join))
@@ -289,11 +313,13 @@ def indent(lines: Iterable[Line], prefix: Sequence[Run], width: int) -> list[Lin
     result = []
     for line in lines:
         strip = Strip([*segments, *line.strip], cells + line.strip.cell_length)
-        gutter = line.gutter + length
+        gutter, filler = line.gutter + length, line.filler
         if strip.cell_length > width:
+            lost = len(strip.text)
             strip = strip.crop(0, width)
-            gutter = min(gutter, len(strip.text))
-        result.append(Line(strip, gutter, line.join))
+            lost -= len(strip.text)
+            gutter, filler = min(gutter, len(strip.text)), max(0, filler - lost)
+        result.append(line._replace(strip=strip, gutter=gutter, filler=filler))
     return result
 
 
@@ -313,7 +339,6 @@ def fit(text: str, width: int) -> str:
 
 LONG = 50_000
 """Characters from which making all lines at once would be noticeable."""
-_JOINS = ("\n", " ", "")
 
 
 class MadeLines(Sequence[Line]):
@@ -356,7 +381,6 @@ class LongText(MadeLines):
         self._gutter = len(bar[0]) if bar is not None else 0
         self._starts = array("q")
         self._ends = array("q")
-        self._joins = bytearray()
         self._break(max(1, width - cell_len(bar[0] if bar is not None else "")))
 
     def _break(self, width: int) -> None:
@@ -364,17 +388,17 @@ class LongText(MadeLines):
         while at <= len(text):
             end = text.find("\n", at)
             end = len(text) if end < 0 else end
-            for start, stop, join in wrap_spans(text[at:end], width):
+            for start, stop, _ in wrap_spans(text[at:end], width):
                 self._starts.append(at + start)
                 self._ends.append(at + stop)
-                self._joins.append(_JOINS.index(join))
             at = end + 1
 
     def __len__(self) -> int:
         return len(self._starts)
 
     def _line(self, index: int) -> Line:
-        join = _JOINS[self._joins[index]]
+        last = index + 1 == len(self)
+        join = f"{self._text[self._ends[-1] :]}\n" if last else self._text[self._ends[index] : self._starts[index + 1]]
         return line_of([*self._bar, (self._piece(index), self._style)], self._width, gutter=self._gutter, join=join)
 
     def _piece(self, index: int) -> str:

@@ -22,7 +22,7 @@ from ragforge_tui.tui.drawing.lines import Line
 from ragforge_tui.tui.drawing.palette import Palette, palette_for
 from ragforge_tui.tui.transcript.blocks import Block
 from ragforge_tui.tui.transcript.document import DisplayOptions, Document
-from ragforge_tui.tui.transcript.viewport import Frame, Row, Viewport, text_between
+from ragforge_tui.tui.transcript.viewport import Frame, Row, Viewport, on_left_side, text_between
 
 if TYPE_CHECKING:
     from textual.types import AnimationLevel, CallbackType, EasingFunction
@@ -275,8 +275,7 @@ class BlockView(ScrollView):
         return highlighted(strip, self._highlight, Style(reverse=True)) if self._highlight else strip
 
     def _plain_strip(self, row: Row, known: dict[int, Painted], base: Style, width: int) -> Strip:
-        selection = self.text_selection
-        span = selection.get_span(row.at) if selection is not None else None
+        span = self._span_of(row)
         before = known.get(row.at)
         if before is not None and before[0] == row and before[1] == span:
             self._painted[row.at] = before
@@ -289,6 +288,18 @@ class BlockView(ScrollView):
         strip = strip.crop_extend(0, width, fill).apply_offsets(0, row.at).apply_style(base)
         self._painted[row.at] = (row, span, strip)
         return strip
+
+    def _span_of(self, row: Row) -> tuple[int, int] | None:
+        """Return the selected characters of a row, within the side that copying gives."""
+        selection = self.text_selection
+        span = selection.get_span(row.at) if selection is not None else None
+        if selection is None or span is None or row.line is None or (sides := row.line.sides) is None:
+            return span
+        middle = sides.middle + MARGIN
+        blocks = self.document.blocks
+        if on_left_side(blocks, selection, self.text_width, self.palette, margin=MARGIN):
+            return span[0], middle if span[1] == -1 else min(middle, span[1])
+        return max(middle, span[0]), span[1]
 
     def _with_margin(self, line: Line, *, marked: bool) -> Strip:
         margin = Segment("▎ " if marked else "  ", self.palette.cursor if marked else self.palette.text)

@@ -274,7 +274,7 @@ class _Painter:
         lines = self.blocks(item[1:-1], max(1, inner), depth + 1) or [BLANK]
         marked = indent(lines[:1], [(lead, self.base), (mark, self.palette.muted)], width)
         # The mark is copied with its item, its indentation is not.
-        marked = [Line(line.strip, line.gutter - len(mark), line.join) for line in marked if line.gutter >= len(mark)]
+        marked = [line._replace(gutter=line.gutter - len(mark)) for line in marked if line.gutter >= len(mark)]
         return marked + indent(lines[1:], [(" " * (len(lead) + len(mark)), self.base)], width)
 
     def box(self, item: Sequence[Token]) -> str:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from textual.selection import Selection
 
-from ragforge_tui.tui.drawing.lines import Line
+from ragforge_tui.tui.drawing.lines import Line, Sides
 from ragforge_tui.tui.drawing.palette import Palette
 from ragforge_tui.tui.transcript.blocks import Block
 from ragforge_tui.tui.transcript.document import Document
@@ -31,6 +31,7 @@ def text_between(blocks: Sequence[Block], selection: Selection, width: int, pale
     last = blocks[-1].serial if selection.end is None else selection.end.y // LINES_PER_BLOCK
     parts: list[str] = []
     join = ""
+    left: bool | None = None
     for block in blocks[first:]:
         if block.serial > last:
             break
@@ -43,13 +44,35 @@ def text_between(blocks: Sequence[Block], selection: Selection, width: int, pale
             if span is None:
                 continue
             line = lines[offset]
-            start, end = max(0, span[0] - margin), span[1]
-            text = line.strip.text
-            cut = text[max(line.gutter, start) : len(text) if end == -1 else max(0, end - margin)]
+            if left is None and line.sides is not None:
+                left = on_left_side(blocks, selection, width, palette, margin=margin)
+            if (part := line.part(left=bool(left))) is None:
+                continue
+            start, end = span[0] - margin, part.end if span[1] == -1 else min(part.end, span[1] - margin)
             # A soft line break is replaced by its join.
-            parts += [join, cut.rstrip() if line.join == "\n" else cut]
-            join = line.join
+            parts += [join, line.strip.text[max(part.start, start) : max(end, 0)]]
+            join = part.join
     return "".join(parts).strip("\n")
+
+
+def on_left_side(blocks: Sequence[Block], selection: Selection, width: int, palette: Palette, *, margin: int) -> bool:
+    """Return whether a selection is within the left one of two sides, so that only that is copied."""
+    ends = []
+    for place in (selection.start, selection.end):
+        if place is not None and (sides := _sides_at(blocks, place.y, width, palette)) is not None:
+            ends.append(place.x - margin <= sides.middle)
+    return bool(ends) and all(ends)
+
+
+def _sides_at(blocks: Sequence[Block], at: int, width: int, palette: Palette) -> Sides | None:
+    """Return the two sides of a line, as it is identified in a selection; None if it has only one."""
+    serial, offset = divmod(at, LINES_PER_BLOCK)
+    position = bisect_left(blocks, serial, key=lambda block: block.serial)
+    if position >= len(blocks) or blocks[position].serial != serial:
+        return None
+    lines = blocks[position].lines(width, palette)
+    sides = lines[offset].sides if offset < len(lines) else None
+    return sides if sides is not None and sides.middle else None
 
 
 class LineIndex:

@@ -57,7 +57,8 @@ def test_streaming_in_any_pieces_equals_drawing_at_once(text: str, width: int, s
 def test_wrapping_loses_nothing_but_blanks(text: str, width: int) -> None:
     spans = wrap_spans(text, width)
     assert "".join(text[start:end] for start, end, _ in spans).replace(" ", "") == text.replace(" ", "")
-    assert spans[-1][2] == "\n"
+    joined = "".join(f"{text[start:end]}{join}" for start, end, join in spans)
+    assert joined == f"{text[spans[0][0] :]}\n", "and joined again they are the text, but for blanks before it"
 
 
 def test_tasks_have_boxes_and_what_only_looks_like_one_stays() -> None:
@@ -87,8 +88,8 @@ def test_every_kind_of_block_is_drawn() -> None:
         "the turn's uuid is made in it:",
         "",
         "  │ async def work(tx):",
-        "  │     uuid = uuid4().hex          # a new one on every ret",
-        "  ↪ ry",
+        "  │     uuid = uuid4().hex          # a new one on every",
+        "  ↪       retry",
         "  │     await tx.run(APPEND, uuid=uuid)",
         "",
         "Two ways to mend it:",
