@@ -329,6 +329,7 @@ class TuiSettings(_Section, frozen=True):
         bool,
         Meta(description="Show the conversation and its state in the terminal's title, and progress where it can."),
     ] = True
+    vim: Annotated[bool, Meta(description="Vim's keys in the prompt.", extra={"live": "vim"})] = False
     mouse: Annotated[
         bool, Meta(description="Use the mouse; false leaves it to the terminal, with its own selection and scrolling.")
     ] = True

@@ -68,6 +68,7 @@ _MENTION = re.compile(r"(?<!\S)@[\w\"./~-]")
 class ChatScreen(Screen[None]):
     """Header, first screen or chat, sidebar, questions, prompt and status line."""
 
+    prompt: Prompt
     AUTO_FOCUS = "#prompt"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("pageup", "scroll_chat(-1)", show=False),
@@ -96,6 +97,7 @@ class ChatScreen(Screen[None]):
             transcript=self.transcript,
             sidebar=self.sidebar,
             attention=self.attention,
+            use_vim=lambda wanted: self.prompt.use_vim(wanted),
             redraw=self._redraw_bars,
         )
         self.header = Header()

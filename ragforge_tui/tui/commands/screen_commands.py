@@ -73,15 +73,29 @@ async def _save_theme(host: Host, name: str) -> None:
     host.settings.apply(THEME, name)
     if host.app.no_color and name != "mono":
         host.hint("NO_COLOR is set: no colours here")
+    await _save(host, THEME, name)
+
+
+async def _save(host: Host, key: str, value: Any) -> None:
+    """Store a setting in the user's file, if there is one; say so if another place overrides it."""
     file = host.options.config_file
     if file is None:
         return
     from ragforge_tui.settings.edit import set_value
 
-    await asyncio.to_thread(set_value, file, THEME, name)
-    wins = host.options.origins.get(THEME, "")
+    await asyncio.to_thread(set_value, file, key, value)
+    wins = host.options.origins.get(key, "")
     if wins and wins != str(file):
-        host.session.notice(f"The theme was saved in {file}, but {wins} overrides it at the next start.", "warning")
+        host.session.notice(f"{key} was saved in {file}, but {wins} overrides it at the next start.", "warning")
+
+
+@COMMANDS.add("vim", "Use Vim's keys in the prompt, or stop using them")
+async def toggle_vim(host: Host, _: str) -> None:
+    """Switch Vim's keys on or off, and save it."""
+    wanted = not host.options.tui.vim
+    host.settings.apply("tui.vim", wanted)
+    host.hint("Vim's keys are on: escape, then h j k l" if wanted else "Vim's keys are off")
+    await _save(host, "tui.vim", wanted)
 
 
 @COMMANDS.add("editor", "Write the prompt in $VISUAL or $EDITOR", key="ctrl+g")

@@ -16,6 +16,7 @@ from textual.binding import Binding, BindingType
 from textual.keys import Keys
 from textual.message import Message
 from textual.timer import Timer
+from textual.widget import Widget
 from textual.widgets import TextArea
 
 from ragforge_tui.shared.formatting import counted
@@ -24,6 +25,7 @@ from ragforge_tui.tui.command_registry import Parsed, Registry
 from ragforge_tui.tui.limits import SCREEN
 from ragforge_tui.tui.prompt.completion import Completing, SlashMenu
 from ragforge_tui.tui.prompt.history import Draft, Entry, History
+from ragforge_tui.tui.prompt.vim import VimKeys
 from ragforge_tui.tui.session.message_queue import MessageQueue
 
 log = logging.getLogger(__name__)
@@ -174,6 +176,8 @@ class Prompt(TextArea):
         self._walking = False
         self._blinking: Timer | None = None
         self._rests = False
+        self.vim: VimKeys | None = None
+        """Vim's keys, where the user wants them."""
         self.editing = 0
         """The turn whose message is being edited; 0 for none."""
         self.may_queue: Callable[[], bool] = bool
@@ -260,6 +264,8 @@ class Prompt(TextArea):
         self.text = ""
         self._pastes.clear()
         self._history.leave()
+        if self.vim is not None:
+            self.vim.insert()
 
     async def on_key(self, event: events.Key) -> None:
         if event.key in NEWLINE_KEYS:
@@ -273,6 +279,9 @@ class Prompt(TextArea):
             self._enter()
         elif event.key.startswith("alt+") and event.key in self.screen.active_bindings:
             event.prevent_default()  # Terminals send the letter with Alt, and it would be typed.
+        elif self._vim_takes(event):
+            event.stop()
+            event.prevent_default()
         elif event.is_printable and event.character and self.blank:
             text = self.first_letter(event.character)
             if text == event.character:
@@ -282,6 +291,25 @@ class Prompt(TextArea):
             if text:
                 self.insert(text)
                 self.screen.set_focus(self)
+
+    def _vim_takes(self, event: events.Key) -> bool:
+        """Let Vim's normal mode have a key, unless it answers a question."""
+        if self.vim is None or self.vim.mode == "insert":
+            return False
+        if self.blank and event.is_printable and event.character and not self.first_letter(event.character):
+            return True
+        return self.vim.press(event.key, event.character)
+
+    def use_vim(self, wanted: bool) -> None:
+        """Take on or drop Vim's keys."""
+        self.vim = VimKeys(self, self._show_vim) if wanted else None
+        self._show_vim()
+
+    def _show_vim(self) -> None:
+        """Name the normal mode in the frame."""
+        if isinstance(self.parent, Widget):
+            normal = self.vim is not None and self.vim.mode == "normal"
+            self.parent.border_subtitle = "normal" if normal else ""
 
     async def on_paste(self, event: events.Paste) -> None:
         event.stop()
@@ -306,6 +334,8 @@ class Prompt(TextArea):
         """Close the menu, else drop an edit that was not sent."""
         if self.completing.open:
             self.completing.close()
+        elif self.vim is not None and self.vim.escape():
+            pass
         elif self.editing:
             self.editing = 0
             self.empty()

@@ -53,6 +53,7 @@ class LiveSettings:
         stop_key: The user's key that stops an answer, as `key_name` returns it.
 
     Args:
+        use_vim: Gives the prompt Vim's keys, or takes them.
         redraw: Draws everything again that does not follow theme and keys by itself.
     """
 
@@ -65,6 +66,7 @@ class LiveSettings:
         transcript: Transcript,
         sidebar: Sidebar,
         attention: Attention,
+        use_vim: Callable[[bool], None],
         redraw: Callable[[], None],
     ) -> None:
         self.options = options
@@ -73,6 +75,7 @@ class LiveSettings:
         self._transcript = transcript
         self._sidebar = sidebar
         self._attention = attention
+        self._use_vim = use_vim
         self._redraw = redraw
         self._name_keys()
 
@@ -88,6 +91,7 @@ class LiveSettings:
         self.use_theme(tui.theme)
         self._use_motion()
         self._use_keymap()
+        self._use_vim(tui.vim)
 
     def use_theme(self, setting: str) -> None:
         """Use the theme that a setting names; an unknown name gives the dark theme."""
@@ -132,6 +136,8 @@ class LiveSettings:
                 self._use_motion()
             case "keys":
                 self._use_keymap()
+            case "vim":
+                self._use_vim(tui.vim)
             case "sidebar":
                 if self._sidebar.display != tui.sidebar:
                     self._sidebar.toggle()
