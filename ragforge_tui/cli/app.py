@@ -104,6 +104,10 @@ def root(
         bool,
         typer.Option("--plain", help="Words instead of symbols, fewer updates: for screen readers and slow links."),
     ] = False,
+    inline: Annotated[
+        bool,
+        typer.Option("--inline", help="Lines instead of a screen: for scrollback, logs and screen readers."),
+    ] = False,
     text: Annotated[str, typer.Option("--text", hidden=True, help="First message.")] = "",
     persona: PersonaOption = None,
     model: ModelOption = None,
@@ -123,7 +127,8 @@ def root(
             raise typer.BadParameter("--resume and --continue cannot be combined.")
         if resume == "" and text:
             raise typer.BadParameter("--resume needs an ID where a message follows.")
-        raise typer.Exit(open_chat(ChatFlags(shared=given, resume=resume, continue_last=continue_last, text=text)))
+        flags = ChatFlags(shared=given, resume=resume, continue_last=continue_last, text=text, inline=inline)
+        raise typer.Exit(open_chat(flags))
     if resume is not None or continue_last:
         raise typer.BadParameter(f"--resume and --continue cannot be combined with {ctx.invoked_subcommand}.")
 

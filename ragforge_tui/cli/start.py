@@ -53,12 +53,14 @@ class ChatFlags(msgspec.Struct, kw_only=True):
 
     Attributes:
         text: First message.
+        inline: Print lines instead of drawing a screen.
     """
 
     shared: Shared
     resume: str | None = None
     continue_last: bool = False
     text: str = ""
+    inline: bool = False
 
 
 def chat_flags(args: Sequence[str]) -> ChatFlags | None:
@@ -75,6 +77,8 @@ def chat_flags(args: Sequence[str]) -> ChatFlags | None:
             flags.continue_last = True
         elif arg == "--plain":
             flags.shared.plain = True
+        elif arg == "--inline":
+            flags.inline = True
         elif arg in ("--resume", "-r"):
             flags.resume = value() or ""
         elif arg in VALUES and (given := value()):
@@ -109,6 +113,8 @@ def open_chat(flags: ChatFlags) -> int:
 
     The user interface receives a function that starts the engine, so that it paints first.
     """
+    if flags.inline:
+        return _open_inline(flags)
     served = os.environ.get("TEXTUAL_DRIVER") == SERVED
     missing = [name for name, stream in (("input", sys.stdin), ("output", sys.stdout)) if not stream.isatty()]
     if missing and not served:
@@ -157,6 +163,17 @@ def open_chat(flags: ChatFlags) -> int:
         config_file=user_file(flags.shared.config, loaded.paths, os.environ)[0],
     )
     return run_chat(connect, options)
+
+
+def _open_inline(flags: ChatFlags) -> int:
+    """Open the chat as lines, in a terminal or not."""
+    from ragforge_tui.engine import connect_child, request_child
+
+    loaded = load_settings(flags.shared)
+    requested = request_child(loaded)
+    from ragforge_tui.cli.inline import run_inline
+
+    return run_inline(lambda: connect_child(loaded, requested, from_host=True), loaded.workspace, flags)
 
 
 @contextlib.contextmanager
