@@ -415,7 +415,7 @@ class ChatScreen(Screen[None]):
         return self.focused in (self.transcript, self.questions, self.queue, None)
 
     def action_escape(self) -> None:
-        """Ask the focused widget and those around it, then the other parts; else stop the turn, go back to the prompt.
+        """Ask the focused widget and those around it, then the other parts; else go back to the prompt, or stop there.
 
         A part that has something to close or to refuse answers; the others leave the key alone.
         """
@@ -423,11 +423,11 @@ class ChatScreen(Screen[None]):
         parts = (*around, self.prompt, *self.query(f"#{FIND_BAR}"), self.sidebar, self.questions)
         if any(isinstance(part, AnswersEscape) and part.escape() for part in parts):
             self.state_changed()
-        elif self.session.state.busy:
-            self.session.spawn(self.session.stop(), group="stop")
         elif self.transcript.has_focus:
             self.transcript.leave()
             self.prompt.focus()
+        elif self.session.state.busy:
+            self.session.spawn(self.session.stop(), group="stop")
         elif self.prompt.has_focus and self.transcript.newest_turn:
             self._escape_idle()
 

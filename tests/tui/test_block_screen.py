@@ -7,7 +7,8 @@ import pytest
 
 from ragforge_tui.shared.events import ToolCallFinished
 from ragforge_tui.shared.records import Turn
-from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
+from ragforge_tui.tui.dialogs.answer_screen import AnswerScreen
+from ragforge_tui.tui.dialogs.text_viewer import DetailScreen, Viewer
 from tests.support.chat_scene import tool_call
 from tests.support.fake_engine import FakeEngine, conversation, message
 from tests.tui.conftest import ChatRunner
@@ -55,6 +56,36 @@ async def test_v_shows_a_block_whole(
         await chat.press("escape")
         await chat.until(lambda: chat.app.screen is not screen)
         assert view.has_focus and view.cursor.block is not None and view.cursor.block.kind == kind
+
+
+WIDE = "Prose of some length. " * 8 + "\n\n```python\n" + "call(argument, " * 9 + ")\n```\n\n```\nsecond\n```\n"
+
+
+async def test_an_answer_is_rendered_at_full_width_and_shown_as_written_on_request(run_chat: ChatRunner) -> None:
+    engine = FakeEngine()
+    owner = conversation(1)
+    engine.conversations[owner.uuid] = owner
+    said = message(owner, 1, "assistant", WIDE, 1)
+    engine.turns[owner.uuid] = [Turn(turn_index=1, messages=[message(owner, 1, "user", "show me"), said])]
+    async with run_chat(engine, continue_last=True, size=(180, 40)) as chat:
+        await chat.until(lambda: chat.loaded)
+        await chat.press("tab", "k", "v")
+        await chat.until(lambda: isinstance(chat.app.screen, AnswerScreen) and bool(chat.app.screen.sections))
+        screen = chat.app.screen
+        assert isinstance(screen, AnswerScreen)
+        viewer = screen.query_one(Viewer)
+        rows = lambda: [viewer.render_line(y).text.rstrip() for y in range(viewer.size.height)]  # noqa: E731
+        await chat.until(lambda: any("call(argument, " * 8 in row for row in rows()))
+        assert not any("```" in row for row in rows())
+        assert all(len(row) < 115 for row in rows() if row.strip().startswith("Prose")), "sentences stay readable"
+        await chat.press("c")
+        await chat.until(lambda: chat.app.clipboard.startswith("call(argument, "))
+        await chat.press("c")
+        await chat.until(lambda: chat.app.clipboard == "second\n")
+        await chat.press("r")
+        await chat.until(lambda: any("```python" in row for row in rows()))
+        await chat.press("r", "y")
+        await chat.until(lambda: not any("```" in row for row in rows()) and chat.app.clipboard == WIDE)
 
 
 async def test_y_without_a_block_copies_the_last_answer(run_chat: ChatRunner, asked: FakeEngine) -> None:

@@ -143,6 +143,21 @@ async def test_stop(run_chat: ChatRunner, key: str) -> None:
         assert len(chat.engine.asked(CancelTurn)) == 1, "idle: nothing to stop"
 
 
+async def test_escape_leads_from_the_chat_back_to_the_prompt_before_it_stops(run_chat: ChatRunner) -> None:
+    async with run_chat(FakeEngine(script=endless)) as chat:
+        await chat.ready()
+        await chat.type("go on")
+        await chat.until(lambda: chat.app.chat.session.state.activity == "answering")
+        await chat.press("tab")
+        await chat.until(lambda: "esc back to prompt, again: stop" in chat.app.chat.status_line.render().plain)
+        await chat.press("pageup", "escape")
+        await chat.until(lambda: chat.app.chat.prompt.has_focus)
+        assert not chat.engine.asked(CancelTurn), "it is still being read"
+        await chat.until(lambda: "esc stop" in chat.app.chat.status_line.render().plain)
+        await chat.press("escape")
+        await chat.until(lambda: chat.happened(TurnCancelled))
+
+
 async def test_ctrl_c_twice_quits(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await chat.ready()

@@ -376,10 +376,10 @@ async def test_the_message_at_the_cursor_says_how_to_go_back_to_it(run_chat: Cha
         assert not in_window(chat, "go back here"), "the letters go to the prompt"
         await chat.press("tab")
         await chat.until(lambda: in_window(chat, "b go back here"))
-        await chat.until(lambda: "b go back here · e edit it · esc back to prompt" in status(chat))
+        await chat.until(lambda: "b go back here · e edit it · y copy · esc back to prompt" in status(chat))
         await chat.press("j")
         await chat.until(lambda: not in_window(chat, "go back here"))
-        await chat.until(lambda: "b go back here · e edit the question" in status(chat))
+        await chat.until(lambda: "y copy · v view · b go back here" in status(chat))
         await chat.press("k", "escape")
         await chat.until(lambda: not in_window(chat, "go back here") and "/ commands" in status(chat))
 

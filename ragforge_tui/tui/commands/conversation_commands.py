@@ -64,7 +64,9 @@ async def _find_again(host: Host) -> None:
 
 def view_block(host: Host, block: Block) -> None:
     """Show a whole block of the chat in a screen of its own."""
+    from ragforge_tui.tui.dialogs.answer_screen import AnswerScreen
     from ragforge_tui.tui.dialogs.text_viewer import CODE_ACTION, block_screen
+    from ragforge_tui.tui.transcript.blocks import TextBlock
     from ragforge_tui.tui.transcript.tool_block import ToolBlock
 
     def closed(action: str) -> None:
@@ -73,7 +75,8 @@ def view_block(host: Host, block: Block) -> None:
         else:
             host.navigator.go_to_turns(block.turn_index)
 
-    host.open_screen(block_screen(host, block), closed)
+    answer = isinstance(block, TextBlock)
+    host.open_screen(AnswerScreen(block.turn_index, block.source) if answer else block_screen(host, block), closed)
 
 
 @COMMANDS.add("turn", "Go to a turn", ("goto",), arguments="TURN")

@@ -29,7 +29,8 @@ KEYS = (
     ("!", "at the start of the prompt: run a shell command"),
     ("j k space", "in the chat: next and previous block, fold"),
     ("b e", "in the chat: go back to the turn in a branch, edit its message"),
-    ("v y c o", "in the chat: view the block, copy it, copy its code, open a link"),
+    ("v y o", "in the chat: view the block, copy it, open a link"),
+    ("c C", "in the chat: copy its next piece of code, all of its code"),
     ("tab shift+tab", "in the sidebar: next and previous pane; esc goes back to the prompt"),
     ("enter g i", "in the sidebar: open, go to the turn, mention the file in the prompt"),
 )
@@ -101,7 +102,7 @@ def help_text(registry: Registry, keymap: Mapping[str, str], *, screen: int = 0)
 
 def _escape_keys(stop: str) -> list[tuple[str, str]]:
     """Return Escape and the key that stops the answer; unless the user has changed the latter, they are the same."""
-    chat = "stop the answer; else back to the prompt"
+    chat = "back to the prompt, and from there stop the answer"
     back = (f"{stop} {stop}", "in the empty prompt: go back to an earlier turn")
     if stop == "esc":
         return [(stop, f"close a menu or screen; else {chat}"), back]

@@ -34,8 +34,9 @@ from ragforge_tui.tui.drawing.lines import Line, Run, clean, line_of, one_line, 
 from ragforge_tui.tui.drawing.palette import Palette
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.transcript.block_view import BlockView
-from ragforge_tui.tui.transcript.blocks import Block, HeadBlock, NoteBlock, UserBlock
-from ragforge_tui.tui.transcript.diff_block import DiffBlock
+from ragforge_tui.tui.transcript.blocks import MEASURE, Block, HeadBlock, UserBlock
+from ragforge_tui.tui.transcript.diff_block import WIDEST, DiffBlock
+from ragforge_tui.tui.transcript.markdown import Unit, clean_source, parse, render_unit
 from ragforge_tui.tui.transcript.tool_block import CallState, ToolBlock
 from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
 from ragforge_tui.tui.widgets.list_screen import Dialog
@@ -46,6 +47,8 @@ CODE_ACTION = "code"
 """Action of a call's screen that shows the code the call was about."""
 HIGHLIGHTED_WHOLE = 200_000
 """Longer code is highlighted piece by piece, which may miss what spans pieces."""
+_WIDE_UNITS = frozenset({"fence", "code_block", "table_open"})
+"""Kinds of Markdown that use all the width there is."""
 
 
 class HeadingBlock(Block):
@@ -117,6 +120,26 @@ class PieceBlock(Block):
         return sum(max(1, ceil(len(line) / inner)) for line in self._text)
 
 
+class UnitBlock(Block):
+    """A piece of rendered Markdown: code and tables may be as wide as the window, sentences stay readable."""
+
+    kind = "text"
+    measure = WIDEST
+
+    def __init__(self, unit: Unit, *, gap: int) -> None:
+        super().__init__(0, gap=gap)
+        self._unit = unit
+        self._wide = unit.ordinal is None and unit.tokens[0].type in _WIDE_UNITS
+
+    def draw(self, width: int, palette: Palette) -> list[Line]:
+        return render_unit(self._unit, width if self._wide else min(width, MEASURE), palette, first=True)
+
+    def estimate(self, width: int) -> int:
+        first, last = self._unit.tokens[0].map, self._unit.tokens[-1].map
+        lines = (last or first or [0, 1])[1] - (first or [0, 1])[0]
+        return self.gap + max(1, lines)
+
+
 def _bare(line: str, section: Section) -> str:
     number = is_numbered(line) if section.numbered else None
     return clean(line[number.end() :] if number is not None else line)
@@ -131,6 +154,10 @@ def blocks_of(sections: Sequence[Section]) -> list[Block]:
             blocks.append(HeadingBlock(section.title, gap=gap))
         if section.kind == "diff":
             blocks.append(DiffBlock(Diff(section.text, section.note), gap=0 if section.title else gap))
+            continue
+        if section.kind == "markdown":
+            units = parse(clean_source(section.text)).units
+            blocks += [UnitBlock(unit, gap=int(unit.gap)) for unit in units]
             continue
         text = section.text.replace("\r\n", "\n").rstrip("\n")
         lines = [part for line in text.split("\n") for part in _parts(line)]
@@ -189,7 +216,7 @@ class DetailScreen(Dialog[str | None]):
         actions: Actions by key, with words for the key line: `g` to ``("turn", "go to its turn")``.
         concerns: Returns whether an event changes the text, which is loaded again then.
         title_now: Returns the title of something that is running, once a second; empty once it is over.
-        has_diff: The text has a diff, which needs all the width there is.
+        has_diff: The text has a diff, or other parts that need all the width there is.
     """
 
     DEFAULT_CSS = """
@@ -207,7 +234,7 @@ class DetailScreen(Dialog[str | None]):
     def __init__(
         self,
         title: str,
-        load: Callable[[], Awaitable[tuple[str, list[Section]]]],
+        load: Callable[[], Awaitable[tuple[str, Sequence[Section]]]],
         *,
         actions: dict[str, tuple[str, str]],
         concerns: Callable[[Event], bool] | None = None,
@@ -223,7 +250,7 @@ class DetailScreen(Dialog[str | None]):
         self._actions = dict(actions)
         self._title = Static(plain_text(title), classes="title", markup=False)
         self._viewer = Viewer()
-        self.sections: list[Section] = []
+        self.sections: Sequence[Section] = []
         self._keys = KeyBar(self)
         self._keys.show_note("loading …")
 
@@ -401,7 +428,7 @@ def _block_of_call(host: Host, call_id: str) -> ToolBlock | None:
 
 
 def block_screen(host: Host, block: Block) -> DetailScreen:
-    """Return a screen for a block of the chat."""
+    """Return a screen for a block of the chat that is no answer."""
     if isinstance(block, ToolBlock):
         call = block.call
 
@@ -418,10 +445,8 @@ def block_screen(host: Host, block: Block) -> DetailScreen:
             name = block.name
         case HeadBlock():
             name = "Reasoning"
-        case NoteBlock():
-            name = "Notice"
         case _:
-            name = "Answer"
+            name = "Notice"
     title = f"{name} · turn {block.turn_index}" if block.turn_index else name
 
     async def load() -> tuple[str, list[Section]]:

@@ -204,29 +204,78 @@ def _follow(stack: list[str], following: tuple[str, ...] | str | int | None) -> 
                 stack.pop()
 
 
+COPY = "copy_code"
+"""Key in the meta of a style: a click copies the code that begins on this line."""
+_BEFORE_LABEL = 2
+"""Blanks between code and what is at the right end of its line."""
+
+
 def code_lines(
-    code: str, language: str, width: int, palette: Palette, *, prefix: Sequence[Run] | None = None
+    code: str,
+    language: str,
+    width: int,
+    palette: Palette,
+    *,
+    prefix: Sequence[Run] | None = None,
+    label: Sequence[Run] = (),
 ) -> list[Line]:
     """Return code behind a thin bar; the rest of a line that is too long is indented, a sign before it."""
-    return run_lines(highlight(clean(code).removesuffix("\n"), language, palette), width, palette, prefix=prefix)
+    runs = highlight(clean(code).removesuffix("\n"), language, palette)
+    return run_lines(runs, width, palette, prefix=prefix, label=label)
 
 
-def run_lines(runs: Iterable[Run], width: int, palette: Palette, *, prefix: Sequence[Run] | None = None) -> list[Line]:
-    """Return runs of code behind a thin bar."""
+def code_label(language: str, palette: Palette) -> list[Run]:
+    """Return what is at the right end of the first line of a fence: its language, and a word that copies it."""
+    said = [(language, palette.muted)] if language else []
+    if palette.plain:
+        return said
+    between = [(" · ", palette.faint)] if language else []
+    return [*said, *between, ("copy", palette.muted + Style(meta={COPY: True}))]
+
+
+def run_lines(
+    runs: Iterable[Run],
+    width: int,
+    palette: Palette,
+    *,
+    prefix: Sequence[Run] | None = None,
+    label: Sequence[Run] = (),
+) -> list[Line]:
+    """Return runs of code behind a thin bar.
+
+    Args:
+        label: What is at the right end of the first line.
+    """
     bar = prefix if prefix is not None else [("  │ ", palette.faint)]
     rest = [(text.replace("│", "↪"), style) for text, style in bar]
-    return [line for part in by_line(runs) for line in code_rows(part, width, first=bar, rest=rest)]
+    lines: list[Line] = []
+    for part in by_line(runs):
+        lines += code_rows(part, width, first=bar, rest=rest, label=() if lines else label)
+    return lines
 
 
-def code_rows(runs: Sequence[Run], width: int, *, first: Sequence[Run], rest: Sequence[Run]) -> list[Line]:
-    """Return the lines of one line of code, behind `first` and, as wide, `rest`; neither is copied."""
-    before = "".join(text for text, _ in first)
-    spans, indent = code_spans("".join(text for text, _ in runs), max(1, width - cell_len(before)))
+def code_rows(
+    runs: Sequence[Run], width: int, *, first: Sequence[Run], rest: Sequence[Run], label: Sequence[Run] = ()
+) -> list[Line]:
+    """Return the lines of one line of code, behind `first` and, as wide, `rest`; neither is copied, nor is the label.
+
+    A label that would take half of the line is left out.
+    """
+    inner = max(1, width - cell_len("".join(text for text, _ in first)))
+    words = "".join(text for text, _ in label)
+    room = inner - cell_len(words) - _BEFORE_LABEL if words else inner
+    room = room if 2 * room >= inner else inner
+    spans, indent = code_spans("".join(text for text, _ in runs), inner, room)
     lines: list[Line] = []
     for (_, _, join), piece in zip(spans, slices(runs, spans), strict=True):
         prefix = [*rest, (" " * indent, rest[-1][1])] if lines else first
         gutter = sum(len(text) for text, _ in prefix)
-        lines.append(line_of([*prefix, *piece], width, gutter=gutter, join=join))
+        if lines or room == inner:
+            lines.append(line_of([*prefix, *piece], width, gutter=gutter, join=join))
+            continue
+        gap = inner - cell_len("".join(text for text, _ in piece)) - cell_len(words)
+        shown = [*prefix, *piece, (" " * gap, rest[-1][1]), *label]
+        lines.append(line_of(shown, width, gutter=gutter, join=join, filler=gap + len(words)))
     return lines
 
 

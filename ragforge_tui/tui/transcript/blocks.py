@@ -188,7 +188,7 @@ class UserBlock(Block):
         label = f"{self.turn_index} · {self.when}" if self.turn_index else self.when
         name = f"{one_line(self.name)}{':' if palette.plain else ''}"
         runs = [(name, palette.you), (f"  {label}", palette.muted), *self._offered(name, label, width, palette)]
-        head = [line_of(runs, width)]
+        head = [line_of(runs, width, filler=sum(len(part) for part, _ in runs[2:]))]
         text = clean(self._shown())
         if len(text) > LONG:
             body: Sequence[Line] = LongText(text, width, palette.text)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from ragforge_tui.tui.drawing.lines import texts_of
 from ragforge_tui.tui.transcript.block_view import BlockView
-from ragforge_tui.tui.transcript.blocks import Block, TextBlock, UserBlock
+from ragforge_tui.tui.transcript.blocks import Block, HeadBlock, TextBlock, UserBlock
+from ragforge_tui.tui.transcript.fences import Fence
 from ragforge_tui.tui.transcript.links import Link
 
 _GO_BACK = "go back here"
@@ -45,10 +46,13 @@ class Cursor:
         """Keys for the block with their effects, the most useful first."""
         block = self._block
         if block is None:
-            return ("j k choose a block",)
-        turn = (f"b {_GO_BACK}", "e edit it" if isinstance(block, UserBlock) else "e edit the question")
+            return ("j k choose a block", "y copy the last answer", "c its code")
+        mine = isinstance(block, UserBlock)
+        turn = (f"b {_GO_BACK}", "e edit it" if mine else "e edit the question") if block.turn_index else ()
         fold = () if block.folded is None else ("enter unfold" if block.folded else "enter fold",)
-        return (*(turn if block.turn_index else ()), *fold)
+        view = () if mine else ("v view",)
+        copy = ("y copy", "c code") if isinstance(block, TextBlock) and _may_hold_code(block.source) else ("y copy",)
+        return (*turn, *copy, *fold) if mine else (*fold, *copy, *view, *turn)
 
     def marks(self, block: Block) -> bool:
         """Return whether a block is drawn with a mark in the margin."""
@@ -79,9 +83,13 @@ class Cursor:
             bottom = view.top + view.scrollable_content_region.height - 1
             position = view.viewport.index.find(min(bottom, view.viewport.index.total - 1) if by < 0 else view.top)[0]
         else:
-            position = min(len(blocks) - 1, max(0, view.document.position(self.block) + by))
-        self.block = blocks[position]
-        view.scroll_into_view(self.block)
+            position = view.document.position(self.block) + by
+        while 0 <= position < len(blocks) and not _is_stop(blocks[position]):
+            position += by
+        if 0 <= position < len(blocks):
+            self.block = blocks[position]
+        if self.block is not None:
+            view.scroll_into_view(self.block)
         view.repaint()
 
     def links(self) -> list[Link]:
@@ -96,15 +104,32 @@ class Cursor:
         answers = (block for block in reversed(self._view.document.blocks) if isinstance(block, TextBlock))
         return self.block or next(answers, None)
 
-    def code(self) -> str:
-        """Return the last code of the block at the cursor, or of the transcript if there is no cursor."""
-        from ragforge_tui.tui.transcript.markdown import code_of
+    def code(self) -> tuple[str, list[Fence]]:
+        """Return the code at the cursor with the text it is in: of the block, else of its turn, else of the last answer
+        with any."""
+        if self.block is None:
+            return next(_with_code(self._view.document.blocks[::-1]), ("", []))
+        turn = [block for block in self._view.document.blocks if block.turn_index == self.block.turn_index]
+        return next(_with_code([self.block, *(turn if self.block.turn_index else [])]), ("", []))
 
-        candidates = [self.block] if self.block is not None else self._view.document.blocks[::-1]
-        for block in candidates:
-            if isinstance(block, TextBlock) and (code := code_of(block.source)):
-                return code[-1]
-        return ""
+
+def _with_code(blocks: Sequence[Block]) -> Iterator[tuple[str, list[Fence]]]:
+    """Yield the answers that hold code."""
+    from ragforge_tui.tui.transcript.markdown import fences_of
+
+    for block in blocks:
+        if isinstance(block, TextBlock) and (fences := fences_of(block.source)):
+            yield block.source, fences
+
+
+def _may_hold_code(text: str) -> bool:
+    """Return whether a text may hold code, without parsing it."""
+    return "```" in text or "~~~" in text or "\n    " in text
+
+
+def _is_stop(block: Block) -> bool:
+    """Return whether the cursor stops at a block: not at the bare name of who speaks."""
+    return not isinstance(block, HeadBlock) or bool(block.source)
 
 
 def _links(blocks: Sequence[Block]) -> list[Link]:

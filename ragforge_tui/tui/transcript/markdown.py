@@ -19,9 +19,10 @@ from rich.style import Style
 from textual.strip import Strip
 
 from ragforge_tui.shared.sanitize import plain_text
-from ragforge_tui.tui.drawing.code import code_lines
-from ragforge_tui.tui.drawing.lines import BLANK, Line, Run, clean, indent, line_of, one_line, wrap
+from ragforge_tui.tui.drawing.code import code_label, code_lines
+from ragforge_tui.tui.drawing.lines import BLANK, Line, Run, clean, clip, indent, line_of, one_line, wrap
 from ragforge_tui.tui.drawing.palette import Palette
+from ragforge_tui.tui.transcript.fences import Fence
 from ragforge_tui.tui.transcript.links import (
     Link,
     bare_links,
@@ -159,6 +160,8 @@ PLAIN = Style()
 _FOOTNOTE = re.compile(r"\[\^([0-9A-Za-z_-]{1,30})\](:?)")
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _BULLETS = "•◦▪"
+LANGUAGE_CELLS = 20
+"""Of a fence's language, which may be any text."""
 
 
 def render(text: str, width: int, palette: Palette) -> list[Line]:
@@ -228,8 +231,9 @@ class _Painter:
             case "paragraph_open":
                 return wrap(self.inline(node[1], self.base), width)
             case "fence" | "code_block":
-                language = opening.info.split(maxsplit=1)[0] if opening.info.strip() else ""
-                return code_lines(opening.content, language, width, palette)
+                language = fence_language(opening)
+                label = code_label(language, palette) if opening.content.strip() else []
+                return code_lines(opening.content, language, width, palette, label=label)
             case "blockquote_open":
                 return self.quote(node[1:-1], width, depth)
             case "bullet_list_open" | "ordered_list_open":
@@ -509,10 +513,17 @@ def words_of(markdown: str) -> str:
     return " ".join(parts)
 
 
-def code_of(markdown: str) -> list[str]:
-    """Return the contents of the fences of a text, in order."""
-    units = parse(clean_source(markdown)).units
-    return [token.content for unit in units for token in unit.tokens if token.type == "fence"]
+def fence_language(token: Token) -> str:
+    """Return the language that a fence names, on one line; empty for none."""
+    words = one_line(token.info).split(maxsplit=1)
+    return clip(words[0], LANGUAGE_CELLS) if words else ""
+
+
+def fences_of(markdown: str) -> list[Fence]:
+    """Return the code of a text in the order in which it is drawn."""
+    tokens = [token for unit in parse(clean_source(markdown)).units for token in unit.tokens]
+    code = [token for token in tokens if token.type in ("fence", "code_block") and token.content.strip()]
+    return [Fence(fence_language(token), token.content) for token in code]
 
 
 _MAX_LINKS = 200

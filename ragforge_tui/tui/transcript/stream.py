@@ -11,8 +11,8 @@ import threading
 from typing import Protocol
 
 from ragforge_tui.shared.sanitize import plain_length
-from ragforge_tui.tui.drawing.code import GrowingCode, run_lines
-from ragforge_tui.tui.drawing.lines import BLANK, Line, Run, clean, wrap
+from ragforge_tui.tui.drawing.code import GrowingCode, code_label, run_lines
+from ragforge_tui.tui.drawing.lines import BLANK, Line, Run, clean, clip, wrap
 from ragforge_tui.tui.drawing.palette import Palette
 from ragforge_tui.tui.transcript import markdown
 
@@ -71,7 +71,9 @@ class _OpenFence:
         mark = opening[1] or opening[3]
         info = (opening[2] if opening[1] else opening[4]).split()
         self._closing = re.compile(rf"^ {{0,3}}{re.escape(mark[0])}{{{len(mark)},}}[ \t]*$", re.MULTILINE)
-        self._growing = GrowingCode(info[0] if info else "", palette)
+        language = info[0] if info else ""
+        self._growing = GrowingCode(language, palette)
+        self._label = code_label(clip(language, markdown.LANGUAGE_CELLS), palette)
         self._width = width
         self._palette = palette
         self._taken = opening.end()
@@ -89,7 +91,7 @@ class _OpenFence:
         return [*self._drawn, *(self._lines(self._growing.peek(clean(partial))) if partial else [])]
 
     def _lines(self, runs: list[Run], *, whole: bool = False) -> list[Line]:
-        lines = run_lines(runs, self._width, self._palette)
+        lines = run_lines(runs, self._width, self._palette, label=() if self._drawn else self._label)
         # Nothing follows the end of the last complete line.
         return lines[:-1] if whole else lines
 

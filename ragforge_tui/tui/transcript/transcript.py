@@ -19,9 +19,11 @@ from textual.timer import Timer
 
 from ragforge_tui.shared.events import ReasoningDelta, TextDelta, TurnEvent, TurnStarted
 from ragforge_tui.shared.records import Turn
+from ragforge_tui.tui.drawing.code import COPY
 from ragforge_tui.tui.hint import Hint
 from ragforge_tui.tui.transcript.block_view import BlockView
 from ragforge_tui.tui.transcript.blocks import GO_BACK_META, PLACE, Block, Level, RecallBlock, TextBlock
+from ragforge_tui.tui.transcript.copying import Copier
 from ragforge_tui.tui.transcript.cursor import Cursor, Finder, Offers
 from ragforge_tui.tui.transcript.document import DisplayOptions, GapBlock
 from ragforge_tui.tui.transcript.links import META, Link
@@ -128,6 +130,7 @@ class Transcript(BlockView, can_focus=True):
     Attributes:
         stream_painter: Draws text while it arrives.
         cursor: The block that the keyboard is at.
+        copier: Copies blocks and code.
         finder: Finds a text in the loaded turns.
     """
 
@@ -145,7 +148,8 @@ class Transcript(BlockView, can_focus=True):
         Binding("enter,space", "activate", "Open or close", show=False),
         Binding("v", "view", "Show all of it", show=False),
         Binding("y", "copy_block", "Copy block", show=False),
-        Binding("c", "copy_code", "Copy code", show=False),
+        Binding("c", "copy_code", "Copy the next piece of code", show=False),
+        Binding("C", "copy_all_code", "Copy all code", show=False),
         Binding("o", "open_link", "Open a link", show=False),
         Binding("e", "with_turn('edit')", "Edit and resend", show=False),
         Binding("b", "with_turn('branch')", "Branch from here", show=False),
@@ -212,6 +216,7 @@ class Transcript(BlockView, can_focus=True):
         self.stream_painter = StreamPainter(self)
         self.cursor = Cursor(self, self._cursor_moved)
         self._offers = Offers(self, self.cursor)
+        self.copier = Copier(self, self.cursor)
         self.finder = Finder(self, self.cursor)
         self._unloaded = Unloaded(self)
 
@@ -355,6 +360,7 @@ class Transcript(BlockView, can_focus=True):
 
     def _cursor_moved(self) -> None:
         self._offers.update()
+        self.copier.cycle.forget()
         self.post_message(self.CursorMoved())
 
     def on_focus(self) -> None:
@@ -380,7 +386,7 @@ class Transcript(BlockView, can_focus=True):
     # Mouse and keys
 
     def on_click(self, event: events.Click) -> None:
-        """Open a link, go back to a turn, or fold or unfold a block."""
+        """Open a link, go back to a turn, copy code, or fold or unfold a block."""
         if self.text_selection is not None and self.selected_text.strip():
             return
         if turn := event.style.meta.get(GO_BACK_META):
@@ -396,7 +402,9 @@ class Transcript(BlockView, can_focus=True):
         if (found := self.viewport.block_at(self.top + event.y)) is None:
             return
         block, offset = found
-        if block.folds_at(offset, self.viewport.index.height(self.document.position(block))):
+        if event.style.meta.get(COPY):
+            self.copier.clicked(block, offset)
+        elif block.folds_at(offset, self.viewport.index.height(self.document.position(block))):
             self.toggle_fold(block)
 
     def action_scroll_end(self) -> None:
@@ -469,20 +477,10 @@ class Transcript(BlockView, can_focus=True):
             self.post_message(self.ViewRequested(block))
 
     def action_copy_block(self) -> None:
-        """Copy the source of the block at the cursor, or of the last answer."""
-        block = self.cursor.copyable()
-        if block is None or not block.source:
-            self._hint("nothing to copy here")
-        else:
-            self._copy(block.source, "block" if self.cursor.block else "last answer")
+        self.copier.block()
 
     def action_copy_code(self) -> None:
-        """Copy the last code of the block at the cursor, or of the transcript."""
-        if code := self.cursor.code():
-            self._copy(code, "code")
-        else:
-            self._hint("no code here")
+        self.copier.code()
 
-    def _copy(self, text: str, name: str) -> None:
-        self.app.copy_to_clipboard(text)
-        self._hint(f"{name} sent to the clipboard")
+    def action_copy_all_code(self) -> None:
+        self.copier.all_code()

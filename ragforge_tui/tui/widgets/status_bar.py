@@ -174,9 +174,10 @@ def _keys(state: EngineState, now: Situation) -> list[Part]:
         return [Part(NEXT_PANE, rank=90, key=True), Part(LEAVE_SIDEBAR, rank=95, key=True)]
     if now.focus == "find":
         return [Part(f"{stop} ends the search", rank=95, key=True)]
-    stopping = Part(f"{stop} stop", rank=95 if now.focus == "chat" else 85, key=True, command="stop")
+    stopping = Part(f"{stop} stop", rank=85, key=True, command="stop")
     if now.focus == "chat":
-        leave = Part(f"{stop} back to prompt", rank=95, key=True) if state.activity == "idle" else stopping
+        again = "" if state.activity == "idle" else ", again: stop"
+        leave = Part(f"{stop} back to prompt{again}", rank=95, key=True)
         return [*(Part(key, rank=90 - index, key=True) for index, key in enumerate(now.chat_keys)), leave]
     first = [] if state.activity == "idle" else [stopping]
     if state.busy and now.drafting and now.focus == "prompt":

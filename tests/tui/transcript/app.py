@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from textual.app import App, ComposeResult
 
 from ragforge_tui.shared.records import Turn
+from ragforge_tui.tui.hint import Hint
 from ragforge_tui.tui.transcript import Transcript
 from tests.tui.transcript.samples import shown
 
 
 class TranscriptApp(App[None]):
-    """Shows turns; `asked` and `copied` are what the transcript said."""
+    """Shows turns; `asked`, `copied` and `hints` are what the transcript said."""
 
     CSS = "Transcript { height: 1fr; }"
 
@@ -24,6 +25,7 @@ class TranscriptApp(App[None]):
         self.asked: list[tuple[int, int]] = []
         self.wanted: list[int] = []
         self.copied: list[str] = []
+        self.hints: list[str] = []
 
     def compose(self) -> ComposeResult:
         yield Transcript(shown=shown())
@@ -43,6 +45,9 @@ class TranscriptApp(App[None]):
 
     def on_transcript_want_turn(self, message: Transcript.WantTurn) -> None:
         self.wanted.append(message.turn_index)
+
+    def on_hint(self, message: Hint) -> None:
+        self.hints.append(message.text)
 
     def copy_to_clipboard(self, text: str) -> None:
         self.copied.append(text)

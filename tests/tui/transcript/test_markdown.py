@@ -87,7 +87,7 @@ def test_every_kind_of_block_is_drawn() -> None:
         "The managed transaction is retried inside append_turn, but",
         "the turn's uuid is made in it:",
         "",
-        "  │ async def work(tx):",
+        f"  │ async def work(tx):{'python · copy':>37}",
         "  │     uuid = uuid4().hex          # a new one on every",
         "  ↪       retry",
         "  │     await tx.run(APPEND, uuid=uuid)",
@@ -147,7 +147,20 @@ def test_lines_of_an_open_fence_show_at_once() -> None:
     stream = StreamedText(60, DARK)
     stream.add("see:\n\n```python\nx = 1\ny")
     stream.advance()
-    assert text_of(stream.lines) == ["see:", "", "  │ x = 1", "  │ y"]
+    assert text_of(stream.lines) == ["see:", "", f"  │ x = 1{'python · copy':>51}", "  │ y"]
+
+
+def test_a_fence_says_its_language_and_makes_room_for_that() -> None:
+    text = f"```python\n{'word ' * 12}\n```\n\n- a\n\n  ```\n  b\n  ```\n"
+    assert text_of(render(text, 60, DARK)) == [
+        f"  │ {'word ' * 8}   python · copy",
+        "  ↪   word word word word",
+        "",
+        "  • a",
+        "",
+        f"      │ b{'copy':>51}",
+    ]
+    assert text_of(render("```python\nx = 1\n```", 22, DARK)) == ["  │ x = 1"], "no room for it"
 
 
 def test_an_escape_sequence_cut_in_two_does_not_show() -> None:

@@ -10,7 +10,7 @@ from textual.selection import SELECT_ALL, Selection
 
 from ragforge_tui.shared.events import MessageFinished, MessageStarted, TextDelta, TurnCompleted, TurnStarted
 from ragforge_tui.shared.records import Turn
-from ragforge_tui.tui.transcript.markdown import code_of
+from ragforge_tui.tui.transcript.markdown import fences_of
 from ragforge_tui.tui.transcript.viewport import LINES_PER_BLOCK
 from tests.support.waiting import until
 from tests.tui.transcript.app import TranscriptApp
@@ -208,7 +208,41 @@ async def test_copying_gives_the_text_without_decoration() -> None:
         assert app.screen.get_selected_text() == "Ragnarök"
         await pilot.press("c")
         await pilot.pause()
-        assert app.copied == [code_of(ANSWER)[0]]
+        assert app.copied == [fences_of(ANSWER)[0].code]
+
+
+PIECES = "One:\n\n```python\nx = 1\ny = 2\n```\n\n- Two:\n\n  ```\n  two\n  ```\n\nThree:\n\n    three\n"
+
+
+async def test_every_piece_of_code_can_be_copied_by_key_and_by_click() -> None:
+    app = TranscriptApp([*plain_turns(1), Turn(turn_index=2, messages=[said("code?", 2), reply(PIECES, 2)])])
+    async with app.run_test(size=(70, 30)) as pilot:
+        await pilot.pause()
+        for _ in range(4):
+            await pilot.press("c")
+        await pilot.pause()
+        assert app.copied == ["x = 1\ny = 2\n", "two\n", "three\n", "x = 1\ny = 2\n"]
+        assert app.hints[0] == "code 1 of 3 · python · 2 lines copied" and app.hints[1] == "code 2 of 3 · 1 line copied"
+        await pilot.press("C")
+        await pilot.pause()
+        assert app.copied[-1] == "x = 1\ny = 2\n\ntwo\n\nthree\n"
+        line = next(y for y, text in enumerate(app.screen_text()) if "three" in text and "copy" in text)
+        await pilot.click("Transcript", offset=(app.screen_text()[line].index("copy"), line))
+        await pilot.pause()
+        assert app.copied[-1] == "three\n" and app.hints[-1] == "code 3 of 3 · 1 line copied"
+
+
+async def test_the_line_with_the_name_is_no_stop_and_code_is_found_from_the_whole_turn() -> None:
+    app = TranscriptApp([Turn(turn_index=1, messages=[said("code?"), reply(PIECES, 1)])])
+    async with app.run_test(size=(70, 30)) as pilot:
+        await pilot.pause()
+        await pilot.press("k", "k")
+        await pilot.pause()
+        assert app.transcript.cursor.block is app.transcript.document.blocks[0], "from the answer to the question"
+        await pilot.press("c", "k", "j")
+        await pilot.pause()
+        assert app.copied == ["x = 1\ny = 2\n"]
+        assert app.transcript.cursor.block is app.transcript.document.blocks[2]
 
 
 async def test_dragging_selects() -> None:
