@@ -19,6 +19,7 @@ from ragforge_tui.code.linker import CodeLinker
 from ragforge_tui.code.lookup import CodeLookup
 from ragforge_tui.conversation.approvals.pending import Approvals, Approve
 from ragforge_tui.conversation.approvals.rules import Rules
+from ragforge_tui.conversation.attempts import AttemptFinder
 from ragforge_tui.conversation.budget import SessionBudget
 from ragforge_tui.conversation.conversation import Conversation
 from ragforge_tui.conversation.current_model import CurrentModel, PersonaModels
@@ -417,6 +418,9 @@ class ConversationAgent(ConversationLibrary):
             if self.interactive:
                 await self.services.memory.open_indexes()
                 await self.services.memory.catch_up(set(self._open))
+                if self.settings.agent.memory.enabled:
+                    finder = AttemptFinder(self.services.store, self.workspace, self.services.memory.pace)
+                    await finder.catch_up(set(self._open))
                 await self._link_code()
         except GraphError as error:
             log.warning("chores not finished: %s", error)

@@ -25,6 +25,7 @@ class ConversationLimits:
         look: Between two looks at what other processes do in a conversation.
         quiet: Time without a change after which looks are rarer: most chats that stay open are not in use.
         quiet_look: Between two looks from then on.
+        reminder: For what memory says before a call runs; what takes longer is not said.
         still_written: Rest of a file after which its last turn counts as finished: an agent writes at least that often
             while it works.
     """
@@ -38,6 +39,7 @@ class ConversationLimits:
     look: float = 1.0
     quiet: float = 60.0
     quiet_look: float = 3.0
+    reminder: float = 0.15
     still_written: float = 120.0
 
 

@@ -17,6 +17,7 @@ from functools import partial
 import msgspec
 
 from ragforge_tui.code.linker import CodeLinker
+from ragforge_tui.conversation.attempts import AttemptFinder
 from ragforge_tui.conversation.services import Services
 from ragforge_tui.conversation.similar import conversations_like
 from ragforge_tui.graph import Store
@@ -82,6 +83,7 @@ class ConversationMemory:
         self._vectors = BackgroundWork(f"vectors {short}", partial(self._safely, "vectors", self._embed))
         self._due = BackgroundWork(f"summaries {short}", partial(self._safely, "summaries", self._summarise))
         self._code = BackgroundWork(f"code {short}", partial(self._safely, "code", self._link_code))
+        self._attempts = BackgroundWork(f"attempts {short}", partial(self._safely, "attempts", self._find_attempts))
         self._ended_turns = (record.next_turn - 1, 0)
         """The last turn that has ended, and the same once it ended in this process."""
         self._upgrades = BackgroundWork(f"upgrades {short}", partial(self._safely, "upgrades", self._upgrade))
@@ -235,6 +237,7 @@ class ConversationMemory:
         await self._idle.wait()
         await self._due.settle()
         await self._vectors.settle()
+        await self._attempts.settle()
         if self._services.code.state.phase in ("ready", "elsewhere"):
             # Otherwise the links wait for the index, which may take minutes; the next start makes them.
             await self._code.settle()
@@ -245,7 +248,7 @@ class ConversationMemory:
             if task is not None:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
-        for work in (self._due, self._upgrades, self._vectors, self._code):
+        for work in (self._due, self._upgrades, self._vectors, self._code, self._attempts):
             await work.stop()
 
     async def _work(self) -> None:
@@ -294,6 +297,7 @@ class ConversationMemory:
         self._vectors.ask()
         self._due.ask()
         self._code.ask()
+        self._attempts.ask()
 
     async def _load_files(self, store: Store) -> None:
         """Load the files and mentions of earlier turns from the graph, and those of the opening turns."""
@@ -318,6 +322,7 @@ class ConversationMemory:
         self._vectors.ask()
         self._due.ask()
         self._code.ask()
+        self._attempts.ask()
 
     async def _embed(self) -> None:
         """Create the missing vectors; if there are many, notify the user at the start and at the end."""
@@ -367,6 +372,14 @@ class ConversationMemory:
             until, ended = self._ended_turns
             linker = CodeLinker(services.store, services.workspace, services.memory.pace)
             await linker.link(self._record.uuid, until=until, ended=ended, wait=services.code.keeps_current)
+
+    async def _find_attempts(self) -> None:
+        """Note what the turns that have ended tried in vain."""
+        if self._settings.enabled:
+            services = self._services
+            until, ended = self._ended_turns
+            finder = AttemptFinder(services.store, services.workspace, services.memory.pace)
+            await finder.examine(self._record.uuid, until=until, ended=ended)
 
     async def _summarise(self) -> None:
         """Create the title and the due summaries, unless the model is in its backoff time."""

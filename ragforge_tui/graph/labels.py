@@ -22,6 +22,7 @@ OWNED = {
     "Sitting": 100,
     "Insight": 500,
     "Finding": 500,
+    "Attempt": 500,
 }
 """Nodes of one conversation, which have its id, and how many a purge deletes at once: a delete loads its nodes, and a
 part of a text takes up to 1 MiB."""
@@ -75,6 +76,12 @@ _OWN: dict[str, dict[str, str]] = {
         "turn_index": _NUMBER,
         "since": _TIME,
         **dict.fromkeys(("workspace", "scope"), "STRING"),
+    },
+    "Attempt": {
+        **dict.fromkeys(("uuid", "conversation_id", "workspace", "key", "outcome", "what"), _TEXT),
+        **dict.fromkeys(("turn_index", "end_turn"), _NUMBER),
+        "over": "BOOLEAN NOT NULL",
+        "at": _TIME,
     },
     "Topic": {**dict.fromkeys(("uuid", "name"), _TEXT), "created_at": _TIME},
     "Persona": dict.fromkeys(("uuid", "name", "text"), _TEXT),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ragforge_tui.graph.connection import Graph
 from ragforge_tui.graph.store.activity import Activity
+from ragforge_tui.graph.store.attempts import Attempts
 from ragforge_tui.graph.store.code import Code
 from ragforge_tui.graph.store.code_links import CodeLinks
 from ragforge_tui.graph.store.commits import Commits
@@ -49,6 +50,7 @@ class Store:
         self.summaries = Summaries(graph)
         self.insights = Insights(graph)
         self.findings = Findings(graph)
+        self.attempts = Attempts(graph)
         self.activity = Activity(graph)
         self.topics = Topics(graph)
         self.recall = Recall(graph)

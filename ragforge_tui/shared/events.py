@@ -102,6 +102,7 @@ class ApprovalRequested(_TurnEvent):
         question: One plain line, such as ``Edit src/app.py?``.
         detail: A unified diff (kind ``write``), the command (kind ``command``), the path (kind
             ``secret``), or the address (kind ``web``).
+        remembered: What memory knows about it, such as "This command needed `-p 1` last time (t3)"; usually empty.
         session_scope: Description of what "this session" would allow; empty if it is not offered.
         always: What "always" would allow in this workspace: kinds of programs and patterns, as rules name them, one for
             each command of a chain that is not allowed yet; empty if it is not offered.
@@ -114,6 +115,7 @@ class ApprovalRequested(_TurnEvent):
     kind: Literal["write", "command", "secret", "web"]
     question: str
     detail: str = ""
+    remembered: str = ""
     session_scope: str = ""
     always: list[str] = []
     batch: str = ""

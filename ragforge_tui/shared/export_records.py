@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from ragforge_tui.shared.attempt_records import Attempt
 from ragforge_tui.shared.finding_records import KeptFinding
 from ragforge_tui.shared.records import Commit, Conversation, Insight, Summary, Topic, Turn
 
@@ -95,6 +96,7 @@ class MemoryExport(msgspec.Struct, kw_only=True):
     system_texts: list[SystemText] = []
     commits: list[MessageCommit] = []
     findings: list[KeptFinding] = []
+    attempts: list[Attempt] = []
 
 
 class ConversationExport(msgspec.Struct, kw_only=True):

@@ -33,6 +33,7 @@ from ragforge_tui.shared.code_records import Reference as CodeReference
 from ragforge_tui.shared.errors import GraphError, GraphUnavailableError
 from ragforge_tui.shared.records import Finding, Insight, now
 from tests.conftest import EMBEDDED, empty, open_graph
+from tests.support.attempts import undone
 from tests.support.fake_embedder import FakeEmbedder
 from tests.support.recall_conversations import ready, recall_of
 from tests.support.records import conversation, message, one_turn
@@ -88,6 +89,7 @@ async def everything(graph: Graph) -> str:
         )
     )
     kept = [new_finding(uuid, "/w", turn, "decision", f"Wait {turn} s", files=["src/app.py"]) for turn in (1, 2)]
+    await store.attempts.add([undone(uuid, (await store.turns.between(uuid, start=1, end=2))[0].messages[0].uuid)])
     await store.findings.add(kept[:1])
     await store.findings.replace(kept[0].uuid, kept[1])
     scopes = [

@@ -96,6 +96,19 @@ async def test_a_question_begins_with_the_reason(run_chat: ChatRunner) -> None:
         assert title == "Edit app.py?"
 
 
+async def test_a_question_says_what_memory_knows(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        known = f"T3 of “wrap” decided: the default stays 88 {HOSTILE}"
+        chat.engine.emit(msgspec.structs.replace(approval("k1"), remembered=known))
+        await chat.until(lambda: chat.app.chat.questions.has_focus)
+        memory, title = text(chat, "#question-title").splitlines()
+        assert (
+            memory.startswith("memory: T3 of “wrap” decided: the default stays 88 [red]x[/]") and "\x1b" not in memory
+        )
+        assert title == "Edit app.py?"
+
+
 async def test_a_long_diff_is_shown_whole_and_drawn_as_far_as_it_is_seen(
     run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -158,10 +158,12 @@ class Approvals:
         emit: Emit,
         *,
         mode: Mode,
+        remembered: Mapping[str, str] | None = None,
     ) -> list[tuple[bool, str]]:
         """Return, for each of these calls, whether it may run, and the user's comment if not; ask about all at once.
 
         Args:
+            remembered: What memory says about them, by their ids.
             mode: What the agent may currently do in that conversation without asking.
         """
         batch = uuid.uuid4().hex if len(calls) > 1 else ""
@@ -187,6 +189,7 @@ class Approvals:
                     kind=need.kind,
                     question=revealed(f"{need.question} {visible(why)}." if why else need.question),
                     detail=revealed(need.detail),
+                    remembered=revealed((remembered or {}).get(call.uuid, "")),
                     session_scope="" if asked else _scope_of(always) or need.session_scope,
                     always=always,
                     batch=batch,

@@ -21,6 +21,7 @@ from ragforge_tui.conversation.storage.recorder import Recorder
 from ragforge_tui.conversation.turn.attached import attached_files
 from ragforge_tui.conversation.turn.environment import MODE_NOTES, PLANNING_ENDED
 from ragforge_tui.conversation.turn.inputs import InputBuilder
+from ragforge_tui.conversation.turn.reminders import Reminders
 from ragforge_tui.conversation.turn.reply import MESSAGE_KEPT, Reply
 from ragforge_tui.conversation.turn.request import TurnRequest
 from ragforge_tui.conversation.turn.steering import STEERED, InputQueue, QueuedTurn
@@ -175,6 +176,7 @@ class TurnRunner:
             shown_in=request.shown_in,
             after_edit=services.toolbox.after_edit,
             hooks=services.hooks,
+            remind=Reminders(services, self._conversation_id, self._turn.turn_index).before,
             room=lambda: request.inputs.window * _TOKEN_CHARS // _RESULT_SHARE,
         )
         schema = await self._wanted_output(request)

@@ -11,7 +11,7 @@ import json
 import logging
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -86,6 +86,7 @@ class ToolRunner:
     Args:
         shown_in: Returns where the model's last request holds exactly this result of a call; empty if it does not.
         after_edit: Commands that run after the last edit of a reply; None for none.
+        remind: Returns what memory says about a call that needs an approval; empty for most.
         room: Returns the characters that one result may take in the model's window; 0 for no such limit.
     """
 
@@ -101,10 +102,14 @@ class ToolRunner:
         shown_in: Callable[[str], str] = lambda result: "",
         after_edit: AfterEdit | None = None,
         hooks: Hooks | None = None,
+        remind: Callable[[ApprovalNeed | None], Awaitable[str]] | None = None,
         room: Callable[[], int] = lambda: 0,
     ) -> None:
         self._toolbox = toolbox
         self._hooks = hooks
+        self._remind = remind
+        self._remembered: dict[str, str] = {}
+        """What memory says about calls, by their ids."""
         self._after_edit = after_edit
         self._edited: list[str] = []
         self._last_edit = ""
@@ -195,6 +200,9 @@ class ToolRunner:
         if "whole" in outcome.data and self._toolbox.access(_OPENING) == "read":
             where = f"turn={reply.turn_index}, call={self._numbers[call.uuid]}"
             outcome.text += f"\n[{_OPENING}({where}) returns all of it in pages, with find the lines that hold a text]"
+        if line := self._remembered.get(call.uuid):
+            outcome.text += f"\n[Memory: {line}.]"
+            outcome.data = {**outcome.data, "remembered": line}
         await self._finish(reply, call, outcome, started)
         return outcome.text
 
@@ -225,6 +233,7 @@ class ToolRunner:
             if self._hooks is not None:
                 await self._hooks.before_call(prepared, call.tool_name, reply.conversation_id, self._mode())
             if prepared.approval is not None:
+                await self._recall(call, prepared.approval)
                 allowed, feedback = await self._permission(reply, call, prepared, prepared.approval)
                 if not allowed:
                     return _refused(feedback), started
@@ -255,6 +264,11 @@ class ToolRunner:
         self._record_outcome(key, prepared, outcome)
         return outcome, started
 
+    async def _recall(self, call: ToolCall, need: ApprovalNeed) -> None:
+        """Look up what memory says about a call, once."""
+        if self._remind is not None and call.uuid not in self._remembered:
+            self._remembered[call.uuid] = mask_secrets(storable(await self._remind(need)))
+
     async def _permission(
         self, reply: Message, call: ToolCall, prepared: PreparedCall, need: ApprovalNeed
     ) -> tuple[bool, str]:
@@ -269,7 +283,12 @@ class ToolRunner:
         if by_user and prepared.access in CHANGING and await self._approvals.is_asked(need, self._mode()):
             asked += await self._needs_ahead(prepared)
         answers = await self._approvals.ask(
-            asked, reply.conversation_id, reply.turn_index, self._emit, mode=self._mode()
+            asked,
+            reply.conversation_id,
+            reply.turn_index,
+            self._emit,
+            mode=self._mode(),
+            remembered=self._remembered,
         )
         for (each, later), (allowed, comment) in zip(asked, answers, strict=True):
             self._answers[later.uuid] = each, allowed, comment
@@ -297,6 +316,7 @@ class ToolRunner:
                     continue
                 contents.update(prepared.contents)
                 if prepared.approval is not None and await self._approvals.is_asked(prepared.approval, self._mode()):
+                    await self._recall(call, prepared.approval)
                     found.append((prepared.approval, call))
         finally:
             foreseen.reset(reset)

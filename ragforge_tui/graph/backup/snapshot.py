@@ -60,6 +60,7 @@ _COUNTERS = (
     "summaries_replaced",
     "topics_changed",
     "findings_changed",
+    "attempts_through",
     "status",
 )
 

@@ -1,4 +1,4 @@
-"""Export of a conversation's memory: summaries, insight, findings, topics, contexts and personas.
+"""Export of a conversation's memory: summaries, insight, findings, attempts, topics, contexts and personas.
 
 Vectors and search keys are not exported: they are derived again from the texts. A branch includes what belongs to the
 turns it shares. `import_memory.py` is the reverse.
@@ -10,6 +10,7 @@ from typing import Any
 
 from ragforge_tui.graph.connection import Graph, Transaction
 from ragforge_tui.graph.labels import own_node
+from ragforge_tui.graph.store.attempts import stored_attempts
 from ragforge_tui.graph.store.commits import message_commit
 from ragforge_tui.graph.store.conversations import in_pages, segments_of
 from ragforge_tui.graph.store.findings import findings_of
@@ -41,7 +42,7 @@ class MemoryExporter:
         self._summaries = summaries
 
     async def memory(self, uuid: str) -> MemoryExport:
-        """Return summaries, insight, findings, topics, personas and the beginnings of requests, in a stable order.
+        """Return all of it but contexts and who spoke, in a stable order.
 
         Raises:
             NotFoundError: There is no such conversation.
@@ -59,12 +60,13 @@ class MemoryExporter:
                 system_texts=await _system_texts(tx, uuid),
                 commits=[message_commit(row) for row in await _of_turns(tx, uuid, 1, _ALL_TURNS, _COMMITS)],
                 findings=await findings_of(tx, await segments_of(tx, uuid, 1, _ALL_TURNS)),
+                attempts=await stored_attempts(tx, uuid),
             )
 
         return await self._graph.read(work)
 
     async def stamp(self, uuid: str) -> str:
-        """Return a text that changes with summaries, insight, findings, commits, merges and beginnings of requests.
+        """Return a text that changes with all that `memory` returns.
 
         A branch has the summaries, topics and findings of its ancestors too, so their changes count.
         """
@@ -75,7 +77,8 @@ class MemoryExporter:
                 "UNWIND $ids AS id MATCH (c:Conversation {uuid: id}) OPTIONAL MATCH (c)-[:BEGINS_WITH]->(t:SystemText) "
                 "WITH c, count(t) AS texts RETURN sum(coalesce(c.summary_sequence, 0) "
                 "+ coalesce(c.summaries_replaced, 0) + coalesce(c.commits_linked, 0) "
-                "+ coalesce(c.topics_changed, 0) + coalesce(c.findings_changed, 0)) AS stored, sum(texts) AS texts",
+                "+ coalesce(c.topics_changed, 0) + coalesce(c.findings_changed, 0) + coalesce(c.attempts_through, 0)) "
+                "AS stored, sum(texts) AS texts",
                 ids=list(dict.fromkeys([uuid, *(segment.conversation_id for segment in segments)])),
             )
             record = await result.single(strict=True)

@@ -106,6 +106,8 @@ def _ids(e: ConversationExport) -> Iterator[tuple[str, str]]:
         yield "conversation", finding.conversation_id
         if finding.replaced_by:
             yield "finding", finding.replaced_by
+    for attempt in memory.attempts:
+        yield "attempt", attempt.uuid
     for topic in memory.topics:
         yield "topic", topic.uuid
     for edge in memory.topic_edges:
@@ -134,6 +136,7 @@ def _records(e: ConversationExport) -> Iterator[msgspec.Struct]:
     yield from e.memory.findings
     if e.memory.insight is not None:
         yield e.memory.insight
+    yield from e.memory.attempts
 
 
 def _check_turns(e: ConversationExport) -> None:
@@ -209,6 +212,12 @@ def _check_memory(e: ConversationExport) -> None:
         if len(finding.text) > _FINDING_CHARS:
             raise invalid_import(f"a finding has {len(finding.text)} characters")
     _once("finding", (finding.uuid for finding in e.memory.findings))
+    for attempt in e.memory.attempts:
+        if attempt.conversation_id != e.conversation.uuid or attempt.message not in held:
+            raise invalid_import(f"an attempt of turn {attempt.turn_index} belongs to another conversation")
+        if not 1 <= attempt.turn_index <= attempt.end_turn <= len(e.turns):
+            raise invalid_import(f"an attempt covers turns {attempt.turn_index} to {attempt.end_turn}")
+    _once("attempt", (attempt.uuid for attempt in e.memory.attempts))
     for context in e.contexts:
         if not held.issuperset(context.messages):
             raise invalid_import(f"a context of turn {context.turn_index} refers to a message that is not in the file")

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from ragforge_tui.graph.connection import Graph, Transaction
+from ragforge_tui.graph.store.attempts import Attempts
 from ragforge_tui.graph.store.commits import commit_rows, link_commits
 from ragforge_tui.graph.store.findings import store_findings
 from ragforge_tui.graph.store.insights import stored_insight, write_insight
@@ -42,6 +43,7 @@ async def import_memory(graph: Graph, e: ConversationExport) -> None:
     await _import_personas(graph, e)
     await _import_system_texts(graph, e)
     await _import_commits(graph, e)
+    await _import_attempts(graph, e)
 
 
 async def _import_summaries(graph: Graph, e: ConversationExport) -> None:
@@ -365,6 +367,11 @@ async def _import_commits(graph: Graph, e: ConversationExport) -> None:
             await link_commits(tx, batch)
 
         await graph.write(work)
+
+
+async def _import_attempts(graph: Graph, e: ConversationExport) -> None:
+    attempts = [msgspec.structs.replace(each, workspace=e.conversation.workspace) for each in e.memory.attempts]
+    await Attempts(graph).add(attempts)
 
 
 async def lock_nodes(tx: Transaction, label: str, uuids: Iterable[str]) -> None:

@@ -68,6 +68,7 @@ class Question(msgspec.Struct):
         feedback: The answer that may have a reason, empty for none.
         saves: The patterns that ``always`` saves, after a second Enter.
         why: The reason that the model gave for its call.
+        remembered: What memory says about the call.
         placeholder: Shown in the empty field for that reason.
         batch: Identifies the reply whose calls are asked about, one after another; empty for other questions.
         group: Shared by calls that are asked about together; empty for a question alone.
@@ -82,6 +83,7 @@ class Question(msgspec.Struct):
     feedback: str = ""
     saves: tuple[str, ...] = ()
     why: str = ""
+    remembered: str = ""
     placeholder: str = "What should be done instead? Enter sends, Escape goes back"
     batch: str = ""
     group: str = ""
@@ -106,6 +108,7 @@ def approval_question(event: ApprovalRequested, answer: Callable[[str, str], Non
         feedback="no",
         saves=tuple(event.always),
         why=given_reason(event.call),
+        remembered=event.remembered,
         batch=event.call.message_id,
         group=event.batch,
     )
@@ -441,6 +444,7 @@ class QuestionPanel(Vertical, can_focus=True):
         elif question.kind == "text":
             self._detail.update(Content(_limited(plain_text(question.detail), MAX_DETAIL_CHARS)))
         why = one_line(question.why)[:MAX_WHY_CHARS]
+        remembered = one_line(question.remembered)[:MAX_WHY_CHARS]
         counted = f" · {lines} lines" if lines > 1 else ""
         calls = self._together
         others = len(self._waiting) - len(calls)
@@ -449,7 +453,8 @@ class QuestionPanel(Vertical, can_focus=True):
         # What follows the question, such as that a command is not confined, is the same each time.
         asked, mark, note = title.partition("? ")
         parts = (f"{asked}{mark.strip()}", "bold"), (f" {note}" if note else "", "$text-muted")
-        self._title.update(Content.assemble(reason, *parts, (counted + more, "dim")))
+        memory = (f"memory: {remembered}\n" if remembered else "", "$text-warning")
+        self._title.update(Content.assemble(reason, memory, *parts, (counted + more, "dim")))
         scroll = self.query_one("#question-scroll", VerticalScroll)
         given = bool(question.detail.strip())
         scroll.display = given and question.kind != "diff"
@@ -483,7 +488,8 @@ class QuestionPanel(Vertical, can_focus=True):
         )
         line = max(self.screen.size.width - 8, 1)
         title = min(len(question.title), MAX_TITLE_CHARS) // line + 1
-        title += min(len(question.why), MAX_WHY_CHARS) // line + 1 if question.why else 0
+        for text in filter(None, (question.why, question.remembered)):
+            title += min(len(text), MAX_WHY_CHARS) // line + 1
         own = OWN_LINES + title + len(question.answers) + (2 if self.query("FeedbackInput") else 0)
         room = max(self.screen.size.height - taken - own, MIN_DETAIL_LINES)
         if question.kind == "command":
