@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.tui.commands.link_commands import open_link
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
 from ragforge_tui.tui.widgets.list_screen import Picker
-from tests.support.fake_engine import FakeEngine, conversation, turn
+from tests.support.fake_engine import CLOCK, FakeEngine, conversation, turn
 from tests.tui.conftest import Chat, ChatRunner
 
 
@@ -74,3 +76,29 @@ async def test_no_link(run_chat: ChatRunner) -> None:
         await at_the_answer(chat)
         await chat.press("o")
         await chat.until(lambda: chat.app.chat.status_line.hint == "no link here")
+
+
+async def test_cited_turns_lead_to_their_turn_here_and_elsewhere(run_chat: ChatRunner) -> None:
+    fake = FakeEngine()
+    there = conversation(2, "Wrapping kit", updated_at=CLOCK - timedelta(days=1))
+    fake.store(there, *(turn(there, n, f"asked {n}", f"answer {n}") for n in (1, 2)))
+    here = conversation(1, "Here")
+    lines = "\n".join(f"line {n}\n" for n in range(60))
+    answers = [turn(here, 1, "first?", "the beginning"), turn(here, 2, "long?", lines)]
+    fake.store(here, *answers, turn(here, 3, "where?", "At [t1], see [Wrapping kit · t2] and [gone · t9]."))
+    async with run_chat(fake, continue_last=True) as chat:
+        await at_the_answer(chat)
+        await chat.press("enter")
+        await chat.until(lambda: isinstance(chat.app.screen, Picker) and chat.app.screen._list.rows)
+        await chat.press("enter")
+        await chat.until(lambda: "the beginning" in shown(chat))
+        await open_link(chat.app.chat, "turn:2:Wrapping kit")
+        await chat.until(lambda: "answer 2" in shown(chat))
+        assert chat.app.chat.session.state.conversation_id == there.uuid
+        with pytest.raises(NotFoundError, match="gone"):
+            await open_link(chat.app.chat, "turn:9:gone")
+
+
+def shown(chat: Chat) -> str:
+    transcript = chat.app.chat.transcript
+    return "\n".join(transcript.render_line(y).text for y in range(transcript.size.height))

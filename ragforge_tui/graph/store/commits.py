@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ragforge_tui.graph.connection import Graph, Transaction
+from ragforge_tui.graph.labels import own_node
 from ragforge_tui.graph.store.records import derived, given, graph_value
 from ragforge_tui.graph.store.summary_tree import finding_from
 from ragforge_tui.graph.values import native
@@ -63,7 +64,19 @@ class Commits:
         return found.get(conversation_id)
 
     async def decision(self, conversation_id: str, turn_index: int) -> str | None:
-        """Return the decision that the summary of a turn notes for it, the one with the fewest turns; None without."""
+        """Return the first decision of a turn, as noted at once or by its summary; None without one.
+
+        Of a summary's decisions it is the one about the fewest turns.
+        """
+        noted = await self._graph.one(
+            f"MATCH {own_node('f', 'Finding', 'conversation_id: $id, turn_index: $turn')} "
+            "WHERE f.kind = 'decision' AND f.state <> 'forgotten' "
+            "RETURN f.text AS text ORDER BY f.since, f.uuid LIMIT 1",
+            id=conversation_id,
+            turn=turn_index,
+        )
+        if noted:
+            return str(noted["text"])
         rows = await self._graph.rows(
             "MATCH (s:Summary {conversation_id: $id, level: 1}) "
             "WHERE s.start_turn_index <= $turn AND s.end_turn_index >= $turn RETURN s.key_findings AS findings",

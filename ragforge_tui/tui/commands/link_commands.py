@@ -1,4 +1,4 @@
-"""Opening a link of a message: a page in the browser, a file of the workspace in a preview.
+"""Opening a link of a message: a page in the browser, a file of the workspace in a preview, a cited turn in the chat.
 
 The full target of a link is always shown.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,12 +16,16 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
+from ragforge_tui.shared.records import ConversationFilter
+from ragforge_tui.shared.requests.sessions import ListConversations
 from ragforge_tui.tui.host import Host
-from ragforge_tui.tui.transcript.links import Link, file_path, web_address
+from ragforge_tui.tui.transcript.links import Link, cited_turn, file_path, web_address
 from ragforge_tui.tui.widgets.choice_list import Choice
 
 if TYPE_CHECKING:
     from ragforge_tui.tui.dialogs.detail import Section
+
+_ID = re.compile(r"[0-9a-f]{8}[0-9a-f-]{0,28}")
 
 
 def choose_link(host: Host, links: list[Link]) -> None:
@@ -38,23 +43,52 @@ def choose_link(host: Host, links: list[Link]) -> None:
     from ragforge_tui.tui.widgets.list_screen import Picker
 
     async def rows() -> list[Choice]:
-        return [Choice(link.target, link.target, detail=_label(link)) for link in links]
+        return [
+            Choice(link.target, link.label if link.kind == "turn" else link.target, detail=_label(link))
+            for link in links
+        ]
 
     host.open_screen(Picker("Links", rows, empty="no link", verb="open"), picked)
 
 
 async def open_link(host: Host, target: str) -> None:
-    """Open a full address, or a file by its path in the workspace.
+    """Open a full address, a file by its path in the workspace, or a cited turn.
 
     Raises:
-        RagforgeError: The target is neither.
+        RagforgeError: The target is none of them.
     """
-    if address := web_address(target):
+    if cited := cited_turn(target):
+        host.navigator.go_to_turns(cited.turn, conversation_id=await _conversation(host, cited.session))
+    elif address := web_address(target):
         await _open_page(host, address)
     elif path := file_path(target):
         await _open_file(host, path)
     else:
         raise RagforgeError(f"{target} is not a link that can be opened.")
+
+
+async def _conversation(host: Host, session: str) -> str:
+    """Return the id of a conversation by its title or the beginning of its id; empty for the open one.
+
+    Of several with a title it is the newest, first of this folder.
+
+    Raises:
+        NotFoundError: There is none.
+    """
+    if not session:
+        return ""
+    title = session.removesuffix("…").rstrip().casefold()
+    asked = ConversationFilter(query="" if _ID.fullmatch(session) else title, status="any", limit=200)
+    found = await host.session.ask(ListConversations(filter=asked))
+    if _ID.fullmatch(session):
+        fitting = [one for one in found if one.uuid.startswith(session)]
+    else:
+        titles = [(one, " ".join(one.title.split()).casefold()) for one in found]
+        fitting = [one for one, own in titles if own == title] or [one for one, own in titles if own.startswith(title)]
+    here = [one for one in fitting if one.workspace == host.options.workspace] or fitting
+    if not here:
+        raise NotFoundError(f"There is no conversation “{session}”.")
+    return here[0].uuid
 
 
 async def _open_page(host: Host, address: str) -> None:
@@ -83,7 +117,7 @@ async def _open_file(host: Host, path: str) -> None:
 
 
 def _label(link: Link) -> str:
-    return " ".join(link.label.split()) if link.label != link.target else ""
+    return " ".join(link.label.split()) if link.label != link.target and link.kind != "turn" else ""
 
 
 def _inside(workspace: Path, path: str) -> str | None:

@@ -92,12 +92,14 @@ class Cursor:
             view.scroll_into_view(self.block)
         view.repaint()
 
-    def links(self) -> list[Link]:
-        """Return the links of the block at the cursor, or of its turn if it has none."""
+    def links(self, *, near: bool = True) -> list[Link]:
+        """Return the links of the block at the cursor; if it has none and `near` is set, those of its turn."""
         if self.block is None:
             return []
-        near = [block for block in self._view.document.blocks if block.turn_index == self.block.turn_index]
-        return _links([self.block]) or _links(near)
+        if not near:
+            return _links([self.block])
+        turn = [block for block in self._view.document.blocks if block.turn_index == self.block.turn_index]
+        return _links([self.block]) or _links(turn)
 
     def copyable(self) -> Block | None:
         """Return the block at the cursor, or the last answer if there is no cursor."""

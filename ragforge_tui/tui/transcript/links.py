@@ -1,6 +1,7 @@
 """Links in messages: which may be opened, and their real targets.
 
-Pure. Only web and mail addresses and files of the workspace can be opened. An address is always written out in plain
+Pure. Only web and mail addresses, files of the workspace and cited turns (`[t12]`, `[title · t12]`, `“title” · t12`,
+`t12 of “title”`) can be opened. An address is always written out in plain
 characters, so that neither a look-alike letter nor a label can hide its target.
 """
 
@@ -9,15 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from rich.style import Style
 
 from ragforge_tui.shared.sanitize import plain_text
-
-if TYPE_CHECKING:
-    pass
 
 META = "opens"
 """Key in the meta of a link's style; its value is the target that a click opens."""
@@ -31,15 +29,35 @@ _LINE = re.compile(r"(?::\d+(?:[:-]\d+)*|#.*)$")
 """A line number or an anchor after the path of a file."""
 
 
+_CITED = re.compile(
+    r"\[(?:(?P<session>[^\[\]\n]{1,120}?)\s*·\s*)?(?P<turns>t\d{1,6}(?:\s*(?:[,–-]|and|to)\s*t\d{1,6})*)\](?!\()|"
+    r"[“\"«](?P<title>[^“”\"«»\n]{1,120})[”\"»] · (?P<after>t\d{1,6})\b|"
+    r"\b(?P<before>t\d{1,6}) of [“\"](?P<of>[^“”\"\n]{1,120})[”\"]"
+)
+_TURN = re.compile(r"t(\d{1,6})")
+_TURN_TARGET = re.compile(r"turn:(\d{1,6}):(.*)", re.DOTALL)
+
+
+class CitedTurn(NamedTuple):
+    """A turn that a message cites.
+
+    Attributes:
+        session: Title or id of its conversation; empty for the one of the message.
+    """
+
+    session: str
+    turn: int
+
+
 class Link(NamedTuple):
     """A link of a message.
 
     Attributes:
-        target: A full address, or the path of a file as it was written.
+        target: A full address, the path of a file as it was written, or a cited turn as `cited_turn` reads it.
         label: The text of the link.
     """
 
-    kind: Literal["web", "file"]
+    kind: Literal["web", "file", "turn"]
     target: str
     label: str
 
@@ -112,14 +130,46 @@ def bare_links(text: str) -> Iterator[tuple[int, int]]:
                 yield match.start(), end
 
 
+def cited_turns(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield the spans of cited turns with their targets; of several in one bracket each by itself."""
+    if "t" not in text:
+        return
+    for match in _CITED.finditer(text):
+        session = " ".join((match["session"] or match["title"] or match["of"] or "").split())
+        places = list(_TURN.finditer(text, *match.span("turns"))) if match["turns"] else []
+        if len(places) > 1:
+            for place in places:
+                yield *place.span(), f"turn:{place[1]}:{session}"
+        else:
+            number = (match["turns"] or match["after"] or match["before"])[1:]
+            yield *match.span(), f"turn:{number}:{session}"
+
+
+def cited_turn(target: str) -> CitedTurn | None:
+    """Return the turn that a target names; None for an address or a file."""
+    match = _TURN_TARGET.fullmatch(target)
+    return CitedTurn(match[2], int(match[1])) if match is not None else None
+
+
 def linked_runs(text: str, style: Style, link: Style) -> list[tuple[str, Style]]:
-    """Return a text as runs with its addresses as links; an international host is followed by its ASCII form."""
+    """Return a text as runs with its addresses and cited turns as links.
+
+    An international host is followed by its ASCII form.
+    """
     runs: list[tuple[str, Style]] = []
     at = 0
-    for start, end in bare_links(text):
+    cited = [(start, end, Style.from_meta({META: target})) for start, end, target in cited_turns(text)]
+    for start, end, opens in sorted([*cited, *_addresses(text)], key=lambda span: span[:2]):
+        if start < at:
+            continue
         written = text[start:end]
-        runs += [(text[at:start], style), (written, style + link + (link_style(written) or Style()))]
-        if not urlsplit(written).netloc.isascii():
+        runs += [(text[at:start], style), (written, style + link + opens)]
+        if "://" in written and not urlsplit(written).netloc.isascii():
             runs.append((f" ({web_address(written)})", style))
         at = end
     return [run for run in (*runs, (text[at:], style)) if run[0]] or [("", style)]
+
+
+def _addresses(text: str) -> Iterator[tuple[int, int, Style]]:
+    for start, end in bare_links(text):
+        yield start, end, link_style(text[start:end]) or Style()

@@ -26,6 +26,8 @@ from ragforge_tui.tui.transcript.fences import Fence
 from ragforge_tui.tui.transcript.links import (
     Link,
     bare_links,
+    cited_turn,
+    cited_turns,
     file_path,
     link_style,
     linked_runs,
@@ -541,6 +543,8 @@ def links_of(source: str, *, markdown: bool) -> list[Link]:
     for href, label in _marked(source) if markdown else _bare(source):
         if address := web_address(href):
             link = Link("web", address, label)
+        elif label and cited_turn(href):
+            link = Link("turn", href, label)
         elif path := file_path(href):
             link = Link("file", path, label)
         else:
@@ -552,7 +556,9 @@ def links_of(source: str, *, markdown: bool) -> list[Link]:
 
 
 def _bare(text: str) -> Iterator[tuple[str, str]]:
-    return ((text[start:end], "") for start, end in bare_links(text))
+    found = [(start, text[start:end], "") for start, end in bare_links(text)]
+    found += [(start, target, text[start:end]) for start, end, target in cited_turns(text)]
+    return ((href, label) for _, href, label in sorted(found))
 
 
 def _marked(source: str) -> Iterator[tuple[str, str]]:

@@ -431,6 +431,9 @@ class Transcript(BlockView, can_focus=True):
         if isinstance(block, RecallBlock):
             self._open_recalled(block)
             return
+        if block.folded is None and (links := self.cursor.links(near=False)):
+            self.post_message(self.LinksWanted(links))
+            return
         self.toggle_fold(block)
         self.correct(block)
         start, position = self.viewport.start(block), self.document.position(block)

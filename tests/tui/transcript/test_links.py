@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 
 from ragforge_tui.tui.commands.link_commands import opener
-from ragforge_tui.tui.transcript.links import META, Link, file_path, linked_runs, trimmed, web_address
+from ragforge_tui.tui.transcript.links import (
+    META,
+    Link,
+    cited_turn,
+    cited_turns,
+    file_path,
+    linked_runs,
+    trimmed,
+    web_address,
+)
 from ragforge_tui.tui.transcript.markdown import links_of, render
 from tests.tui.transcript.samples import DARK
 
@@ -54,6 +63,31 @@ def test_addresses_that_may_be_opened(href: str, address: str) -> None:
 )
 def test_paths(href: str, path: str) -> None:
     assert file_path(href) == path
+
+
+@pytest.mark.parametrize(
+    ("text", "targets"),
+    [
+        ("As agreed [t12].", ["turn:12:"]),
+        ("See [t3, t5] and [t7-t9]", ["turn:3:", "turn:5:", "turn:7:", "turn:9:"]),
+        ("From [Wrapping kit · t12]", ["turn:12:Wrapping kit"]),
+        ("From [5fa1c0de · t2]", ["turn:2:5fa1c0de"]),
+        ("in “naturalsize” · t3, then", ["turn:3:naturalsize"]),
+        ('T: t5 of "kit"', ["turn:5:kit"]),
+        ("[t12](https://a.org) [x] t12 [total] [to do · now]", []),
+        ("at12 of “a”", []),
+    ],
+)
+def test_cited_turns(text: str, targets: list[str]) -> None:
+    assert [target for _, _, target in cited_turns(text)] == targets
+    opened = [style.meta.get(META) for _, style in linked_runs(text, DARK.text, DARK.link) if style.meta.get(META)]
+    assert [one for one in opened if str(one).startswith("turn:")] == targets
+
+
+def test_a_cited_turn_in_code_is_no_link() -> None:
+    assert [link.target for link in links_of("`[t1]` and [t2]\n\n    [t3]\n", markdown=True)] == ["turn:2:"]
+    assert cited_turn("turn:2:a:b") == ("a:b", 2)
+    assert cited_turn("https://a.org/turn:2:") is None
 
 
 def test_the_links_of_an_answer() -> None:
