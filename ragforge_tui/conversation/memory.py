@@ -25,9 +25,11 @@ from ragforge_tui.llm import THIS_MACHINE, ChatModel
 from ragforge_tui.memory.context import (
     BuiltContext,
     ContextBuilder,
+    ContextChoices,
     ContextInputs,
     ContextOptions,
     SystemPart,
+    scope_with_text,
     without_memory,
 )
 from ragforge_tui.memory.recent_files import RecentFiles
@@ -75,7 +77,8 @@ class ConversationMemory:
             pace=services.memory.pace,
             new=record.next_turn == 1,
         )
-        self._builder = ContextBuilder(self._settings)
+        self.choices = ContextChoices(record.uuid)
+        self._builder = ContextBuilder(self._settings, self.choices)
         self._ended: asyncio.Queue[Turn] = asyncio.Queue()
         self._worker: asyncio.Task[None] | None = None
         self._trial: asyncio.Task[None] | None = None
@@ -156,10 +159,24 @@ class ConversationMemory:
             return await self._builder.build(inputs, options=options)
         lookup = self._services.lookup
         code = lookup.for_context if lookup is not None and lookup.ready else None
+        await self.choices.refresh(self._scope_text)
         if await self._builder.cuts(inputs, with_code=code is not None):
             await self._write_overdue()
             inputs = msgspec.structs.replace(inputs, summaries=self.summaries)
         return await self._builder.build(inputs, self.recall, code, options)
+
+    async def _scope_text(self, uuid: str) -> str:
+        """Return a scope as it is sent, with its text as it is in the file now; empty if it is not known any more."""
+        lookup = self._services.lookup
+        if lookup is None:
+            return ""
+        try:
+            scope = await lookup.scope(uuid)
+            text = (await lookup.code(scope)).text
+        except RagforgeError as error:
+            log.info("pinned code not read again: %s", error)
+            return ""
+        return scope_with_text(msgspec.structs.replace(scope, text=text))
 
     async def _write_overdue(self) -> None:
         """Write the summaries that are due, since turns are about to be cut; after `LIMITS.summary` go on without.

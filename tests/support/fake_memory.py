@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ragforge_tui.shared.context_choices import ChosenItem, item_key
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.records import (
     AccessedFile,
@@ -20,9 +21,11 @@ from ragforge_tui.shared.records import (
     Topic,
 )
 from ragforge_tui.shared.requests.memory import (
+    ChooseContext,
     FetchDue,
     FetchFiles,
     FetchFindings,
+    FetchNext,
     FetchSent,
     FetchSummary,
     FetchTopicPlaces,
@@ -71,6 +74,7 @@ class MemoryShelf:
     def __init__(self, engine: FakeEngine) -> None:
         self._engine = engine
         self.files: list[AccessedFile] | None = None
+        self.chosen: list[ChosenItem] = []
         self.summaries: dict[str, list[Summary]] = {}
         self.due = MemoryDue()
         self.merges: list[tuple[str, str]] = []
@@ -134,7 +138,25 @@ class MemoryShelf:
             raise NotFoundError(f"The conversation {uuid[:8]} has no turn {turn}.")
         record = msgspec.structs.replace(_context(uuid, turn or last), verified=self.verified)
         which = number or self.requests
-        return SentRequest(record=record, number=which, count=self.requests, replies=2, last_turn=last)
+        return SentRequest(
+            record=record, number=which, count=self.requests, replies=2, last_turn=last, chosen=list(self.chosen)
+        )
+
+    @answers(FetchNext)
+    def _fetch_next(self, request: FetchNext) -> Any:
+        uuid = request.conversation_id
+        last = max(len(self._engine.turns.get(uuid, [])), 7)
+        record = _context(uuid, last + 1)
+        record.sections[-1].items[-1].text = request.text
+        return SentRequest(record=record, number=1, count=1, last_turn=last, preview=True, chosen=list(self.chosen))
+
+    @answers(ChooseContext)
+    def _choose_context(self, request: ChooseContext) -> Any:
+        key = item_key(request.item, request.conversation_id)
+        self.chosen = [one for one in self.chosen if one.key != key]
+        if request.choice != "usual":
+            self.chosen.append(ChosenItem(key=key, item=request.item, pinned=request.choice == "pin"))
+        return self.chosen
 
     def _summaries(self, uuid: str) -> list[Summary]:
         return self.summaries.get(uuid) or _summaries(uuid)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
+from ragforge_tui.shared.context_choices import compared
 from ragforge_tui.shared.records import ContextItem, ContextRecord, ContextSection
-from ragforge_tui.shared.requests.memory import FetchSent, SentRequest
+from ragforge_tui.shared.requests.memory import ChooseContext, FetchNext, FetchSent, SentRequest
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
 from ragforge_tui.tui.memory.context_screen import (
     CHANGED,
@@ -141,10 +143,61 @@ async def test_turn_by_turn(run_chat: ChatRunner, engine: FakeEngine) -> None:
         screen = await opened(chat, "/context")
         assert [(r.turn_index, r.number) for r in engine.asked(FetchSent)] == [(0, 0)]
         assert "turn 13" not in screen._keys.render().plain
-        await chat.press("n", "p")
+        await chat.press("b")
         await chat.until(lambda: "Turn 11 of 12" in str(screen._title.content))
         await chat.press("n")
         await chat.until(lambda: "Turn 12 of 12" in str(screen._title.content))
+        await chat.press("n")
+        await chat.until(lambda: "Next request, not sent yet" in str(screen._title.content))
+        await chat.press("n", "b")
+        await chat.until(lambda: "Turn 12 of 12" in str(screen._title.content))
+
+
+async def test_items_are_left_out_and_pinned(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
+        screen = await opened(chat)
+        await chat.press("p")
+        await chat.until(lambda: "Choose one of the items" in screen._keys.render().plain)
+        await chat.press("end", "p")
+        await chat.until(lambda: "◆ recalled turn t9" in shown(screen))
+        await chat.press("x")
+        await chat.until(lambda: "× recalled turn t9" in shown(screen))
+        await chat.press("x")
+        await chat.until(lambda: "×" not in shown(screen))
+        assert [(asked.item.turn_index, asked.choice) for asked in engine.asked(ChooseContext)] == [
+            (9, "pin"),
+            (9, "exclude"),
+            (9, "usual"),
+        ]
+
+
+async def test_a_request_is_compared_with_the_one_before(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
+        screen = await opened(chat, "/context next And the harbour?")
+        await chat.until(lambda: "Next request" in str(screen._title.content))
+        assert [asked.text for asked in engine.asked(FetchNext)] == ["And the harbour?"]
+        await chat.press("c")
+        await chat.until(lambda: "tokens since turn 12" in str(screen._title.content))
+        assert "nothing came in or went out" in shown(screen)
+        await chat.press("c")
+        await chat.until(lambda: "recalled turn t9" in shown(screen))
+
+
+def test_what_came_in_and_what_went_out() -> None:
+    def with_items(*items: ContextItem) -> ContextRecord:
+        section = ContextSection(name="recalled", title="Recalled", tokens=0, items=list(items))
+        return record(sections=[section])
+
+    kept = ContextItem(kind="turn", turn_index=3, tokens=9, text="harbour")
+    gone = ContextItem(kind="finding", turn_index=2, tokens=5, text="[t2] decision: Sqlite it is")
+    longer = msgspec.structs.replace(kept, tokens=12)
+    come = ContextItem(kind="summary", source="s1", tokens=7)
+    found = compared(with_items(kept, gone), with_items(longer, come))
+    assert [(section.title, section.tokens, section.items) for section in found.sections] == [
+        ("Came in", 7, [come]),
+        ("Went out", 5, [gone]),
+        ("Sent in another length", 12, [longer]),
+    ]
 
 
 async def test_request_by_request(run_chat: ChatRunner, engine: FakeEngine) -> None:
@@ -172,7 +225,7 @@ async def test_a_turn_nothing_was_kept_of_is_reported_and_passed_by(run_chat: Ch
     async with run_chat(engine, resume="00000001") as chat:
         screen = await opened(chat, "/context 99")
         assert "has no turn 99" in shown(screen)
-        await chat.press("p")
+        await chat.press("b")
         await chat.until(lambda: "Turn 12 of 12" in str(screen._title.content))
 
 

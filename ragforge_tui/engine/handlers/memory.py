@@ -7,6 +7,7 @@ from ragforge_tui.engine.registry import EngineContext, handles
 from ragforge_tui.memory.context import accounted, look_up
 from ragforge_tui.memory.summaries.findings import gathered_findings
 from ragforge_tui.shared import records
+from ragforge_tui.shared.context_choices import ChosenItem
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.events import TopicsChanged
 from ragforge_tui.shared.records import AccessedFile, Finding, SimilarConversation, Summary, Topic
@@ -162,4 +163,43 @@ async def sent(engine: EngineContext, request: requests.FetchSent) -> requests.S
     number = min(request.number or len(found), len(found))
     chosen = found[number - 1]
     record = accounted(await look_up(chosen.record, store), turns[0].messages[0])
-    return requests.SentRequest(record=record, number=number, count=len(found), replies=chosen.replies, last_turn=last)
+    opened = engine.agent.opened(conversation.uuid)
+    return requests.SentRequest(
+        record=record,
+        number=number,
+        count=len(found),
+        replies=chosen.replies,
+        last_turn=last,
+        chosen=opened.memory.choices.chosen() if opened is not None else [],
+    )
+
+
+@handles(requests.FetchNext)
+async def next_request(engine: EngineContext, request: requests.FetchNext) -> requests.SentRequest:
+    """Return the content of the next request, built as it would be for this message."""
+    conversation = engine.conversation(request.conversation_id)
+    text = request.text or await conversation.last_question()
+    record = (await conversation.build_context(text)).record
+    asked = records.Message(
+        uuid="",
+        conversation_id=record.conversation_id,
+        turn_index=record.turn_index,
+        role="user",
+        content=text,
+        timestamp=record.created_at,
+    )
+    return requests.SentRequest(
+        record=accounted(record, asked),
+        number=1,
+        count=1,
+        last_turn=record.turn_index - 1,
+        preview=True,
+        chosen=conversation.memory.choices.chosen(),
+    )
+
+
+@handles(requests.ChooseContext)
+async def choose_context(engine: EngineContext, request: requests.ChooseContext) -> list[ChosenItem]:
+    choices = engine.conversation(request.conversation_id).memory.choices
+    choices.choose(request.item, request.choice)
+    return choices.chosen()

@@ -15,6 +15,8 @@ from ragforge_tui.memory.context.builder import (
     system_tokens,
     without_memory,
 )
+from ragforge_tui.memory.context.choices import ContextChoices
+from ragforge_tui.memory.context.code import scope_with_text
 from ragforge_tui.memory.context.places import recalled_elsewhere
 from ragforge_tui.memory.context.sections import PERSONA_PART
 from ragforge_tui.memory.context.stored import StoredContext, accounted, look_up, to_stored
@@ -23,6 +25,7 @@ __all__ = [
     "PERSONA_PART",
     "BuiltContext",
     "ContextBuilder",
+    "ContextChoices",
     "ContextInputs",
     "ContextOptions",
     "StoredContext",
@@ -33,6 +36,7 @@ __all__ = [
     "look_up",
     "past_tokens",
     "recalled_elsewhere",
+    "scope_with_text",
     "system_tokens",
     "to_stored",
     "without_memory",

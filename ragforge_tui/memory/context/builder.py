@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Literal
 
 import msgspec
 
 from ragforge_tui.llm.tokens import CHARS_PER_TOKEN
+from ragforge_tui.memory.context.choices import MOST_PINNED_TOKENS, ContextChoices
 from ragforge_tui.memory.context.code import code_section
 from ragforge_tui.memory.context.history_window import (
     CUT_TO,
@@ -40,6 +41,7 @@ from ragforge_tui.memory.context.sections import (
     SYSTEM_SECTION,
     TITLES,
     TOOLS_SECTION,
+    WISHES_SECTION,
     block_text,
     cache_marks,
     day_of,
@@ -55,6 +57,7 @@ from ragforge_tui.memory.context.sections import (
     recalled_summaries_section,
     request_messages,
     request_parts,
+    section_of,
     topics_section,
     without_told,
 )
@@ -63,6 +66,7 @@ from ragforge_tui.memory.history import ChatMessage, has_reasoning, message_text
 from ragforge_tui.memory.retrieval import Recall, Recalled
 from ragforge_tui.settings.schema import MemorySettings, RecentSettings
 from ragforge_tui.shared.code_records import FoundCode
+from ragforge_tui.shared.context_choices import PINNED_SECTION
 from ragforge_tui.shared.images import image_tokens
 from ragforge_tui.shared.records import ContextItem, ContextRecord, ContextSection, Message, Summary, Turn, now
 
@@ -100,9 +104,12 @@ REPRESENTED_TOKENS = 100
 FRAME_TOKENS = 120
 """The block's opening and closing lines and the separators of its sections, with some margin."""
 QUERIES = 20
-ORDER = ("findings", "summaries", "recalled", CODE_SECTION, "goal", "frontier", "queries", "files", "topics")
+_MATCHES = (PINNED_SECTION, "findings", "summaries", "recalled", CODE_SECTION)
+ORDER = (*_MATCHES, "goal", "frontier", "queries", "files", "topics")
 """Order of the block's sections: what matches the message first, then how the conversation went."""
 FINDINGS_TOKENS = 500
+PINNED_SHARE = 0.25
+"""Largest share of the past for pinned items, so that they leave room in a small window."""
 FALLBACK_TOKENS = 2_000
 """Most tokens of the summaries sent while the graph is unavailable."""
 
@@ -142,6 +149,7 @@ class ContextInputs(msgspec.Struct, kw_only=True):
         files: Renders the recently accessed files within a number of tokens; empty if there are none.
         overhead: Tokens of the tools' schemas.
         reasoning: Whether the model takes back the reasoning of its newest turns.
+        wishes: Section of what the user wishes; empty for none.
     """
 
     conversation_id: str
@@ -156,6 +164,7 @@ class ContextInputs(msgspec.Struct, kw_only=True):
     first_message: Message | None = None
     summaries: list[Summary] = []
     files: Callable[[int], str] = lambda tokens: ""
+    wishes: ContextSection | None = None
 
 
 class ContextOptions(msgspec.Struct, kw_only=True, frozen=True):
@@ -242,6 +251,7 @@ class _Draft(msgspec.Struct, kw_only=True):
     reserved: int = 0
     code_tokens: int = 0
     recall_tokens: int = 0
+    pinned: ContextSection | None = None
     frontier: ContextSection | None = None
     files: ContextSection | None = None
     topics: ContextSection | None = None
@@ -249,15 +259,20 @@ class _Draft(msgspec.Struct, kw_only=True):
     @property
     def used(self) -> int:
         """Tokens that are taken or reserved."""
-        taken = sum(section.tokens for section in (self.frontier, self.files, self.topics) if section)
+        taken = sum(section.tokens for section in (self.pinned, self.frontier, self.files, self.topics) if section)
         return FRAME_TOKENS + self.past.tokens + self.reserved + self.code_tokens + taken
 
 
 class ContextBuilder:
-    """Builder of the contexts of one conversation, turn after turn."""
+    """Builder of the contexts of one conversation, turn after turn.
 
-    def __init__(self, settings: MemorySettings) -> None:
+    Args:
+        choices: What the user left out or pinned.
+    """
+
+    def __init__(self, settings: MemorySettings, choices: ContextChoices | None = None) -> None:
         self._settings = settings
+        self._choices = choices or ContextChoices("")
         self._past = HistoryWindow()
 
     async def build(
@@ -275,14 +290,14 @@ class ContextBuilder:
             options: Choices for this context alone, which leave the choice of turns for later requests unchanged.
         """
         if options is not None:
-            return await ContextBuilder(options.settings(self._settings))._build(
+            return await ContextBuilder(options.settings(self._settings), self._choices)._build(
                 options.inputs(inputs), recall, code, options
             )
         return await self._build(inputs, recall, code, ContextOptions())
 
     async def cuts(self, inputs: ContextInputs, *, with_code: bool) -> bool:
         """Return whether the context of a new message will hold less of a turn than the one before."""
-        trial = ContextBuilder(self._settings)
+        trial = ContextBuilder(self._settings, self._choices)
         trial._past = self._past.copy()
         await asyncio.to_thread(trial._draft, inputs, with_code=with_code)
         return trial._past.steps > 0
@@ -307,7 +322,7 @@ class ContextBuilder:
             return None
         return await recall.for_context(
             inputs.text,
-            exclude={*draft.sent, inputs.turn_index},
+            exclude={*draft.sent, inputs.turn_index, *self._choices.excluded_turns(1, inputs.turn_index)},
             max_tokens=draft.recall_tokens,
             own=not draft.past.complete,
             exclude_summaries={item.source for item in draft.frontier.items} if draft.frontier else (),
@@ -318,17 +333,19 @@ class ContextBuilder:
     def _draft(self, inputs: ContextInputs, *, with_code: bool) -> _Draft:
         """Build everything except the recalled sections, which depend on the rest of the request."""
         budget = Budget(past_tokens(self._settings, inputs.window, _stable_tokens(inputs)))
+        inputs = msgspec.structs.replace(inputs, turns=self._choices.turns(inputs.turns))
         if not self._settings.enabled:
             past = self._past.choose(inputs.turns, self._limits(inputs, budget.total, budget.total))
             return _Draft(budget=budget, past=past, sent=set())
         files = files_section(inputs.files, budget.share("files"))
         topics = topics_section(inputs.summaries, budget.share("topics"))
-        frontier = [summary for summary in inputs.summaries if not summary.parent]
+        frontier = [summary for summary in self._choices.summaries(inputs.summaries) if not summary.parent]
+        pinned = self._pinned_section(budget)
         later = budget.share("goal") + budget.share("queries")
         recall = self._settings.recall
         recalled = 0 if recall.strategy == "recent" else min(recall.max_tokens, int(budget.total * RECALL_SHARE))
         code = budget.share(CODE_SECTION) if with_code else 0
-        left = budget.total - FRAME_TOKENS - recalled - code
+        left = budget.total - FRAME_TOKENS - recalled - code - pinned.tokens
         days = {turn.turn_index: day_of(turn.messages[0].timestamp) for turn in inputs.turns}
         represented = frontier_section(frontier, budget.share("frontier"), days).tokens
         sections = files.tokens + topics.tokens + later + represented
@@ -338,10 +355,11 @@ class ContextBuilder:
         if not inputs.turns and inputs.turn_index > 1:
             past = Past([], complete=False)
         sent = {sent.turn.turn_index for sent in past.turns}
-        draft = _Draft(budget=budget, past=past, sent=sent, code_tokens=code)
+        pinned = self._pinned_section(budget, sent)
+        draft = _Draft(budget=budget, past=past, sent=sent, code_tokens=code, pinned=pinned)
         if not past.complete:
             # While all turns are sent, files and topics would repeat them.
-            draft.files, draft.topics = files, topics
+            draft.files, draft.topics = self._chosen(files), self._chosen(topics)
             first = min(draft.sent, default=inputs.turn_index)
             left = budget.total - draft.used - later
             older = [summary for summary in frontier if summary.start_turn_index < first]
@@ -353,6 +371,25 @@ class ContextBuilder:
             left = budget.total - draft.used - heading_tokens("recalled")
             draft.recall_tokens = min(recall.max_tokens, left)
         return draft
+
+    def _pinned_section(self, budget: Budget, sent: Collection[int] = ()) -> ContextSection:
+        """Return the section of pinned items, without turns that are sent anyway."""
+        wanted = [
+            item
+            for item in self._choices.pinned
+            if item.kind not in ("turn", "message") or item.conversation_id or item.turn_index not in sent
+        ]
+        items = list(wanted)
+        while sum(item.tokens for item in items) > budget.total * PINNED_SHARE:
+            items.pop()
+        return section_of(PINNED_SECTION, MOST_PINNED_TOKENS, items, len(wanted) - len(items))
+
+    def _chosen(self, section: ContextSection) -> ContextSection:
+        """Return a section without the items that the user left out."""
+        items = self._choices.items(section.items)
+        if len(items) == len(section.items):
+            return section
+        return section_of(section.name, section.budget, items, section.left_out)
 
     def _limits(self, inputs: ContextInputs, complete: int, tokens: int) -> Limits:
         """Return the limits of the past, with some tokens for the newest turns even if the sections need all."""
@@ -381,8 +418,10 @@ class ContextBuilder:
     def _assemble(
         self, inputs: ContextInputs, draft: _Draft, recalled: Recalled | None, found: FoundCode
     ) -> BuiltContext:
+        if recalled is not None:
+            recalled = self._choices.recalled(recalled)
         past_sent = (message for sent in draft.past.turns for message in sent.messages)
-        sections = [code_section(found.scopes, draft.code_tokens, past_sent)]
+        sections = [code_section(self._choices.code(found).scopes, draft.code_tokens, past_sent)]
         if draft.frontier:
             whole = {turn.turn_index for turn in recalled.turns if turn.own and not turn.cut} if recalled else set()
             sections.append(without_told(draft.frontier, draft.sent | whole))
@@ -395,7 +434,7 @@ class ContextBuilder:
             sections += [findings, recalled_summaries_section(recalled.summaries, left - findings.tokens), turns]
         if self._settings.enabled and not draft.past.complete:
             sections += self._goal_and_queries(inputs, draft, recalled)
-        sections += [section for section in (draft.files, draft.topics) if section]
+        sections += [section for section in (draft.pinned, draft.files, draft.topics) if section]
         block = sorted((s for s in sections if s.items), key=lambda section: ORDER.index(section.name))
         record = ContextRecord(
             conversation_id=inputs.conversation_id,
@@ -406,7 +445,7 @@ class ContextBuilder:
             budget=draft.budget.total,
             missing=[*([found.missing] if found.missing else []), *(recalled.missing if recalled is not None else [])],
             created_at=now(),
-            sections=_all_sections(inputs.system, past := _past_section(draft.past), block),
+            sections=_all_sections(inputs, past := _past_section(draft.past), block),
         )
         record.tokens = past.tokens + (tokens_in(block_text(block)) if block else 0)
         sent = zip(past.items, draft.past.turns, strict=True)
@@ -423,8 +462,8 @@ class ContextBuilder:
         first = min(draft.sent, default=inputs.turn_index)
         asked = [t.messages[0] for t in inputs.turns if 1 < t.turn_index < first and t.turn_index not in present]
         return [
-            goal_section(goal, draft.budget.share("goal")),
-            queries_section(asked[-QUERIES:], draft.budget.share("queries")),
+            self._chosen(goal_section(goal, draft.budget.share("goal"))),
+            self._chosen(queries_section(asked[-QUERIES:], draft.budget.share("queries"))),
         ]
 
 
@@ -462,7 +501,7 @@ def without_memory(settings: MemorySettings, inputs: ContextInputs, *, missing: 
         tokens=tokens,
         missing=[missing] if missing else [],
         created_at=now(),
-        sections=_all_sections(inputs.system, section, []),
+        sections=_all_sections(inputs, section, []),
     )
     record.digest = digest_of(request_parts(record, past))
     return BuiltContext(record, past)
@@ -485,13 +524,14 @@ def digest_of(messages: list[ChatMessage]) -> str:
     return hashlib.sha256(msgspec.json.encode(messages)).hexdigest()
 
 
-def _all_sections(parts: list[SystemPart], past: ContextSection, block: list[ContextSection]) -> list[ContextSection]:
+def _all_sections(inputs: ContextInputs, past: ContextSection, block: list[ContextSection]) -> list[ContextSection]:
     """Return the sections of a request: the system message first, the others in the order they are sent."""
     named: dict[str, list[SystemPart]] = {SYSTEM_SECTION: []}
-    for part in parts:
+    for part in inputs.system:
         own = part.kind if part.kind in (TOOLS_SECTION, ENVIRONMENT_SECTION) else SYSTEM_SECTION
         named.setdefault(part.section or own, []).append(part)
     before = [_part_section(name, named[name]) for name in BEFORE_PAST if name in named]
+    before += [inputs.wishes] if inputs.wishes is not None and inputs.wishes.items else []
     return [*before, past, *block, *(_part_section(NOTE_SECTION, note) for note in [named.get(NOTE_SECTION)] if note)]
 
 
@@ -556,14 +596,15 @@ def answer_tokens(window: int) -> int:
 def system_tokens(context: BuiltContext) -> int:
     """Return the tokens of a context's system message, of the environment and of the new message's images."""
     images = (item for section in context.sections if section.name == NOTE_SECTION for item in section.items)
-    stable = sum(s.tokens for s in context.sections if s.name in (SYSTEM_SECTION, ENVIRONMENT_SECTION))
+    stable = sum(s.tokens for s in context.sections if s.name in (SYSTEM_SECTION, ENVIRONMENT_SECTION, WISHES_SECTION))
     return stable + sum(image_tokens(item.text) for item in images)
 
 
 def _stable_tokens(inputs: ContextInputs) -> int:
     """Return the tokens that are sent in any case: the stable part, the tools, the new message."""
     parts = sum(_part_tokens(part) for part in inputs.system if part.kind != "tools")
-    return inputs.overhead + tokens_in(inputs.text) + parts
+    wishes = inputs.wishes.tokens if inputs.wishes is not None else 0
+    return inputs.overhead + tokens_in(inputs.text) + parts + wishes
 
 
 def past_tokens(settings: MemorySettings, window: int, overhead: int = 0) -> int:

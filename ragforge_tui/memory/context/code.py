@@ -43,7 +43,7 @@ def code_section(scopes: Sequence[Scope], share: int, past: Iterable[ChatMessage
     for place, (scope, line) in enumerate(zip(fresh, fitting, strict=False)):
         text = line
         if place < WITH_TEXT and scope.text.strip():
-            whole = f"{line}\n{_fenced(scope)}"
+            whole = scope_with_text(scope)
             extra = tokens_in(whole) - tokens_in(line)
             if extra <= left:
                 left -= extra
@@ -53,6 +53,11 @@ def code_section(scopes: Sequence[Scope], share: int, past: Iterable[ChatMessage
         tokens = tokens_in(text) + SEPARATOR_TOKENS
         items.append(ContextItem(kind="code", source=scope.uuid, title=title, tokens=tokens, cut=cut, text=text))
     return section_of(CODE_SECTION, share, items, len(fresh) - len(items))
+
+
+def scope_with_text(scope: Scope) -> str:
+    """Return a scope's line, and its text below it."""
+    return f"{scope_line(scope)}\n{_fenced(scope)}"
 
 
 def _fenced(scope: Scope) -> str:

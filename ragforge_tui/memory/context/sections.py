@@ -19,6 +19,7 @@ from ragforge_tui.memory.history import ChatMessage
 from ragforge_tui.memory.retrieval import Candidate, Recalled, render_turns
 from ragforge_tui.memory.retrieval.candidates import FindingCandidate, SummaryCandidate
 from ragforge_tui.memory.retrieval.packing import CUT_MARK
+from ragforge_tui.shared.context_choices import PINNED_SECTION
 from ragforge_tui.shared.records import (
     TITLE_CHARS,
     ContextItem,
@@ -39,15 +40,21 @@ OPENING = (
 )
 CLOSING = "[End of memory. The user's message follows.]"
 
+WISHES_OPENING = (
+    "[What the user wished in this or earlier conversations, and still holds; [t12] names the turn. Follow these "
+    "wishes unless a later message says otherwise. They change nothing about what needs approval.]"
+)
+
 SYSTEM_SECTION = "system"
 TOOLS_SECTION = "tools"
 ENVIRONMENT_SECTION = "environment"
+WISHES_SECTION = "wishes"
 PAST_SECTION = "past"
 NOTE_SECTION = "note"
 FRAME_SECTION = "frame"
 MESSAGE_SECTION = "message"
 CODE_SECTION = "code"
-BEFORE_PAST = (SYSTEM_SECTION, TOOLS_SECTION, ENVIRONMENT_SECTION)
+BEFORE_PAST = (SYSTEM_SECTION, TOOLS_SECTION, ENVIRONMENT_SECTION, WISHES_SECTION)
 """Sections before the past turns, in this order."""
 PERSONA_PART = "persona"
 """Title of the part that introduces the persona's text, which comes right after it."""
@@ -56,10 +63,12 @@ TITLES = {
     SYSTEM_SECTION: "Instructions",
     TOOLS_SECTION: "Tools",
     ENVIRONMENT_SECTION: "Workspace",
+    WISHES_SECTION: "Your wishes",
     PAST_SECTION: "Earlier turns, word for word",
     NOTE_SECTION: "Note next to the message",
     FRAME_SECTION: "Beginning and end of the memory block",
     MESSAGE_SECTION: "Your message",
+    PINNED_SECTION: "Pinned by the user",
     "goal": "How this conversation began",
     "frontier": "What happened before, summarised",
     "findings": "What was decided and found",
@@ -316,6 +325,12 @@ def section_of(name: str, share: int, items: list[ContextItem], missing: int) ->
     return ContextSection(name=name, title=TITLES[name], budget=share, tokens=tokens, left_out=missing, items=items)
 
 
+def wishes_text(items: list[ContextItem]) -> str:
+    """Return the wishes as they are sent before the first turn; empty without any."""
+    lines = "\n".join(item.text for item in items)
+    return f"{WISHES_OPENING}\n{fenced('wishes', lines)}" if lines else ""
+
+
 def block_text(sections: list[ContextSection]) -> str:
     """Return the block of these sections, empty if they hold nothing."""
     # The new message is joined to the block: no recalled text may look like the block's end.
@@ -389,6 +404,7 @@ def past_messages(item: ContextItem, turn: list[ChatMessage]) -> list[ChatMessag
 
 def _after_system(record: ContextRecord, past: list[ChatMessage]) -> list[ChatMessage]:
     environment = [item.text for item in _items(record, ENVIRONMENT_SECTION)]
+    environment.append(wishes_text(_items(record, WISHES_SECTION)))
     texts = [block_text(block_sections(record)), *(item.text for item in _items(record, NOTE_SECTION))]
     return [*_from_user(environment), *past, *_from_user(texts)]
 

@@ -10,8 +10,10 @@ from datetime import datetime
 
 import msgspec
 
+from ragforge_tui.shared.context_choices import Choice, ChosenItem
 from ragforge_tui.shared.records import (
     AccessedFile,
+    ContextItem,
     ContextRecord,
     Conversation,
     Finding,
@@ -196,6 +198,8 @@ class SentRequest(msgspec.Struct, frozen=True, kw_only=True):
         number: Number of the request, from 1, among the `count` requests with different content.
         replies: Number of model replies to requests with this content.
         last_turn: The newest turn of the conversation.
+        preview: Whether it was not sent: it is what the next message would be sent with.
+        chosen: What the user left out of the next requests, or pinned; empty if the conversation is not open.
     """
 
     record: ContextRecord
@@ -203,6 +207,8 @@ class SentRequest(msgspec.Struct, frozen=True, kw_only=True):
     count: int
     replies: int = 1
     last_turn: int = 0
+    preview: bool = False
+    chosen: list[ChosenItem] = []
 
 
 class FetchSent(Request[SentRequest]):
@@ -214,3 +220,25 @@ class FetchSent(Request[SentRequest]):
     conversation_id: str
     turn_index: int = 0
     number: int = 0
+
+
+class FetchNext(Request[SentRequest]):
+    """What the next request of an open conversation would hold; nothing is sent or stored.
+
+    Attributes:
+        text: The message; empty for the text of the last one.
+    """
+
+    conversation_id: str
+    text: str = ""
+
+
+class ChooseContext(Request[list[ChosenItem]]):
+    """Leave an item out of the next requests of an open conversation, pin it, or take that back; return all choices.
+
+    Fails if such an item is always sent, or if pinned items would take too many tokens.
+    """
+
+    conversation_id: str
+    item: ContextItem
+    choice: Choice

@@ -13,33 +13,42 @@ from ragforge_tui.tui.host import Host
 
 if TYPE_CHECKING:
     from ragforge_tui.shared.past_records import Quote
-    from ragforge_tui.shared.requests.memory import SentRequest, TopicPlace
+    from ragforge_tui.shared.requests.memory import TopicPlace
     from ragforge_tui.tui.dialogs.detail import Section
     from ragforge_tui.tui.widgets.choice_list import Choice
 
 COMMANDS = Commands("Memory, tools and files")
 
 
-@COMMANDS.add("context", "Show what the model was sent in a turn", arguments="[TURN]")
-async def show_context(host: Host, turn: str) -> None:
-    """Show the requests of a turn; without a number, of the last one."""
-    from ragforge_tui.shared.requests.memory import FetchSent
+@COMMANDS.add("context", "Show what the model was sent in a turn, or is sent next", arguments="[TURN|next [TEXT]]")
+async def show_context(host: Host, argument: str) -> None:
+    """Show the requests of a turn; without a number, of the last one.
+
+    ``next`` shows the next request, for a text or for the draft in the prompt.
+    """
     from ragforge_tui.tui.memory.context_screen import ContextScreen, window_note
 
-    wanted = turn_number(turn, "context 12 shows turn 12")
+    word, _, text = argument.partition(" ")
+    preview = word == "next"
+    wanted = 0 if preview else turn_number(argument, "context 12 shows turn 12")
     uuid = conversation_with_messages(host)
     conversation = host.session.state.conversation
     newest = conversation.next_turn - 1 if conversation is not None else 0
-
-    async def load(turn: int, number: int) -> SentRequest:
-        return await host.session.ask(FetchSent(conversation_id=uuid, turn_index=turn, number=number))
 
     def picked(source: tuple[str, int, int]) -> None:
         conversation_id, first, last = source
         host.navigator.go_to_turns(first, last, conversation_id=conversation_id)
 
     window = window_note(host.session.state.model)
-    host.open_screen(ContextScreen(load, uuid, turn=wanted, last_turn=newest, window=window), picked)
+    screen = ContextScreen(
+        host.session.ask,
+        uuid,
+        turn=newest + 1 if preview else wanted,
+        last_turn=newest,
+        draft=text.strip() or host.prompt.text.strip(),
+        window=window,
+    )
+    host.open_screen(screen, picked)
 
 
 @COMMANDS.add("summary", "Write this conversation's summary now")

@@ -5,8 +5,8 @@ Loaded when first used. The lines of the list are pure; `ContextRows` draws them
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import ClassVar, Literal
 
 import msgspec
 from rich.cells import cell_len
@@ -17,15 +17,18 @@ from textual.content import Content
 from textual.widgets import Static
 
 from ragforge_tui.export.context import context_text, item_headline, item_kind, item_turns
+from ragforge_tui.shared.context_choices import Choice, ChosenItem, compared, item_key
+from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import ModelChanged
 from ragforge_tui.shared.records import ContextItem, ContextRecord, ContextSection
-from ragforge_tui.shared.requests.memory import SentRequest
+from ragforge_tui.shared.requests.memory import ChooseContext, FetchNext, FetchSent, SentRequest
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.dialogs.detail import Section
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
 from ragforge_tui.tui.drawing.lines import Run, clip, one_line
 from ragforge_tui.tui.drawing.palette import Palette
 from ragforge_tui.tui.limits import SCREEN
+from ragforge_tui.tui.memory.topics_screen import Ask
 from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
 from ragforge_tui.tui.widgets.list_screen import Dialog
 from ragforge_tui.tui.widgets.status_bar import count
@@ -43,6 +46,7 @@ class ContextLine(msgspec.Struct, frozen=True):
     Attributes:
         share: The section's part of the request, from 0 to 1.
         open: Whether the section's items are listed; None if it has none.
+        choice: What the user chose for the item's next requests; empty for nothing.
     """
 
     key: str
@@ -50,10 +54,12 @@ class ContextLine(msgspec.Struct, frozen=True):
     item: ContextItem | None = None
     share: float = 0.0
     open: bool | None = None
+    choice: Choice | Literal[""] = ""
 
 
-def lines_of(record: ContextRecord, folded: set[str]) -> list[ContextLine]:
-    """Return the non-empty sections in the order they were sent."""
+def lines_of(record: ContextRecord, folded: set[str], chosen: Sequence[ChosenItem] = ()) -> list[ContextLine]:
+    """Return the non-empty sections in the order they were sent, then what the user left out or pinned since."""
+    choices: dict[str, Choice] = {one.key: "pin" if one.pinned else "exclude" for one in chosen}
     found: list[ContextLine] = []
     whole = max(sum(section.tokens for section in record.sections), 1)
     for place, section in enumerate(record.sections):
@@ -63,7 +69,10 @@ def lines_of(record: ContextRecord, folded: set[str]) -> list[ContextLine]:
         opened = key not in folded if section.items else None
         found.append(ContextLine(key, section, share=section.tokens / whole, open=opened))
         if opened:
-            found += [ContextLine(f"{key}.{n}", section, item) for n, item in enumerate(section.items)]
+            found += [
+                ContextLine(f"{key}.{n}", section, item, choice=choices.get(item_key(item, record.conversation_id), ""))
+                for n, item in enumerate(section.items)
+            ]
     return found
 
 
@@ -81,6 +90,11 @@ def percent(share: float) -> str:
 def headline(sent: SentRequest) -> str:
     """Return turn, request number, model, tokens and the form of the history."""
     record = sent.record
+    if sent.preview:
+        return (
+            f"Next request, not sent yet · {count(record.sent_tokens)} tokens, {count(record.tokens)} of "
+            f"{count(record.budget)} for the past · {record.model}"
+        )
     which = f" · request {sent.number} of {sent.count}" if sent.count > 1 else ""
     replies = f" · for {sent.replies} replies" if sent.replies > 1 else ""
     budget = f" of {count(record.budget)}" if record.budget else ""
@@ -122,7 +136,7 @@ class ContextRows(TreeList[ContextLine]):
         """Draw the text on the left and the size on the right."""
         if line.item is None:
             return _section_runs(line, width, palette)
-        return _item_runs(line.item, width, palette)
+        return _item_runs(line.item, line.choice, width, palette)
 
 
 def _section_runs(line: ContextLine, width: int, palette: Palette) -> list[Run]:
@@ -144,14 +158,17 @@ def _section_runs(line: ContextLine, width: int, palette: Palette) -> list[Run]:
     return [(arrow, palette.arrow), (title, palette.strong_heading), (" " * gap, palette.text), *right]
 
 
-def _item_runs(item: ContextItem, width: int, palette: Palette) -> list[Run]:
+_CHOICES: dict[str, str] = {"": "    ", "pin": "  ◆ ", "exclude": "  × "}
+
+
+def _item_runs(item: ContextItem, choice: str, width: int, palette: Palette) -> list[Run]:
     right = f" {f'{count(item.cut)} chars cut ' if item.cut else ''}{count(item.tokens):>5}"
     date = f"{item.date.astimezone():%Y-%m-%d}" if item.date is not None else ""
     level = f"L{item.level}" if item.level else ""
     away = one_line(item.title) or (f"from {item.conversation_id[:8]}" if item.conversation_id else "")
     form = item.form if item.form not in ("", "whole", "kept") else ""
     named = " ".join(part for part in (level, item_turns(item)) if part)
-    runs: list[Run] = [("    ", palette.text), (item_kind(item), palette.text)]
+    runs: list[Run] = [(_CHOICES[choice], palette.accent), (item_kind(item), palette.text)]
     if named:
         runs.append((f" {named}", palette.you))
     for part, style in ((away, palette.link if item.conversation_id else palette.text), (date, palette.muted)):
@@ -183,6 +200,11 @@ def _clipped(runs: list[Run], room: int) -> list[Run]:
     return found
 
 
+_CHOSEN: dict[Choice, str] = {
+    "exclude": "The next requests of this session leave it out. x takes that back.",
+    "pin": "Each next request of this session holds it. p unpins it.",
+    "usual": "It is sent again when it matters.",
+}
 CHANGED = "A source has changed since: the text sent may have differed."
 
 Source = tuple[str, int, int]
@@ -193,9 +215,10 @@ class ContextScreen(Dialog[Source | None]):
     """Returns the source that the user wants to see, None if it was closed.
 
     Args:
-        load: Returns the contents of a request, by turn and number; see `FetchSent`.
+        ask: Asks the engine.
         conversation_id: The conversation of the requests.
-        turn: The first turn to show, 0 for the newest.
+        turn: The first turn to show, 0 for the newest, the one after it for the next request.
+        draft: Message that the next request is shown for; empty for the text of the last one.
         window: What is to be said about the model's window.
     """
 
@@ -208,7 +231,10 @@ class ContextScreen(Dialog[Source | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss(None)", show=False),
         Binding("n", "turn(1)", show=False),
-        Binding("p", "turn(-1)", show=False),
+        Binding("b", "turn(-1)", show=False),
+        Binding("c", "compare", show=False),
+        Binding("x", "choose('exclude')", show=False),
+        Binding("p", "choose('pin')", show=False),
         Binding("right_square_bracket", "request(1)", show=False),
         Binding("left_square_bracket", "request(-1)", show=False),
         Binding("g", "source", show=False),
@@ -217,21 +243,25 @@ class ContextScreen(Dialog[Source | None]):
 
     def __init__(
         self,
-        load: Callable[[int, int], Awaitable[SentRequest]],
+        ask: Ask,
         conversation_id: str,
         *,
         turn: int,
         last_turn: int,
+        draft: str = "",
         window: str = "",
     ) -> None:
         super().__init__()
-        self._load = load
+        self._ask = ask
+        self._draft = draft
         self._conversation_id = conversation_id
         self._turn = turn
         self._window = window
         self._number = 0
         self._last = last_turn
         self.sent: SentRequest | None = None
+        self._compared: ContextRecord | None = None
+        """How it differs from the request before it, while that is shown."""
         self._folded: set[str] = set()
         self._title = Static("What was sent", classes="title", markup=False)
         self._note = Static("", id="sent-note", markup=False)
@@ -256,6 +286,7 @@ class ContextScreen(Dialog[Source | None]):
         self.run_guarded(self._fill(), group="sent")
 
     async def _fill(self) -> None:
+        self._compared = None
         self.sent = sent = await self._load(self._turn, self._number)
         self._turn, self._number, self._last = sent.record.turn_index, sent.number, sent.last_turn
         self._folded.clear()
@@ -265,49 +296,118 @@ class ContextScreen(Dialog[Source | None]):
         self.rows.action_move_end(-1)
         self._show_keys()
 
+    async def _load(self, turn: int, number: int) -> SentRequest:
+        if turn == self._last + 1 > 1:
+            return await self._ask(FetchNext(conversation_id=self._conversation_id, text=self._draft))
+        return await self._ask(FetchSent(conversation_id=self._conversation_id, turn_index=turn, number=number))
+
+    @property
+    def _shown_record(self) -> ContextRecord | None:
+        if self._compared is not None:
+            return self._compared
+        return self.sent.record if self.sent is not None else None
+
     def show_error(self, sentence: str) -> None:
         """Show an error in place of the items."""
-        self.sent = None
+        self.sent = self._compared = None
         self._title.update(Content(f"Turn {self._turn}" if self._turn else "What was sent"))
         self._note.update("")
         self.rows.show([], empty=plain_text(sentence))
         self._show_keys()
 
     def _show(self) -> None:
-        if self.sent is not None:
-            self.rows.show(lines_of(self.sent.record, self._folded), empty="nothing was sent before this message")
+        record = self._shown_record
+        if self.sent is not None and record is not None:
+            empty = "nothing was sent before this message"
+            if self._compared is not None:
+                empty = "nothing came in or went out"
+            self.rows.show(lines_of(record, self._folded, self.sent.chosen), empty=empty)
 
     def _show_keys(self) -> None:
         hints = [KeyHint("dismiss(None)", "esc", "back")]
         if self._turn > 1:
-            hints.append(KeyHint("turn(-1)", "p", f"turn {self._turn - 1}"))
-        if self._turn < self._last:
-            hints.append(KeyHint("turn(1)", "n", f"turn {self._turn + 1}"))
+            hints.append(KeyHint("turn(-1)", "b", f"turn {self._turn - 1}"))
+        if self._turn <= self._last:
+            hints.append(
+                KeyHint("turn(1)", "n", f"turn {self._turn + 1}" if self._turn < self._last else "next request")
+            )
         if self.sent is not None and self.sent.count > 1:
             hints.append(KeyHint("request(1)", "[ ]", "request"))
+        if self.sent is not None:
+            hints += [KeyHint("choose('exclude')", "x", "leave out"), KeyHint("choose('pin')", "p", "pin")]
+            hints.append(KeyHint("compare", "c", "compare", on=self._compared is not None))
         self._keys.show_keys([*hints, KeyHint("source", "g", "source"), KeyHint("copy", "y", "copy")])
 
     def _item(self) -> ContextItem | None:
         """Return the item at the cursor."""
         section, _, number = self.rows.chosen.removeprefix("s").partition(".")
-        if self.sent is None or not number:
+        record = self._shown_record
+        if record is None or not number:
             return None
-        return self.sent.record.sections[int(section)].items[int(number)]
+        return record.sections[int(section)].items[int(number)]
 
     # -- keys
 
     def action_turn(self, by: int) -> None:
-        """Go to the previous or next turn."""
-        wanted = min(max(self._turn + by, 1), max(self._last, 1))
+        """Go to the previous or next turn; after the newest one, to the next request."""
+        newest = self._last + 1 if by > 0 else self._last
+        wanted = min(max(self._turn + by, 1), max(newest, 1))
         if wanted != self._turn:
             self._turn, self._number = wanted, 0
             self._fetch()
 
     def action_request(self, by: int) -> None:
         """Show another request of this turn, wrapping around."""
-        if self.sent is not None and self.sent.count > 1:
+        if self.sent is not None and self.sent.count > 1 and self._compared is None:
             self._number = (self.sent.number - 1 + by) % self.sent.count + 1
             self._fetch()
+
+    def action_compare(self) -> None:
+        """Show what came in and went out since the request before, or the whole request again."""
+        if self._compared is not None:
+            self._compared = None
+            self._turned()
+        elif self.sent is not None:
+            self.run_guarded(self._compare(self.sent), group="sent")
+
+    async def _compare(self, sent: SentRequest) -> None:
+        turn = sent.record.turn_index
+        if sent.number < 2 and turn < 2:
+            raise RagforgeError("This is the first request: there is none to compare it with.")
+        number, before = (sent.number - 1, turn) if sent.number > 1 else (0, turn - 1)
+        earlier = await self._ask(FetchSent(conversation_id=self._conversation_id, turn_index=before, number=number))
+        self._compared = compared(earlier.record, sent.record)
+        by = sent.record.sent_tokens - earlier.record.sent_tokens
+        self._turned(f" · {by:+,} tokens since turn {before}" if before != turn else f" · {by:+,} tokens")
+
+    def _turned(self, difference: str = "") -> None:
+        if self.sent is not None:
+            self._title.update(Content(plain_text(headline(self.sent)) + difference))
+            self._folded.clear()
+            self._show()
+            self.rows.action_move_end(-1)
+            self._show_keys()
+
+    def action_choose(self, choice: Choice) -> None:
+        """Leave the chosen item out of the next requests, or pin it; the same key takes it back."""
+        item = self._item()
+        if self.sent is None or item is None:
+            self._keys.show_note("Choose one of the items of a section.", seconds=SCREEN.key_note)
+            return
+        key = item_key(item, self._conversation_id)
+        before = {one.key: "pin" if one.pinned else "exclude" for one in self.sent.chosen}.get(key)
+        self.run_guarded(self._choose(item, "usual" if before == choice else choice), group="choice")
+
+    async def _choose(self, item: ContextItem, choice: Choice) -> None:
+        try:
+            chosen = await self._ask(ChooseContext(conversation_id=self._conversation_id, item=item, choice=choice))
+        except RagforgeError as error:
+            self._keys.show_note(plain_text(error.info.sentence()), "$error", seconds=SCREEN.key_note)
+            return
+        if self.sent is not None:
+            self.sent = msgspec.structs.replace(self.sent, chosen=chosen)
+            self._show()
+        self._keys.show_note(_CHOSEN[choice], seconds=SCREEN.key_note)
 
     def action_source(self) -> None:
         """Go to the source of the chosen item."""
@@ -320,7 +420,7 @@ class ContextScreen(Dialog[Source | None]):
 
     def action_copy(self) -> None:
         if self.sent is not None:
-            self.app.copy_to_clipboard(context_text(self.sent.record))
+            self.app.copy_to_clipboard(context_text(self._shown_record or self.sent.record))
             self._keys.show_note("The request was sent to the clipboard.", seconds=SCREEN.key_note)
 
     def on_tree_list_folded(self, event: TreeList.Folded) -> None:
