@@ -62,7 +62,7 @@ _CHOSEN_NOW = re.compile(
 _ALWAYS = (
     r"(?:always|never|don['’]t ever|do not ever|immer|stets|nie|niemals|toujours|ne \w+ jamais|n['’]\w+ jamais|"
     r"siempre|nunca|jamás|"
-    r"sempre|mai|non \w+ mai|altijd|nooit|jamais|всегда|никогда)"
+    r"sempre|mai|non \w+ mai|no \w+ (?:nunca|jamás)|não \w+ nunca|altijd|nooit|jamais|всегда|никогда)"
 )
 _ORDER = re.compile(
     rf"^{_POLITE}(?:{_ALWAYS}|"
