@@ -154,6 +154,7 @@ class ConversationAgent(ConversationLibrary):
             program_files=program_files(loaded.paths, loaded.config_file),
             folders=[Path(loaded.paths.config), data, state],
             settings_file=Path(loaded.config_file) if loaded.config_file else None,
+            remembers=memory_settings.remember,
         )
         toolbox.processes.changed = self._on_process_changed
         exports = ExportWriter(memory_settings.export, loaded.paths, graph.store, self.emit, workspace=loaded.workspace)

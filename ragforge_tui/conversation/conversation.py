@@ -502,6 +502,8 @@ class Conversation(StoredConversation):
         if not self._services.recorder.journaling:
             await self._window.catch_up(turn.turn_index)
         self._window.add(turn)
+        if queued.call is None:
+            self.memory.wishes.said(message)
         self._services.emit(TurnStarted(conversation_id=self.record.uuid, turn_index=turn.turn_index, message=message))
         self._run(turn, queued.call, queued.limits)
         if queued.call is None:

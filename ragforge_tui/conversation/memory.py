@@ -20,6 +20,7 @@ from ragforge_tui.code.linker import CodeLinker
 from ragforge_tui.conversation.attempts import AttemptFinder
 from ragforge_tui.conversation.services import Services
 from ragforge_tui.conversation.similar import conversations_like
+from ragforge_tui.conversation.wishes import SessionWishes
 from ragforge_tui.graph import Store
 from ragforge_tui.llm import THIS_MACHINE, ChatModel
 from ragforge_tui.memory.context import (
@@ -78,6 +79,7 @@ class ConversationMemory:
             new=record.next_turn == 1,
         )
         self.choices = ContextChoices(record.uuid)
+        self.wishes = SessionWishes(services, record)
         self._builder = ContextBuilder(self._settings, self.choices)
         self._ended: asyncio.Queue[Turn] = asyncio.Queue()
         self._worker: asyncio.Task[None] | None = None
@@ -150,6 +152,7 @@ class ConversationMemory:
             first_message=first_message,
             summaries=self.summaries,
             files=self.files.render,
+            wishes=await self.wishes.section(self.choices.excluded) if self._settings.enabled else None,
         )
         if self._services.recorder.journaling:
             starts = self._services.graph.state.phase == "starting"
@@ -162,7 +165,9 @@ class ConversationMemory:
         await self.choices.refresh(self._scope_text)
         if await self._builder.cuts(inputs, with_code=code is not None):
             await self._write_overdue()
-            inputs = msgspec.structs.replace(inputs, summaries=self.summaries)
+            self.wishes.changed(cut=True)
+            wishes = await self.wishes.section(self.choices.excluded)
+            inputs = msgspec.structs.replace(inputs, summaries=self.summaries, wishes=wishes)
         return await self._builder.build(inputs, self.recall, code, options)
 
     async def _scope_text(self, uuid: str) -> str:
@@ -204,6 +209,8 @@ class ConversationMemory:
 
     def begin(self, text: str) -> None:
         """Start to search for what the context of a message needs, while the message is stored."""
+        if self._settings.enabled:
+            self.wishes.load()
         if self._settings.enabled and self._loaded.is_set() and not self._services.recorder.journaling:
             self.recall.begin(text)
             if (lookup := self._services.lookup) is not None and lookup.ready:
@@ -252,6 +259,7 @@ class ConversationMemory:
     async def settle(self) -> None:
         """Wait until all pending work except upgrades of summaries has finished or failed."""
         await self._idle.wait()
+        await self.wishes.settle()
         await self._due.settle()
         await self._vectors.settle()
         await self._attempts.settle()
@@ -267,6 +275,7 @@ class ConversationMemory:
                 await asyncio.gather(task, return_exceptions=True)
         for work in (self._due, self._upgrades, self._vectors, self._code, self._attempts):
             await work.stop()
+        await self.wishes.close()
 
     async def _work(self) -> None:
         await self._safely("words", self._catch_up)
@@ -328,6 +337,7 @@ class ConversationMemory:
 
     async def _index_turn(self, turn: Turn) -> None:
         self._services.exports.turn_stored(self._record.uuid)
+        await self.wishes.store_said()
         await asyncio.to_thread(self.files.note, turn)
         await self.recall.turn_stored(turn)
         own = turn.turn_index - (self._record.branch_turn or 0)

@@ -10,22 +10,27 @@ import asyncio
 import contextlib
 from collections.abc import Iterator
 from itertools import chain, zip_longest
-from typing import Any
+from typing import Any, Literal
 
 from ragforge_tui.graph import Store
+from ragforge_tui.graph.store.findings import new_finding
 from ragforge_tui.graph.store.search import Matcher, excerpt
 from ragforge_tui.memory.retrieval.candidates import Candidate, FindingCandidate, findings_in
 from ragforge_tui.memory.retrieval.question import Question, Questions
 from ragforge_tui.memory.retrieval.ranking import rank
 from ragforge_tui.memory.retrieval.reach import Reach, calling_turn, lineage, reach_of
 from ragforge_tui.memory.retrieval.recipes import HISTORY
+from ragforge_tui.memory.said_wishes import alike, most_alike
 from ragforge_tui.memory.topic_search import Ranges, TopicSearch, TopicTurns
 from ragforge_tui.shared.errors import NotFoundError
+from ragforge_tui.shared.finding_records import KeptKind
 from ragforge_tui.shared.records import SHORT_ID, Conversation, Message, ToolCall, Turn, call_end
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.tool_calls import main_argument, whole_result
 
 NAMED_TOPICS = 15
+SAME_STATEMENT = 0.6
+"""Share of words from which a remembered statement is the one that the model names."""
 
 
 class HistorySource:
@@ -62,6 +67,40 @@ class HistorySource:
         found = dict.fromkeys([*map(_finding_line, ranked), *(_line(hit, question) for hit in hits)])
         lines = list(found)[:limit]
         return "\n".join([*([f"[{note}]"] if note and lines else []), *lines])
+
+    async def remember(
+        self, text: str, *, kind: KeptKind, scope: Literal["user", "folder"], replaces: str, made_by: str
+    ) -> str:
+        """Store a statement of the calling turn; one in place of another if that is remembered.
+
+        Raises:
+            NotFoundError: No conversation is open, or nothing like `replaces` is remembered.
+        """
+        store = await self._questions.store()
+        caller = calling_turn()
+        record = await store.conversations.get(caller.conversation_id)
+        earlier = await store.findings.of_folder(record.workspace, asking=record.uuid)
+        finding = new_finding(
+            record.uuid,
+            record.workspace,
+            caller.turn_index,
+            kind,
+            text,
+            scope="conversation" if record.private else scope,
+            made_by=made_by,
+        )
+        old = most_alike(replaces, earlier, lambda one: one.text, least=SAME_STATEMENT) if replaces else None
+        if replaces and old is None:
+            raise NotFoundError(
+                f"Nothing like “{replaces}” is remembered.", todo="Leave `replaces` out, or copy the sentence."
+            )
+        if old is not None:
+            await store.findings.replace(old.uuid, finding)
+            return f"Remembered: “{text}”, in place of “{old.text}”."
+        if any(one.kind == kind and alike(one.text, text) for one in earlier):
+            return f"It is remembered already: “{text}”."
+        await store.findings.add([finding])
+        return f"Remembered: “{text}”."
 
     async def open_turn(self, conversation: str, turn: int) -> str:
         """Return a turn as text.

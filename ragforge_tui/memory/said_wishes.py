@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 from typing import Literal, TypeVar
 
 import msgspec
@@ -131,6 +132,14 @@ _CHANGED = re.compile(
     r"em vez|já não|não .{1,40} mais|a partir de agora|вместо|больше не|отныне|теперь)\b",
     re.I,
 )
+_THAT = re.compile(
+    r"^" + _POLITE + r"(?:remember|keep in mind|note|merk dir|denk daran|retiens|souviens-toi de|n['’]oublie pas|"
+    r"recuerda|ricorda(?:ti)?|onthoud|lembra(?:-te)?(?: d)?|lembre-se d|запомни) ?"
+    r"(?:that|this|it|das|dies|ça|cela|eso|esto|ciò|"
+    r"questo|dat|dit|isso|isto|это)[.!]*$",
+    re.I,
+)
+"""An order to remember what the sentence before said."""
 _POINT = re.compile(r"^[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+(\S.*)$")
 _QUOTE = re.compile(r"^[ \t]*>.*$", re.M)
 _REFERRING = re.compile(r"\b(?:that|this|it|das|dies|ça|cela|eso|esto|ciò|questo|dat|dit|isso|isto|это)\b", re.I)
@@ -152,7 +161,9 @@ def said_wishes(text: str) -> list[SaidWish]:
     looked_at = text if len(text) <= 2 * _LOOKED_AT else f"{text[:_LOOKED_AT]}\n\n{text[-_LOOKED_AT:]}"
     looked_at = _QUOTE.sub("", looked_at)
     listed = _listed(looked_at)
-    found = [*listed, *(one for one in sentences(user_prose(looked_at)) if is_wish(one))]
+    said = sentences(user_prose(looked_at))
+    found = [*listed, *(one for one in said if is_wish(one))]
+    found += [before for before, one in pairwise(said) if _THAT.match(one) and not before.endswith("?")]
     wishes: dict[str, SaidWish] = {}
     for sentence in found:
         kept = _LEADING.sub("", " ".join(sentence.split())).strip()

@@ -477,10 +477,20 @@ class ExportSettings(_Section, frozen=True):
         return Path(workspace or Path.cwd()) / chosen
 
 
+Remembering = Literal["ask", "note", "never"]
+
+
 class MemorySettings(_Section, frozen=True):
     """The agent's memory."""
 
     enabled: Annotated[bool, Meta(description="Use the memory; without it only the newest messages are sent.")] = True
+    remember: Annotated[
+        Remembering,
+        Meta(
+            description="What the agent may remember with its tool `remember`: ask you about each text, note it and "
+            "say so, or never: then the tool is not offered, and wishes that you state are not noted either."
+        ),
+    ] = "ask"
     max_context_chars: Annotated[
         PositiveInt | None,
         Meta(

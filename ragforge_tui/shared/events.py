@@ -138,6 +138,8 @@ class QuestionAsked(_TurnEvent):
     call: ToolCall
     question: str
     choices: list[AskedChoice] = []
+    draft: str = ""
+    """Text that an answer of the user's own starts with."""
 
 
 CostScope = Literal["turn", "session"]

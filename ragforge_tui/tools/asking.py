@@ -25,10 +25,13 @@ NO_ANSWER = (
     "the question if you cannot go on without it."
 )
 
-ask_user: ContextVar[Callable[[str, list[AskedChoice]], Awaitable[str | None]] | None] = ContextVar(
+ask_user: ContextVar[Callable[[str, list[AskedChoice], str], Awaitable[str | None]] | None] = ContextVar(
     "ask_user", default=None
 )
-"""Function of the running call that returns the user's answer, None if no user can give one."""
+"""Function of the running call that returns the user's answer, None if no user can give one.
+
+Its arguments are the question, the choices, and the text that an answer of the user's own starts with.
+"""
 
 
 class AskUserArguments(ToolArguments):
@@ -79,7 +82,7 @@ class AskUser(Tool):
         if len(choices) > MOST_CHOICES:
             raise ToolError(f"There are {len(choices)} choices.", todo=f"Offer at most {MOST_CHOICES}.")
         ask = ask_user.get()
-        answer = await ask(question, choices) if ask is not None else None
+        answer = await ask(question, choices, "") if ask is not None else None
         if answer is None:
             return ToolOutcome(text=NO_ANSWER, success=False, error="no user can answer")
         return ToolOutcome(text=f"The user answered: {answer}", data={"answer": answer})

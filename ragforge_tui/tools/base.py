@@ -15,9 +15,10 @@ from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 import msgspec
 
-from ragforge_tui.settings.schema import ToolSettings
+from ragforge_tui.settings.schema import Remembering, ToolSettings
 from ragforge_tui.shared.code_records import BrainHit, Scope, UnresolvedName
 from ragforge_tui.shared.code_views import ScopeCode, ScopeLink, ScopeView
+from ragforge_tui.shared.finding_records import KeptKind
 from ragforge_tui.shared.records import FileAccess, LineChange
 from ragforge_tui.shared.tool_calls import ToolAccess, ToolInfo
 from ragforge_tui.tools.snapshots import UndoStore
@@ -179,6 +180,20 @@ class MemorySource(Protocol):
         """
         ...
 
+    async def remember(
+        self, text: str, *, kind: KeptKind, scope: Literal["user", "folder"], replaces: str, made_by: str
+    ) -> str:
+        """Store a statement of the calling turn, and return what was done, as a sentence for the model.
+
+        Args:
+            replaces: Text of an earlier statement that it corrects; empty for none.
+            made_by: ``tool``, or ``user`` if the user has edited the text.
+
+        Raises:
+            RagforgeError: It could not be stored.
+        """
+        ...
+
     async def open_turn(self, conversation: str, turn: int) -> str:
         """Return a whole turn. `conversation` is an id or unique prefix, empty for the current conversation.
 
@@ -256,6 +271,7 @@ class ToolContext:
         code: None if code is not indexed.
         folders: The program's own folders, which no command of the agent reaches.
         settings_file: The user's settings file, which may be elsewhere and is not reached either.
+        remembers: What the agent may remember with its tool; see `agent.memory.remember`.
         seen: Digest of the content that the model last read or wrote, by path.
     """
 
@@ -269,7 +285,9 @@ class ToolContext:
         code: CodeSource | None = None,
         folders: Sequence[Path] = (),
         settings_file: Path | None = None,
+        remembers: Remembering = "never",
     ) -> None:
+        self.remembers = remembers
         self.workspace = workspace
         self.settings = settings
         self.undo = undo

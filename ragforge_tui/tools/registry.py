@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from ragforge_tui.settings.schema import ToolSettings
+from ragforge_tui.settings.schema import Remembering, ToolSettings
 from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.shared.redaction import MASK
 from ragforge_tui.shared.requests.work import Mode
@@ -50,6 +50,7 @@ from ragforge_tui.tools.files.read import ReadFile
 from ragforge_tui.tools.files.write import ApplyPatch, CreateFile, EditFile, WriteFile
 from ragforge_tui.tools.memory import OpenCall, OpenTurn, SearchHistory
 from ragforge_tui.tools.planning import NotifyUser, UpdateTodos
+from ragforge_tui.tools.remember import Remember
 from ragforge_tui.tools.search.grep import GrepFiles
 from ragforge_tui.tools.search.listing import GlobFiles, ListDirectory, SearchFiles
 from ragforge_tui.tools.shell.background import Processes
@@ -90,6 +91,7 @@ TOOLS: list[type[Tool]] = [
     SearchHistory,
     OpenTurn,
     OpenCall,
+    Remember,
     SearchFunctions,
     GetFunctionCode,
     GetFunctionDetails,
@@ -183,7 +185,7 @@ class Toolbox:
 
     Args:
         added: Tools of the program that holds the session; they are offered whatever `settings.enabled` names.
-        folders, settings_file: See `ToolContext`; `undo_dir` and `state_dir` are always among the folders.
+        folders, settings_file, remembers: See `ToolContext`; `undo_dir` and `state_dir` are always among the folders.
 
     Attributes:
         writes_frozen: If True, no write and no command starts, approved or not.
@@ -204,6 +206,7 @@ class Toolbox:
         program_files: Iterable[str] = (),
         folders: Sequence[Path] = (),
         settings_file: Path | None = None,
+        remembers: Remembering = "never",
     ) -> None:
         self.writes_frozen = False
         self._gate: _Gate = self
@@ -213,7 +216,15 @@ class Toolbox:
         self._state_dir = state_dir
         self.kept = KeptFiles(self.workspace, self.undo)
         self._context = context = ToolContext(
-            self.workspace, settings, self.undo, state_dir, memory, code, [*folders, state_dir, undo_dir], settings_file
+            self.workspace,
+            settings,
+            self.undo,
+            state_dir,
+            memory,
+            code,
+            [*folders, state_dir, undo_dir],
+            settings_file,
+            remembers,
         )
         self.after_edit = AfterEdit(context, self.kept, lambda: self.writes_frozen)
         own = {kind.info.name: kind(context) for kind in TOOLS if kind.is_available(context)}

@@ -152,13 +152,13 @@ async def test_tools_are_narrowed_and_what_is_not_offered_is_refused(
     async with ConversationAgent(loaded, approve_all=True) as agent:
         narrow = await agent.create_conversation(persona="Narrow")
         answer = await narrow.send_message("write")
-        assert offered(server) == {"read_file", "update_todos", "ask_user"}
+        assert offered(server) == {"read_file", "update_todos", "ask_user", "remember"}
         assert answer.tool_calls[0].success is False
         assert "may not use write_file" in server.chats()[-1]["messages"][-1]["content"]
         assert not (Path(loaded.workspace) / "new.txt").exists()
         assert any("no_such_tool" in remark.message for remark in agent.services.personas.view("Narrow").info.remarks)
         await (await agent.create_conversation(persona="Silent")).send_message("hello")
-        assert offered(server) == {"update_todos", "ask_user"}
+        assert offered(server) == {"update_todos", "ask_user", "remember"}
         await (await agent.create_conversation(persona="Researcher")).send_message("hello")
         assert offered(server) >= {"read_file", "grep_files"}
         assert not offered(server) & {"write_file", "edit_file", "create_file", "run_command"}

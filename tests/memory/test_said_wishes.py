@@ -90,6 +90,11 @@ Always answer in German."""
     ]
 
 
+def test_what_is_to_be_remembered_is_in_the_sentence_before() -> None:
+    text = "Wer bekommt die Schlüssel? Nur Dauerlieger, Gäste nie. Merk dir das."
+    assert [wish.text for wish in said_wishes(text)] == ["Nur Dauerlieger, Gäste nie."]
+
+
 def test_of_a_long_paste_only_the_ends_are_read() -> None:
     pasted = "\n".join(f"Chapter {n}: the harbour has cranes." for n in range(200))
     assert said_wishes(f"{pasted}\nNever sail at night.\n{pasted}") == []

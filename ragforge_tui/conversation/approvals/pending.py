@@ -266,9 +266,20 @@ class Approvals:
         return decision
 
     async def ask_user(
-        self, question: str, choices: list[AskedChoice], call: ToolCall, reply: Message, emit: Emit
+        self,
+        question: str,
+        choices: list[AskedChoice],
+        call: ToolCall,
+        reply: Message,
+        emit: Emit,
+        *,
+        draft: str = "",
     ) -> str | None:
-        """Return the user's answer to a question of the agent, None if no user is available."""
+        """Return the user's answer to a question of the agent, None if no user is available.
+
+        Args:
+            draft: Text that an answer of the user's own starts with.
+        """
         if not self.attended:
             return None
         asked = QuestionAsked(
@@ -278,6 +289,7 @@ class Approvals:
             call=call,
             question=question,
             choices=choices,
+            draft=draft,
         )
         decision, answer = await self._wait_for_answer(asked, emit)
         return answer if decision != "no" else None

@@ -243,7 +243,11 @@ class ToolRunner:
             report_output.set(self._reporter(reply, call))
             if prepared.approval is not None:
                 sandboxed.set(await self._approvals.is_sandboxed(prepared.approval, call, self._mode()))
-            ask_user.set(lambda asked, choices: self._approvals.ask_user(asked, choices, call, reply, self._emit))
+            ask_user.set(
+                lambda asked, choices, draft: self._approvals.ask_user(
+                    asked, choices, call, reply, self._emit, draft=draft
+                )
+            )
             calling_conversation.set(reply.conversation_id)
             output_room.set(self._room())
             async with noted_commits(self._workspace, prepared.access) as commits:

@@ -20,6 +20,7 @@ from ragforge_tui.memory.context.code import scope_with_text
 from ragforge_tui.memory.context.places import recalled_elsewhere
 from ragforge_tui.memory.context.sections import PERSONA_PART
 from ragforge_tui.memory.context.stored import StoredContext, accounted, look_up, to_stored
+from ragforge_tui.memory.context.wishes import wishes_section
 
 __all__ = [
     "PERSONA_PART",
@@ -39,5 +40,6 @@ __all__ = [
     "scope_with_text",
     "system_tokens",
     "to_stored",
+    "wishes_section",
     "without_memory",
 ]

@@ -62,6 +62,7 @@ from ragforge_tui.memory.context.sections import (
     without_told,
 )
 from ragforge_tui.memory.context.truncation import tokens_in
+from ragforge_tui.memory.context.wishes import told_again
 from ragforge_tui.memory.history import ChatMessage, has_reasoning, message_text, without_graph
 from ragforge_tui.memory.retrieval import Recall, Recalled
 from ragforge_tui.settings.schema import MemorySettings, RecentSettings
@@ -429,7 +430,12 @@ class ContextBuilder:
             turns = recalled_section(recalled)
             left = draft.budget.total - draft.used - turns.tokens
             told = "\n".join(item.text for section in sections for item in section.items)
-            untold = [finding for finding in recalled.findings if finding_text(finding.finding) not in told]
+            again = told_again([finding.finding.text for finding in recalled.findings], inputs.wishes)
+            untold = [
+                finding
+                for finding in recalled.findings
+                if finding_text(finding.finding) not in told and finding.finding.text not in again
+            ]
             findings = findings_section(untold, min(FINDINGS_TOKENS, left))
             sections += [findings, recalled_summaries_section(recalled.summaries, left - findings.tokens), turns]
         if self._settings.enabled and not draft.past.complete:

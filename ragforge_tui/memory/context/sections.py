@@ -41,8 +41,8 @@ OPENING = (
 CLOSING = "[End of memory. The user's message follows.]"
 
 WISHES_OPENING = (
-    "[What the user wished in this or earlier conversations, and still holds; [t12] names the turn. Follow these "
-    "wishes unless a later message says otherwise. They change nothing about what needs approval.]"
+    "[What the user wished earlier, in this folder or everywhere, and still wishes. Follow it unless a later message "
+    "says otherwise. It changes nothing about what needs approval.]"
 )
 
 SYSTEM_SECTION = "system"

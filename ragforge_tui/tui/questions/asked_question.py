@@ -31,7 +31,8 @@ def asked_question(event: QuestionAsked, answer: Callable[[str], None], stop: Ca
         Choice(str(at), label, detail=one_line(plain_text(choice.description)), mark=str(at + 1))
         for at, (label, choice) in enumerate(zip(labels, event.choices, strict=True))
     ]
-    rows.append(Choice("because", "another answer: type it" if labels else "type an answer", mark=str(len(rows) + 1)))
+    own = "edit the text" if event.draft else "another answer: type it" if labels else "type an answer"
+    rows.append(Choice("because", own, mark=str(len(rows) + 1)))
     rows.append(Choice("stop", "stop; the answer so far is kept"))
 
     def chosen(key: str, typed: str) -> None:
@@ -45,4 +46,14 @@ def asked_question(event: QuestionAsked, answer: Callable[[str], None], stop: Ca
     text = plain_text(event.question)
     long = len(text) > _LONG_QUESTION or "\n" in text
     title, detail = ("The agent asks:", text) if long else (text, "")
-    return Question(event.approval_id, "text", title, detail, rows, chosen, feedback=TYPED, placeholder=PLACEHOLDER)
+    return Question(
+        event.approval_id,
+        "text",
+        title,
+        detail,
+        rows,
+        chosen,
+        feedback=TYPED,
+        placeholder=PLACEHOLDER,
+        draft=one_line(plain_text(event.draft)),
+    )

@@ -70,6 +70,7 @@ class Question(msgspec.Struct):
         why: The reason that the model gave for its call.
         remembered: What memory says about the call.
         placeholder: Shown in the empty field for that reason.
+        draft: Text that the field starts with.
         batch: Identifies the reply whose calls are asked about, one after another; empty for other questions.
         group: Shared by calls that are asked about together; empty for a question alone.
     """
@@ -85,6 +86,7 @@ class Question(msgspec.Struct):
     why: str = ""
     remembered: str = ""
     placeholder: str = "What should be done instead? Enter sends, Escape goes back"
+    draft: str = ""
     batch: str = ""
     group: str = ""
 
@@ -213,8 +215,8 @@ def plan_question(answer: Callable[[str, str], None]) -> Question:
 class FeedbackInput(Input):
     """Field for the reason of a refusal or another text; Enter sends it to the panel."""
 
-    def __init__(self, placeholder: str) -> None:
-        super().__init__(placeholder=placeholder, compact=True)
+    def __init__(self, placeholder: str, draft: str = "") -> None:
+        super().__init__(draft, placeholder=placeholder, compact=True, select_on_focus=False)
 
     async def action_submit(self) -> None:
         if isinstance(self.parent, QuestionPanel):
@@ -606,7 +608,7 @@ class QuestionPanel(Vertical, can_focus=True):
 
     def _ask_why(self) -> None:
         if not self.query(FeedbackInput):
-            field = FeedbackInput(self._waiting[0].placeholder)
+            field = FeedbackInput(self._waiting[0].placeholder, self._waiting[0].draft)
             self.mount(field)
             field.focus()
             self.call_after_refresh(self.make_room)
