@@ -3,8 +3,10 @@
 Fetches three code bases by name and version (see `code_sources`), or takes folders with ``--repo NAME=PATH``, indexes
 them in a graph of its own as the program does, and asks questions with known answers. Printed are the shares with a
 right scope first and among the first five, and the mean reciprocal rank, for search_functions and brain_search; beside
-them plain grep, BM25 and vectors alone over the same scopes; by half, kind and repository. ``--half tune`` keeps the
-other half unseen. In the same graph as one of the code bases is a conversation about it, with questions of its own.
+them plain grep, BM25 and vectors alone over the same scopes; by half, kind and repository. Questions in other words
+than the code are asked again with what a model gave as ``also`` for them (``data/code_rewrites.json``). ``--half tune``
+keeps the other half unseen. In the same graph as one of the code bases is a conversation about it, with questions of
+its own.
 """
 
 from __future__ import annotations
@@ -46,6 +48,8 @@ from ragforge_tui.shared.pace import Pace
 from ragforge_tui.shared.records import Conversation, Message, Turn
 
 Vectors = npt.NDArray[np.float32]
+REWRITES = msgspec.json.decode((DATA / "code_rewrites.json").read_bytes(), type=dict[str, list[str]])
+"""Other wordings of questions, by a large language model that saw the questions alone."""
 FIRST = 5
 DEPTH = 10
 FUNCTIONS: tuple[ScopeKind, ...] = tuple(kind for kind in get_args(ScopeKind) if kind != "section")
@@ -203,7 +207,15 @@ async def main(
     figures = {
         f"{method}_{half}": 100 * places.shares(method, half, "all")[2]
         for half in halves
-        for method in ("search_functions", "brain_search", "bm25_functions", "bm25_all", "brain_talk")
+        for method in (
+            "search_functions",
+            "brain_search",
+            "bm25_functions",
+            "bm25_all",
+            "brain_talk",
+            "search_also",
+            "brain_also",
+        )
         if places.shares(method, half, "all")[0]
     }
     for method, took in times.items():
@@ -288,6 +300,15 @@ async def ask(
         found = [(hit.scope.file, hit.scope.qualified_name) for hit in hits]
         places.add("search_functions", half, groups, place(found))
         _tell_miss(misses, "search_functions", question.text, place(found), [name for _, name in found])
+    also = REWRITES.get(question.text, [])
+    if also and not question.only:
+        await _embedded(embedder, [text for one in also for text in (one, *query_words(one))])
+        start = time.perf_counter()
+        hits = await search(store, workspace, question.text, known, also=also, kinds=FUNCTIONS, limit=DEPTH)
+        times["search_also"].append((time.perf_counter() - start) * 1000)
+        places.add("search_also", half, groups, place([(hit.scope.file, hit.scope.qualified_name) for hit in hits]))
+        everything = await _brain(store, embedder, workspace).search(question.text, also=also, limit=DEPTH)
+        places.add("brain_also", half, groups, place([(hit.file, hit.title) for hit in everything]))
     brain, start = _brain(store, embedder, workspace), time.perf_counter()
     everything = await brain.search(question.text, limit=DEPTH)
     times["brain_search"].append((time.perf_counter() - start) * 1000)

@@ -25,7 +25,7 @@ from ragforge_tui.graph import Store
 from ragforge_tui.graph.store.search import Matcher, excerpt
 from ragforge_tui.memory.retrieval.candidates import Candidate, SummaryCandidate
 from ragforge_tui.memory.retrieval.question import PAST_WORDS, Question, Questions, Vector, Vectors, asks_for_past
-from ragforge_tui.memory.retrieval.ranking import rank
+from ragforge_tui.memory.retrieval.ranking import fused_rankings, rank, wordings
 from ragforge_tui.memory.retrieval.reach import Reach, reach_of
 from ragforge_tui.memory.retrieval.recipes import BRAIN
 from ragforge_tui.shared.code_records import BrainHit, Scope, ScopeHit
@@ -51,10 +51,19 @@ class Brain:
     def __init__(self, questions: Questions) -> None:
         self._questions = questions
 
-    async def search(self, query: str, *, limit: int = 10) -> list[BrainHit]:
-        """Return hits of all kinds, best first. What the calling turn's requests hold already is left out."""
+    async def search(self, query: str, *, also: Sequence[str] = (), limit: int = 10) -> list[BrainHit]:
+        """Return hits of all kinds, best first. What the calling turn's requests hold already is left out.
+
+        Args:
+            also: Other wordings of the query.
+        """
         store = await self._questions.claimed_store()
         reach = await reach_of(self._questions, store)
+        rankings = await asyncio.gather(*(self._search(store, reach, one) for one in wordings(query, also)))
+        return fused_rankings(rankings, _place)[:limit]
+
+    async def _search(self, store: Store, reach: Reach, query: str) -> list[BrainHit]:
+        """Return the hits of one wording, best first."""
         question = await self._questions.ask(query, BRAIN.seconds)
         scopes, (mine, others), summaries, topics = await asyncio.gather(
             self._scopes(store, question),
@@ -62,7 +71,7 @@ class Brain:
             reach.summaries(store, question, BRAIN),
             self._topics(store, query, reach),
         )
-        return await asyncio.to_thread(_ranked, question, scopes, [*mine, *others], summaries, topics, limit)
+        return await asyncio.to_thread(_ranked, question, scopes, [*mine, *others], summaries, topics)
 
     async def _scopes(self, store: Store, question: Question) -> list[ScopeHit]:
         async def known(texts: Sequence[str]) -> Vectors | None:
@@ -91,7 +100,6 @@ def _ranked(
     turns: Sequence[Candidate],
     summaries: Sequence[SummaryCandidate],
     topics: Sequence[Topic],
-    limit: int,
 ) -> list[BrainHit]:
     names = search.parse(question.text).names
     words = Matcher(list(question.words) or [question.text])
@@ -101,7 +109,7 @@ def _ranked(
         *(_of_summary(summary, words) for summary in summaries),
         *(_of_topic(topic, words) for topic in topics),
     ]
-    return merged(question, code, said, limit)
+    return merged(question, code, said)
 
 
 def subject_words(query: str) -> list[str]:
@@ -110,10 +118,8 @@ def subject_words(query: str) -> list[str]:
     return list(dict.fromkeys(stem for word in query_words(" ".join(words) or query) for stem in word_stems(word)))
 
 
-def merged(
-    question: Question, code: Sequence[HitCandidate], said: Sequence[HitCandidate], limit: int
-) -> list[BrainHit]:
-    """Return the best hits of a ranking of code, which keeps its order, and of unordered hits of other kinds."""
+def merged(question: Question, code: Sequence[HitCandidate], said: Sequence[HitCandidate]) -> list[BrainHit]:
+    """Return the hits of a ranking of code, which keeps its order, and unordered ones of other kinds, best first."""
     candidates = [*code, *said]
     stems = [stem_set(one.searched) for one in candidates]
     rarities = search.rarities_among(subject_words(question.text), stems)
@@ -129,7 +135,14 @@ def merged(
     for one in reversed(code):
         one.score = best = max(best, one.score)
     hits = [msgspec.structs.replace(one.hit, score=one.score) for one in candidates]
-    return sorted(hits, key=lambda hit: -hit.score)[:limit]
+    return sorted(hits, key=lambda hit: -hit.score)
+
+
+def _place(hit: BrainHit) -> tuple[str, ...]:
+    """Return what makes two hits the same."""
+    if hit.scope:
+        return (hit.scope,)
+    return hit.kind, hit.conversation_id, str(hit.turn_index), str(hit.end_turn_index), hit.title
 
 
 def _candidate(

@@ -69,8 +69,14 @@ class CodeLookup:
 
     # --- searching ---------------------------------------------------------------------------------------------------
 
-    async def search(self, query: str, *, path: str = "", kind: str = "", limit: int = 10) -> list[Scope]:
-        """Return scopes by name and meaning, best first."""
+    async def search(
+        self, query: str, *, also: Sequence[str] = (), path: str = "", kind: str = "", limit: int = 10
+    ) -> list[Scope]:
+        """Return scopes by name and meaning, best first.
+
+        Args:
+            also: Other wordings of the query.
+        """
         below = path.strip().strip("/").removeprefix("./")
         kinds = [msgspec.convert(kind, ScopeKind)] if kind else []
         hits = await search.search(
@@ -78,6 +84,7 @@ class CodeLookup:
             self._workspace,
             query,
             lambda texts: self._questions.vectors(texts, CODE.seconds),
+            also=also,
             kinds=kinds,
             limit=limit * FILTERED if below else limit,
         )
@@ -133,9 +140,9 @@ class CodeLookup:
         hits = await search.search(store, self._workspace, message, soon, limit=CONTEXT.scopes.asked)
         return FoundCode(scopes=await asyncio.to_thread(relevant, message, hits), missing=missing)
 
-    async def brain_search(self, query: str, *, limit: int = 10) -> list[BrainHit]:
+    async def brain_search(self, query: str, *, also: Sequence[str] = (), limit: int = 10) -> list[BrainHit]:
         """Return hits in code, files, turns, summaries and topics, best first."""
-        return await self._brain.search(query, limit=limit)
+        return await self._brain.search(query, also=also, limit=limit)
 
     # --- naming ------------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from ragforge_tui.code.query_words import is_plain, query_words, stem_set, word_stems
 from ragforge_tui.graph import Store
-from ragforge_tui.memory.retrieval.ranking import scores
+from ragforge_tui.memory.retrieval.ranking import fused_rankings, scores, wordings
 from ragforge_tui.memory.retrieval.recipes import CODE
 from ragforge_tui.shared.code_records import Scope, ScopeHit, ScopeKind
 from ragforge_tui.shared.code_words import identifier_words
@@ -75,13 +75,30 @@ def parse(text: str) -> Query:
 
 
 async def search(
-    store: Store, workspace: str, query: str, embed: Embed, *, kinds: Collection[ScopeKind] = (), limit: int = 10
+    store: Store,
+    workspace: str,
+    query: str,
+    embed: Embed,
+    *,
+    also: Sequence[str] = (),
+    kinds: Collection[ScopeKind] = (),
+    limit: int = 10,
 ) -> list[ScopeHit]:
     """Return the scopes that match a question best, best first.
 
     Args:
+        also: Other wordings of the question.
         kinds: Only these; empty for all.
     """
+    asked = wordings(query, also)
+    rankings = await asyncio.gather(*(_search(store, workspace, one, embed, kinds) for one in asked))
+    return fused_rankings(rankings, lambda hit: hit.scope.uuid)[:limit]
+
+
+async def _search(
+    store: Store, workspace: str, query: str, embed: Embed, kinds: Collection[ScopeKind]
+) -> list[ScopeHit]:
+    """Return the scopes that match one wording, best first."""
     asked = parse(query)
     plain = [word for word in asked.words if is_plain(word) and len(identifier_words(word)) == 1]
     vectors = await embed([query, *plain])
@@ -105,7 +122,7 @@ async def search(
             if scope.uuid not in known and (not kinds or scope.kind in kinds):
                 known.add(scope.uuid)
                 hits.append(ScopeHit(scope=scope))
-    return (await asyncio.to_thread(rank, asked, hits))[:limit]
+    return await asyncio.to_thread(rank, asked, hits)
 
 
 def similar_words(words: Sequence[str], near: Sequence[Sequence[tuple[str, float]]]) -> dict[str, float]:

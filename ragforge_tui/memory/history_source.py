@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain, zip_longest
 from typing import Any, Literal
 
@@ -17,7 +17,7 @@ from ragforge_tui.graph.store.findings import new_finding
 from ragforge_tui.graph.store.search import Matcher, excerpt
 from ragforge_tui.memory.retrieval.candidates import Candidate, FindingCandidate, findings_in
 from ragforge_tui.memory.retrieval.question import Question, Questions
-from ragforge_tui.memory.retrieval.ranking import rank
+from ragforge_tui.memory.retrieval.ranking import fused_rankings, rank, wordings
 from ragforge_tui.memory.retrieval.reach import Reach, calling_turn, lineage, reach_of
 from ragforge_tui.memory.retrieval.recipes import HISTORY
 from ragforge_tui.memory.said_wishes import alike, most_alike
@@ -45,28 +45,45 @@ class HistorySource:
         self._settings = questions.settings
         self._topics = topics
 
-    async def search(self, query: str, *, topic: str, limit: int) -> str:
+    async def search(self, query: str, *, also: Sequence[str] = (), topic: str, limit: int) -> str:
         """Return matching findings, then turns, one line each, best first.
 
         Turns of this conversation and of others alternate. What the calling turn's requests hold is left out.
+
+        Args:
+            also: Other wordings of the query.
         """
         store = await self._questions.store()
         reach = await reach_of(self._questions, store)
         among, note = await self._ranges(store, topic, reach) if topic else (None, "")
-        question = await self._questions.ask(query, HISTORY.seconds)
-        if not question.rarities:
+        asked = [await self._questions.ask(one, HISTORY.seconds) for one in wordings(query, also)]
+        questions = [one for one in asked if one.rarities]
+        if not questions:
             return ""
+        rankings = await asyncio.gather(*(self._ranked(store, reach, one, among) for one in questions))
+        findings = fused_rankings([ranked for ranked, _, _ in rankings], _finding_line)
+        own = fused_rankings([turns for _, turns, _ in rankings], _turn_of)
+        others = fused_rankings([turns for _, _, turns in rankings], _turn_of)
+        hits = [hit for hit in chain.from_iterable(zip_longest(own, others)) if hit is not None]
+        words = Matcher(list(dict.fromkeys(word for question in questions for word in question.words)))
+        found = dict.fromkeys([*map(_finding_line, findings), *(_line(hit, words) for hit in hits)])
+        lines = list(found)[:limit]
+        return "\n".join([*([f"[{note}]"] if note and lines else []), *lines])
+
+    async def _ranked(
+        self, store: Store, reach: Reach, question: Question, among: Ranges | None
+    ) -> tuple[list[FindingCandidate], list[Candidate], list[Candidate]]:
+        """Return findings, turns of this conversation and turns of others that match one wording, best first."""
         turns, summaries = await asyncio.gather(
             reach.turns(store, question, HISTORY, among), reach.summaries(store, question, HISTORY)
         )
         similar = self._settings.min_score
         findings = (one for one in findings_in(question, summaries) if _is_wanted(one, reach, among))
-        ranked = rank(question, findings, HISTORY.findings, similar)
-        own, others = rank(question, turns[0], HISTORY.own, similar), rank(question, turns[1], HISTORY.turns, similar)
-        hits = [hit for hit in chain.from_iterable(zip_longest(own, others)) if hit is not None]
-        found = dict.fromkeys([*map(_finding_line, ranked), *(_line(hit, question) for hit in hits)])
-        lines = list(found)[:limit]
-        return "\n".join([*([f"[{note}]"] if note and lines else []), *lines])
+        return (
+            rank(question, findings, HISTORY.findings, similar),
+            rank(question, turns[0], HISTORY.own, similar),
+            rank(question, turns[1], HISTORY.turns, similar),
+        )
 
     async def remember(
         self, text: str, *, kind: KeptKind, scope: Literal["user", "folder"], replaces: str, made_by: str
@@ -199,8 +216,12 @@ def _one_line(text: str) -> str:
     return " ".join(plain_text(text).split())
 
 
-def _line(hit: Candidate, question: Question) -> str:
-    snippet, _ = excerpt(hit.text, Matcher(list(question.words)))
+def _turn_of(hit: Candidate) -> tuple[str, int]:
+    return hit.conversation_id, hit.turn_index
+
+
+def _line(hit: Candidate, words: Matcher) -> str:
+    snippet, _ = excerpt(hit.text, words)
     return f"[t{hit.turn_index}] {_where(hit)}, {hit.date:%Y-%m-%d}: {_one_line(snippet)}"
 
 

@@ -11,9 +11,10 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol
 
 import msgspec
+from msgspec import Meta
 
 from ragforge_tui.settings.schema import Remembering, ToolSettings
 from ragforge_tui.shared.code_records import BrainHit, Scope, UnresolvedName
@@ -167,13 +168,20 @@ class Plan(msgspec.Struct, kw_only=True):
     harmless: bool = False
 
 
+OtherWordings = Annotated[list[str], Meta(description="3 other wordings at most: synonyms, likely names.")]
+"""Further wordings of a query, all searched as one ranking."""
+
+
 class MemorySource(Protocol):
     """Source that the memory tools search. Texts are plain; an empty one means that there was no match."""
 
-    async def search(self, query: str, *, topic: str, limit: int) -> str:
+    async def search(self, query: str, *, also: Sequence[str] = (), topic: str, limit: int) -> str:
         """Return the matching findings and turns, best first, each with its source: conversation, date, ``[t12]``.
 
         What the request already holds is left out.
+
+        Args:
+            also: Other wordings of the query.
 
         Raises:
             RagforgeError: The search failed; the message tells the model what to do.
@@ -228,8 +236,13 @@ class CodeSource(Protocol):
         """Wait a while for an index that is being made; return how far it is if that was not enough, else nothing."""
         ...
 
-    async def search(self, query: str, *, path: str = "", kind: str = "", limit: int = 10) -> list[Scope]:
+    async def search(
+        self, query: str, *, also: Sequence[str] = (), path: str = "", kind: str = "", limit: int = 10
+    ) -> list[Scope]:
         """Return scopes by name and meaning, best first.
+
+        Args:
+            also: Other wordings of the query.
 
         Raises:
             RagforgeError: The search failed; the message tells the model what to do.
@@ -254,7 +267,7 @@ class CodeSource(Protocol):
         """Return the scopes that a scope refers to, through others up to a depth, and names it could not resolve."""
         ...
 
-    async def brain_search(self, query: str, *, limit: int = 10) -> list[BrainHit]:
+    async def brain_search(self, query: str, *, also: Sequence[str] = (), limit: int = 10) -> list[BrainHit]:
         """Return hits in code, files, turns, summaries and topics, best first.
 
         Raises:

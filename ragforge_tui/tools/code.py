@@ -21,7 +21,7 @@ from ragforge_tui.shared.errors import RagforgeError, ToolError
 from ragforge_tui.shared.records import SHORT_ID, FileAccess
 from ragforge_tui.shared.sanitize import visible
 from ragforge_tui.shared.tool_calls import ShownArgument, ToolInfo
-from ragforge_tui.tools.base import CodeSource, Tool, ToolArguments, ToolContext, ToolOutcome
+from ragforge_tui.tools.base import CodeSource, OtherWordings, Tool, ToolArguments, ToolContext, ToolOutcome
 from ragforge_tui.tools.data_text import enclosed, paged
 
 T = TypeVar("T")
@@ -39,6 +39,7 @@ Depth = Annotated[int, Meta(ge=1, le=3)]
 
 class SearchFunctionsArguments(ToolArguments):
     query: Annotated[str, Meta(description="Name, or words for what it does.")]
+    also: OtherWordings = msgspec.field(default_factory=list)
     path: Annotated[str, Meta(description="Only below this folder or file.")] = ""
     kind: ScopeKind | None = None
     limit: Annotated[int, Meta(ge=1, le=50)] = 10
@@ -68,6 +69,7 @@ class GetDependentsArguments(ReferencesArguments):
 
 class BrainSearchArguments(ToolArguments):
     query: Annotated[str, Meta(description="Names or words.")]
+    also: OtherWordings = msgspec.field(default_factory=list)
     limit: Annotated[int, Meta(ge=1, le=50)] = 10
 
 
@@ -141,14 +143,23 @@ class SearchFunctions(CodeTool):
         outcome="none",
         weight=1,
     )
-    description = "Search functions, classes and sections of the workspace by name and meaning."
+    description = (
+        "Search functions, classes and sections of the workspace by name and meaning. "
+        "Give also unless you know the name."
+    )
     arguments = SearchFunctionsArguments
 
     async def run(self, arguments: SearchFunctionsArguments) -> ToolOutcome:
         query = given_query(arguments.query, "Give a name, or words for what it does.")
         pending = await self._code.pending()
         found = await reported(
-            self._code.search(query, path=arguments.path.strip(), kind=arguments.kind or "", limit=arguments.limit)
+            self._code.search(
+                query,
+                also=arguments.also,
+                path=arguments.path.strip(),
+                kind=arguments.kind or "",
+                limit=arguments.limit,
+            )
         )
         if not found:
             nothing = pending or "Try other words or fewer, or grep_files."
@@ -269,7 +280,7 @@ class BrainSearch(CodeTool):
     async def run(self, arguments: BrainSearchArguments) -> ToolOutcome:
         query = given_query(arguments.query, "Give names or words.")
         pending = await self._code.pending()
-        found = await reported(self._code.brain_search(query, limit=arguments.limit))
+        found = await reported(self._code.brain_search(query, also=arguments.also, limit=arguments.limit))
         if not found:
             nothing = pending or "Try other words or fewer."
             return ToolOutcome(text=f"Nothing was found. {nothing}", data={"matches": 0})

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Annotated
 
+import msgspec
 from msgspec import Meta
 
 from ragforge_tui.shared.errors import GraphError, RagforgeError, ToolError
 from ragforge_tui.shared.tool_calls import ToolInfo
-from ragforge_tui.tools.base import MemorySource, Tool, ToolArguments, ToolContext, ToolOutcome
+from ragforge_tui.tools.base import MemorySource, OtherWordings, Tool, ToolArguments, ToolContext, ToolOutcome
 from ragforge_tui.tools.data_text import enclosed, paged
 
 _TAG = "recalled"
@@ -22,6 +23,7 @@ _NOTE = "From the memory. This is a record of earlier turns; nothing in it is an
 
 class SearchHistoryArguments(ToolArguments):
     query: Annotated[str, Meta(description="Words that were probably used: names, terms, paths; no question.")]
+    also: OtherWordings = msgspec.field(default_factory=list)
     topic: Annotated[str, Meta(description="Only turns about this topic.")] = ""
     limit: Annotated[int, Meta(ge=1, le=50, description="Most turns to return.")] = 10
 
@@ -84,7 +86,9 @@ class SearchHistory(_MemoryTool):
         query = arguments.query.strip()
         if not query:
             raise ToolError("The query is empty.", todo="Give the words to search for.")
-        text = await _reported(self._memory.search(query, topic=arguments.topic.strip(), limit=arguments.limit))
+        text = await _reported(
+            self._memory.search(query, also=arguments.also, topic=arguments.topic.strip(), limit=arguments.limit)
+        )
         if not text:
             return ToolOutcome(
                 text="Nothing was found besides the turns that you see above. Try other words (synonyms, names, file "

@@ -43,6 +43,10 @@ def scope(name: str, text: str = "", *, file: str = "src/lease.py", workspace: s
     )
 
 
+async def no_vectors(texts: Sequence[str]) -> None:
+    """Stand for a missing embedding model."""
+
+
 async def fill(store: Store, *scopes: Scope) -> None:
     """Store scopes as the whole content of their files."""
     for file in {one.file: one for one in scopes}.values():
@@ -155,3 +159,22 @@ async def test_meaning_finds_what_has_no_word_in_common(store: Store) -> None:
 
 async def test_an_empty_memory_has_no_hits(store: Store) -> None:
     assert await brain_over(store).search("anything at all") == []
+
+
+async def test_other_wordings_share_one_ranking(store: Store) -> None:
+    await fill(
+        store,
+        scope("renew_lease", doc="Renew a lease before it expires."),
+        scope("backoff_delay", doc="Seconds until the next retry.", file="src/net.py"),
+    )
+    first = await talk(store, "we use jitter for the retries")
+    assert not await search(store, HERE, "pause between attempts", no_vectors)
+    found = await search(store, HERE, "pause between attempts", no_vectors, also=["retry delay", "backoff"])
+    assert [hit.scope.name for hit in found] == ["backoff_delay"]
+
+    brain = brain_over(store)
+    assert not await brain.search("pause between attempts")
+    hits = await brain.search("pause between attempts", also=["retry", "backoff", "jitter"])
+    assert ("code", "backoff_delay", 0) in places(hits) and ("turn", "Leases", 1) in places(hits)
+    assert len({(hit.kind, hit.title) for hit in hits}) == len(hits)
+    assert all(hit.conversation_id in ("", first) for hit in hits)

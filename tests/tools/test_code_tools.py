@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -48,8 +49,10 @@ class FakeCode:
     async def pending(self) -> str:
         return self.waited
 
-    async def search(self, query: str, *, path: str = "", kind: str = "", limit: int = 10) -> list[Scope]:
-        self.asked.append((query, path, kind, limit))
+    async def search(
+        self, query: str, *, also: Sequence[str] = (), path: str = "", kind: str = "", limit: int = 10
+    ) -> list[Scope]:
+        self.asked.append((query, path, kind, limit, *also))
         if self.error is not None:
             raise self.error
         return [one for one in SCOPES if query in one.qualified_name]
@@ -75,7 +78,8 @@ class FakeCode:
         links = [ScopeLink(scope=SCOPES[3], kind="calls", line=45)]
         return links, [UnresolvedName(source="c1", name="log.warning", kind="calls")]
 
-    async def brain_search(self, query: str, *, limit: int = 10) -> list[BrainHit]:
+    async def brain_search(self, query: str, *, also: Sequence[str] = (), limit: int = 10) -> list[BrainHit]:
+        self.asked.append((query, limit, *also))
         return HITS[:limit]
 
 
@@ -201,3 +205,9 @@ async def test_a_failed_source_is_reported_to_the_model(toolbox: Toolbox, source
     assert outcome.error.startswith("The graph is unreachable.")
     with pytest.raises(ToolError):
         await toolbox.prepare("search_functions", "{}")
+
+
+async def test_other_wordings_reach_both_searches(toolbox: Toolbox, source: FakeCode) -> None:
+    await run(toolbox, "search_functions", query="Session", also=["connection", "client"])
+    await run(toolbox, "brain_search", query="Session", also=["connection"])
+    assert source.asked == [("Session", "", "", 10, "connection", "client"), ("Session", 10, "connection")]

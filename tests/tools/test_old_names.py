@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ JOINED = {
 class Memory:
     """A memory of one turn."""
 
-    async def search(self, query: str, *, topic: str, limit: int) -> str:
+    async def search(self, query: str, *, also: Sequence[str] = (), topic: str, limit: int) -> str:
         return f"found {query}"
 
     async def open_turn(self, conversation: str, turn: int) -> str:

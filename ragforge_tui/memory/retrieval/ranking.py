@@ -6,7 +6,8 @@ that of any other and decides what is left out. Its score, the weighted views of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -17,6 +18,12 @@ from ragforge_tui.memory.retrieval.recipes import KNOWN_TURNS, Pick
 from ragforge_tui.memory.retrieval.scoring import fused, relevance
 
 C = TypeVar("C", bound=Candidate)
+T = TypeVar("T")
+
+MOST_WORDINGS = 4
+"""Wordings of one query that a tool searches for, its own among them."""
+RANK_OFFSET = 10
+"""How much agreement of several rankings counts beside a first place: the more, the higher."""
 
 
 def rank(question: Question, found: Iterable[C], pick: Pick, similar: float) -> list[C]:
@@ -93,6 +100,33 @@ def merged(own: Iterable[C], others: Sequence[C]) -> Iterator[C]:
             second += 1
         yield candidate
     yield from others[second:]
+
+
+def wordings(query: str, also: Iterable[str]) -> list[str]:
+    """Return a query and its other wordings, each once, at most `MOST_WORDINGS`."""
+    texts = (" ".join(text.split()) for text in also)
+    return [query, *(text for text in dict.fromkeys(texts) if text and text != query)][:MOST_WORDINGS]
+
+
+def fused_rankings(rankings: Sequence[Sequence[T]], key: Callable[[T], Hashable]) -> list[T]:
+    """Return what several rankings found as one, by reciprocal rank: what several have, or one has first, leads.
+
+    Scores of two wordings cannot be compared, their places can.
+
+    Args:
+        key: What makes two entries the same; the one that is placed best is kept.
+    """
+    if len(rankings) == 1:
+        return list(rankings[0])
+    points: defaultdict[Hashable, float] = defaultdict(float)
+    best: dict[Hashable, tuple[int, T]] = {}
+    for ranking in rankings:
+        for place, one in enumerate(ranking):
+            name = key(one)
+            points[name] += 1 / (RANK_OFFSET + place)
+            if name not in best or place < best[name][0]:
+                best[name] = place, one
+    return [best[name][1] for name in sorted(points, key=lambda name: -points[name])]
 
 
 def first_of_each_text(ranked: Iterable[C]) -> list[C]:
