@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.conversation.limits import CONVERSATION
 from ragforge_tui.graph import Graph, GraphTarget, stop_server
 from ragforge_tui.graph.embedded.attach import ServerHold
 from ragforge_tui.settings.schema import Loaded, Paths
@@ -173,6 +174,9 @@ def loaded(
     # What recall finds within 300 ms says something of the machine; tests of that limit set it themselves.
     for limit in ("load", "past", "recall", "code_vectors"):
         monkeypatch.setattr(LIMITS, limit, 30.0)
+    # Background work that waits for a rest between turns has it at once; tests of that rest set it themselves.
+    for limit in ("idle", "first_patience"):
+        monkeypatch.setattr(CONVERSATION, limit, 0.0)
     # Neither may closing an agent leave on a busy machine what it would have stored.
     assert ConversationAgent.close.__kwdefaults__ is not None
     monkeypatch.setitem(ConversationAgent.close.__kwdefaults__, "settle_seconds", 60.0)

@@ -258,11 +258,12 @@ class ConversationAgent(ConversationLibrary):
         for sentence in self.services.approvals.rules.problems():
             self.emit(Notice(text=sentence, level="warning"))
 
-    async def close(self, *, settle_seconds: float = SETTLE_SECONDS) -> None:
+    async def close(self, *, settle_seconds: float = SETTLE_SECONDS, summaries: bool = True) -> None:
         """Stop running turns, store them as interrupted, and close the graph and the model; repeated, do nothing.
 
         Args:
             settle_seconds: Seconds the memory may still use to catch up.
+            summaries: Wait for a model's titles and summaries too; the next start makes them otherwise.
         """
         if self._closed:
             return
@@ -274,7 +275,8 @@ class ConversationAgent(ConversationLibrary):
             conversation.close()
         for conversation in self._open.values():
             await conversation.wait_idle()
-        await self._settle_memories(settle_seconds)
+        services.memory.active_turns.end()
+        await self._settle_memories(settle_seconds, model=summaries)
         await services.code.close()
         await services.recorder.settle()
         await services.exports.close()
@@ -292,13 +294,13 @@ class ConversationAgent(ConversationLibrary):
         await services.graph.close()
         services.recorder.close()
 
-    async def _settle_memories(self, seconds: float) -> None:
+    async def _settle_memories(self, seconds: float, *, model: bool) -> None:
         """Wait up to `seconds` for all memories to catch up, then stop them; the next start finishes the rest."""
         memories = [conversation.memory for conversation in self._open.values()]
         try:
             async with asyncio.timeout(seconds):
                 for memory in memories:
-                    await memory.settle()
+                    await memory.settle(model=model)
         except TimeoutError:
             log.info("the memory is not up to date; the next start finishes it")
         for memory in memories:

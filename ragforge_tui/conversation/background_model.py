@@ -1,8 +1,10 @@
 """Access to the model for background work, with a deadline per request and priority for turns.
 
 A local server answers one request after another, so a running summary would delay the next message. The request is
-cancelled when a turn starts and repeated when the turn is over. Remote models answer both at once. The deadline lives
-here because only this module knows when a request is in flight: waiting for a turn to end does not count.
+cancelled when a turn starts and repeated when the turn is over. A user who writes faster than the model summarises
+would have the same request cut off by each message, so each cut lets the next request wait for a longer rest between
+turns. Remote models answer both at once. The deadline lives here because only this module knows when a request is in
+flight: waiting for a turn to end does not count.
 """
 
 from __future__ import annotations
@@ -26,13 +28,16 @@ GIVEN_UP = 3
 
 
 class ActiveTurns:
-    """Running turns of an agent, in all of its conversations."""
+    """Running turns of an agent, in all of its conversations, and the rest between them that background work needs."""
 
     def __init__(self) -> None:
         self._count = 0
         self._idle = asyncio.Event()
         self._idle.set()
         self._busy = asyncio.Event()
+        self._ended = asyncio.Event()
+        self._idle_since = 0.0
+        self._patience = 0.0
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -47,13 +52,37 @@ class ActiveTurns:
             if not self._count:
                 self._busy.clear()
                 self._idle.set()
+                self._idle_since = time.monotonic()
 
     @property
     def any(self) -> bool:
         return self._count > 0
 
+    def cut(self) -> None:
+        """Note that a turn cut a request off, so that the next one waits for a longer rest."""
+        self._patience = min(max(2 * self._patience, CONVERSATION.first_patience), CONVERSATION.longest_patience)
+
+    def answered(self) -> None:
+        """Note that a request was answered, so that the next one may start earlier."""
+        self._patience = self._patience / 2 if self._patience > CONVERSATION.first_patience else 0.0
+
+    def end(self) -> None:
+        """Let requests start without a rest: no turn follows."""
+        self._ended.set()
+
     async def wait_idle(self) -> None:
-        await self._idle.wait()
+        """Wait until no turn runs, and has not for as long as the last cuts demand."""
+        while True:
+            await self._idle.wait()
+            left = self._idle_since + self._patience - time.monotonic()
+            if not self._patience or left <= 0 or self._ended.is_set():
+                return
+            waits = [asyncio.create_task(event.wait()) for event in (self._busy, self._ended)]
+            try:
+                await asyncio.wait(waits, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for task in waits:
+                    task.cancel()
 
     async def wait_busy(self) -> None:
         await self._busy.wait()
@@ -154,7 +183,9 @@ class BackgroundModel:
             try:
                 await asyncio.wait({request, interruption}, return_when=asyncio.FIRST_COMPLETED)
                 if request.done():
+                    self._active_turns.answered()
                     return request.result()
+                self._active_turns.cut()
             finally:
                 for task in (request, interruption):
                     task.cancel()

@@ -22,6 +22,10 @@ class ConversationLimits:
             machine.
         first_pause: Of background work after a failed request; doubled after each further one.
         longest_pause: The most that this becomes.
+        idle: Rest after a turn before the text on the whole conversation is written and extracts are rewritten.
+        first_patience: Rest after a turn before a model on this machine is asked in the background, once a turn has
+            cut off such a request; doubled each time, halved after an answer.
+        longest_patience: The most that this becomes.
         look: Between two looks at what other processes do in a conversation.
         quiet: Time without a change after which looks are rarer: most chats that stay open are not in use.
         quiet_look: Between two looks from then on.
@@ -36,6 +40,9 @@ class ConversationLimits:
     export_ended: float = 5.0
     first_pause: float = 60.0
     longest_pause: float = 1_800.0
+    idle: float = 20.0
+    first_patience: float = 5.0
+    longest_patience: float = 60.0
     look: float = 1.0
     quiet: float = 60.0
     quiet_look: float = 3.0

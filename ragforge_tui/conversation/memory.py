@@ -18,6 +18,7 @@ import msgspec
 
 from ragforge_tui.code.linker import CodeLinker
 from ragforge_tui.conversation.attempts import AttemptFinder
+from ragforge_tui.conversation.limits import CONVERSATION
 from ragforge_tui.conversation.services import Services
 from ragforge_tui.conversation.similar import conversations_like
 from ragforge_tui.conversation.wishes import SessionWishes
@@ -92,6 +93,8 @@ class ConversationMemory:
         self._ended_turns = (record.next_turn - 1, 0)
         """The last turn that has ended, and the same once it ended in this process."""
         self._upgrades = BackgroundWork(f"upgrades {short}", partial(self._safely, "upgrades", self._upgrade))
+        self._asks_model = False
+        """Whether a model, if any, writes the summaries that are due now."""
         self._refused: set[str] = set()
         """Ids of extracted texts for which the model gave no usable summary; this process does not retry them."""
         self.closing = False
@@ -256,11 +259,16 @@ class ConversationMemory:
             self._idle.clear()
             self._ended.put_nowait(Turn(turn_index=0))
 
-    async def settle(self) -> None:
-        """Wait until all pending work except upgrades of summaries has finished or failed."""
+    async def settle(self, *, model: bool = True) -> None:
+        """Wait until all pending work except upgrades of summaries has finished or failed.
+
+        Args:
+            model: Wait for titles and summaries that a model writes too; the next start makes them otherwise.
+        """
         await self._idle.wait()
         await self.wishes.settle()
-        await self._due.settle()
+        if model or not self._asks_model:
+            await self._due.settle()
         await self._vectors.settle()
         await self._attempts.settle()
         if self._services.code.state.phase in ("ready", "elsewhere"):
@@ -416,6 +424,7 @@ class ConversationMemory:
         model = await self._services.memory.summary_model()
         backoff = self._services.memory.backoff
         resting = model is not None and backoff.seconds_left > 0
+        self._asks_model = model is not None and not resting
         if self._untitled is not None:
             await self._give_title(self._untitled, None if resting else model, provisional=resting)
         if self._settings.summarization.enabled and (not resting or backoff.given_up):
@@ -423,7 +432,7 @@ class ConversationMemory:
         if model is not None and backoff.seconds_left:
             self._due.ask_in(backoff.seconds_left)
         elif model is not None:
-            self._upgrades.ask()
+            self._upgrades.ask_in(CONVERSATION.idle)
 
     async def _make_due(self, model: ChatModel | None) -> None:
         store = await self._services.store()
@@ -435,18 +444,23 @@ class ConversationMemory:
                 created.append(event)
             self._services.emit(event)
 
-        await Summarizer(store, self._settings.summarization, model, collect).run_due(self._record.uuid)
+        summarizer = Summarizer(
+            store, self._settings.summarization, model, collect, self._services.memory.summary_locks
+        )
+        await summarizer.run_due(self._record.uuid, known={summary.uuid for summary in self.summaries})
         if created:
             await self._reload_summaries(store)
 
     async def _upgrade(self) -> None:
-        """Let the model rewrite a few extracted summaries while the conversation is idle."""
-        model = await self._services.memory.summary_model()
-        if self.closing or self._services.recorder.journaling:
-            return
+        """Let the model rewrite a few extracted summaries, and the text on the whole conversation, while it is idle."""
+        memory = self._services.memory
+        model = await memory.summary_model()
+        if self.closing or self._services.recorder.journaling or memory.active_turns.any:
+            return  # the end of a running turn asks for this work again
         store = await self._services.store()
-        summarizer = Summarizer(store, self._settings.summarization, model, self._services.emit)
-        if await summarizer.upgrade(self._record.uuid, most=UPGRADES, refused=self._refused):
+        summarizer = Summarizer(store, self._settings.summarization, model, self._services.emit, memory.summary_locks)
+        made = await summarizer.upgrade(self._record.uuid, most=UPGRADES, refused=self._refused)
+        if made or (await store.conversations.get(self._record.uuid)).summary != self._record.summary:
             await self._reload_summaries(store)
 
     async def _reload_summaries(self, store: Store) -> None:

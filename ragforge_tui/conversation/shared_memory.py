@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from weakref import WeakValueDictionary
 
 from ragforge_tui.conversation.background_model import ActiveTurns, BackgroundModel, Backoff
 from ragforge_tui.conversation.current_model import CurrentModel
@@ -37,6 +38,8 @@ class SharedMemory:
         self._model = model
         self._summary_model: ChatModel | None = None
         self.active_turns = ActiveTurns()
+        self.summary_locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """Locks of conversations with their branches while a model summarises one of them."""
         self.pace = Pace()
         self.backoff = Backoff()
         self._trial: asyncio.Task[str] | None = None

@@ -94,7 +94,11 @@ class PipeServer:
         if not self._orderly:
             log.info("the user interface is gone; finishing the running turn")
             await _finish_alone(self._agent)
-        await self._agent.close(settle_seconds=self._settle_seconds if self._orderly else ORPHAN_SECONDS)
+        # A user who quits waits for no model: what it would still write is made at the next start.
+        quits = self._orderly and self._settle_seconds <= QUIT_SECONDS
+        await self._agent.close(
+            settle_seconds=self._settle_seconds if self._orderly else ORPHAN_SECONDS, summaries=not quits
+        )
         await asyncio.sleep(0)  # lets the writer send the last answers
         for task in (*background, *self._tasks):
             task.cancel()

@@ -9,6 +9,7 @@ import pytest
 
 from ragforge_tui.conversation import background_model
 from ragforge_tui.conversation.background_model import ActiveTurns, BackgroundModel, Backoff
+from ragforge_tui.conversation.limits import CONVERSATION
 from ragforge_tui.conversation.memory import BackgroundWork
 from ragforge_tui.shared.errors import ModelError
 from ragforge_tui.shared.records import Usage
@@ -53,6 +54,24 @@ async def test_a_request_given_up_for_a_turn_gets_its_whole_time_again() -> None
     slow.gate.set()
     assert (await asking)[0] == "done"
     assert len(slow.requests) == 2
+
+
+async def test_a_request_that_turns_cut_off_waits_for_a_longer_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user who writes faster than a slow model summarises cuts off a few requests, not one with each message."""
+    monkeypatch.setattr(CONVERSATION, "first_patience", 0.05)
+    monkeypatch.setattr(CONVERSATION, "longest_patience", 3_600.0)
+    active_turns, slow = ActiveTurns(), Slow()
+    asking = asyncio.create_task(BackgroundModel(slow, Backoff(), active_turns, seconds=60.0).complete([]))
+    for _ in range(30):
+        await asyncio.sleep(0.1)  # the user reads
+        with active_turns.running():
+            await asyncio.sleep(0)
+    # Before: one request for each of the thirty messages.
+    assert 1 <= len(slow.requests) <= 4
+    # Nobody writes any more, so nothing waits.
+    slow.gate.set()
+    active_turns.end()
+    assert (await asking)[0] == "done"
 
 
 async def test_a_request_that_is_out_too_long_ends_and_the_pauses_grow(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -502,6 +502,27 @@ async def test_a_summary_that_is_due_is_written_before_its_turns_are_cut(loaded:
 
 
 @ONE_BACKEND
+async def test_quitting_waits_for_no_summary_and_the_next_start_makes_it(loaded: Loaded, server: OpenAIServer) -> None:
+    patient = with_model(with_memory(loaded, summarization=FEW), first_token_timeout=600.0)
+    async with ConversationAgent(patient) as agent:
+        conversation = await agent.create_conversation(title="Mine")
+        server.script([{"when": "plain", "stall": True}, *[{"text": f"Answer {n}."} for n in range(4)]])
+        for n in range(4):
+            await conversation.send_message(filler(n))
+        async with asyncio.timeout(60):
+            while len(server.requests) < 5:
+                await asyncio.sleep(0.02)
+            # It would wait ten minutes otherwise.
+            await agent.close(settle_seconds=600.0, summaries=False)
+    async with ConversationAgent(patient) as again:
+        server.script([SUMMARY])
+        resumed = await again.load_conversation(conversation.record.uuid)
+        await resumed.memory.ready()
+        await resumed.memory.settle()
+        assert [one.made_by for one in resumed.memory.summaries] == ["openai/scripted"]
+
+
+@ONE_BACKEND
 async def test_a_stalled_summary_delays_no_turn(loaded: Loaded, server: OpenAIServer) -> None:
     patient = with_model(with_memory(loaded, summarization=FEW), first_token_timeout=600.0)
     async with ConversationAgent(patient) as agent:

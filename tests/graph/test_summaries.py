@@ -11,6 +11,7 @@ import pytest
 
 from ragforge_tui.graph import Graph, Store, writer_id
 from ragforge_tui.graph.schema.migrate import record_embedding
+from ragforge_tui.graph.store.summaries import TYPED_CHARS
 from ragforge_tui.graph.store.summary_tree import finding_from, finding_text, summary_uuid
 from ragforge_tui.graph.store.topic_names import ProposedTopic
 from ragforge_tui.shared.errors import NotFoundError
@@ -215,6 +216,15 @@ async def test_sizes_count_what_was_written_and_not_what_tools_gave(graph: Graph
         await store.summaries.turn_sizes("nobody", start=1)
 
 
+async def test_a_pasted_text_is_told_from_what_was_typed(graph: Graph) -> None:
+    store = Store(graph)
+    uuid = (await store.conversations.create(conversation())).uuid
+    await store.messages.begin_turn(message(uuid, content="Why?\n" + "x" * 9_000))
+    await add_reply(store, message(uuid, role="assistant", turn_index=1, content="y" * 3_000))
+    [size] = await store.summaries.turn_sizes(uuid, start=1)
+    assert (size.chars, size.said) == (12_005, TYPED_CHARS + 3_000)
+
+
 async def test_a_command_of_the_users_ends_its_turn_when_it_has_ended(graph: Graph) -> None:
     store = Store(graph)
     uuid = (await store.conversations.create(conversation())).uuid
@@ -322,15 +332,16 @@ async def test_an_extract_is_not_stored_over_a_models_text_on_a_conversation(gra
     uuid = await imported(store, exchanges(6))
 
     async def told(text: str, made_by: str) -> str:
-        return (await store.summaries.set_conversation_summary(uuid, text, made_by=made_by)).summary
+        return (await store.summaries.set_conversation_summary(uuid, text, made_by=made_by, up_to=3)).summary
 
-    assert not await store.summaries.has_extracted_summary(uuid)
+    assert not await store.summaries.has_stale_summary(uuid, 3)
     assert await told("An extract.", EXTRACTIVE) == "An extract."
-    assert await store.summaries.has_extracted_summary(uuid)
+    assert await store.summaries.has_stale_summary(uuid, 3)
     assert await told("A newer extract.", EXTRACTIVE) == "A newer extract."
     assert await told("A model's.", "model") == "A model's."
     assert await told("An extract.", EXTRACTIVE) == "A model's."
-    assert not await store.summaries.has_extracted_summary(uuid)
+    assert not await store.summaries.has_stale_summary(uuid, 3)
+    assert await store.summaries.has_stale_summary(uuid, 6)
     assert await told("A newer one.", "model") == "A newer one."
 
 

@@ -121,6 +121,17 @@ def test_second_level(level_chars: int, length: int, second: list[tuple[int, int
     assert [(s.start_turn_index, s.end_turn_index) for s in made if s.level == 2] == second
 
 
+def test_a_paste_makes_no_summary_of_one_turn() -> None:
+    chosen = SummarizationSettings()
+    sizes = [TurnSize(1, 12_000, pasted=10_000), TurnSize(2, 300), TurnSize(3, 300), TurnSize(4, 300)]
+    assert next_due([], sizes, chosen) is None
+    assert pending([], sizes, chosen)[0].chars == 10_000 - 2_900
+    due = next_due([], [*sizes, TurnSize(5, 300)], chosen)
+    assert due is not None
+    # The range is that of the whole text all the same.
+    assert (due.start, due.end, due.char_end) == (1, 3, 12_600)
+
+
 def test_a_turn_still_continuing_is_waited_for() -> None:
     sizes = turns(12)
     sizes[6] = TurnSize(7, 100, finished=False)
@@ -201,7 +212,7 @@ def test_extracts_are_written_again_newest_first_and_after_what_they_summarise()
     for extracted in tree:
         extracted.made_by = EXTRACTIVE
     order: list[tuple[int, int, int]] = []
-    while (found := next_provisional(tree, "c")) is not None:
+    while (found := next_provisional(tree)) is not None:
         again = due_for_rewrite(found, tree)
         assert (again.level, again.start, again.end) == (found.level, found.start_turn_index, found.end_turn_index)
         assert {child.uuid for child in again.children} == set(found.parent_summaries)
@@ -212,6 +223,5 @@ def test_extracts_are_written_again_newest_first_and_after_what_they_summarise()
     firsts = [start for level, start, _ in order if level == 1]
     assert firsts == sorted(firsts, reverse=True)
     tree[0].made_by = EXTRACTIVE
-    assert next_provisional(tree, "c") is tree[0]
-    assert next_provisional(tree, "c", {tree[0].uuid}) is None
-    assert next_provisional(tree, "a branch of it") is None
+    assert next_provisional(tree) is tree[0]
+    assert next_provisional(tree, {tree[0].uuid}) is None

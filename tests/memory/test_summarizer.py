@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
+from weakref import WeakValueDictionary
 
 import msgspec
 import pytest
@@ -16,6 +17,7 @@ from ragforge_tui.graph.store.summary_tree import TurnSize
 from ragforge_tui.llm import OfflineAssistant
 from ragforge_tui.memory.summaries import Summarizer
 from ragforge_tui.memory.summaries.plan import frontier
+from ragforge_tui.memory.summaries.summarizer import Locks
 from ragforge_tui.settings.schema import Paths, SummarizationSettings
 from ragforge_tui.shared.errors import ModelError
 from ragforge_tui.shared.events import (
@@ -30,7 +32,7 @@ from ragforge_tui.shared.records import Summary
 from tests.conftest import ONE_BACKEND
 from tests.memory.test_plan import covered, grown, shape
 from tests.support.openai_server import OpenAIServer, Step
-from tests.support.records import rows_of
+from tests.support.records import conversation, one_turn, rows_of
 from tests.support.summaries import (
     CONVERSATION_CHARS,
     FINDINGS_CHARS,
@@ -59,6 +61,12 @@ def planned(count: int, chosen: SummarizationSettings = SMALL) -> list[tuple[int
     return shape(grown(sizes, chosen, [CONVERSATION_CHARS + FINDINGS_CHARS]))
 
 
+def first_turn(messages: list[dict[str, Any]]) -> int:
+    """The first turn that a request is about."""
+    material = messages[1]["content"]
+    return int(material.split("Turns " if "Turns " in material else "Turn ", 1)[1].split(" ", 1)[0])
+
+
 def quiet(event: Event) -> None:
     """Nobody listens."""
 
@@ -82,6 +90,7 @@ async def test_sixty_turns_become_three_levels(graph: Graph, server: OpenAIServe
     kinds = [type(event) for event in events]
     assert kinds.count(SummaryStarted) == kinds.count(SummaryCreated) == len(wanted)
     assert kinds[-2:] == [TopicsChanged, ConversationChanged]
+    await summarizer.upgrade(uuid, most=1, refused=set())
     assert (await store.conversations.get(uuid)).summary == "Retries were discussed. Nothing was done."
     assert await rows_of(graph, "MATCH (:Summary {level: 1})-[r:SUMMARIZES]->(m:Message) RETURN r") == 2 * 57
     assert await summarizer.run_due(uuid) == []
@@ -209,9 +218,7 @@ async def test_extracts_are_written_again_by_a_model_a_few_at_a_time(graph: Grap
     def write(messages: list[dict[str, Any]]) -> str:
         if "JSON" not in messages[0]["content"]:
             return "About retries, by a model."
-        material = messages[1]["content"]
-        first = int(material.split("Turns " if "Turns " in material else "Turn ", 1)[1].split(" ", 1)[0])
-        return answer([first], topics=["Retry policy"])
+        return answer([first_turn(messages)], topics=["Retry policy"])
 
     model = WritingModel(write)
     events: list[Event] = []
@@ -264,11 +271,65 @@ async def test_a_models_text_on_the_conversation_outlives_its_failure(graph: Gra
     model = Late(lambda messages: answer([1]) if "JSON" in messages[0]["content"] else "About retries, by a model.")
     summarizer = Summarizer(store, SMALL, model, quiet)
     await summarizer.run_due(uuid)
+    await summarizer.upgrade(uuid, most=1, refused=set())
     model.late = True
     with pytest.raises(ModelError, match="kept"):
         await summarizer.summarize_conversation(uuid)
     assert await Summarizer(store, SMALL, None, quiet).summarize_conversation(uuid) == "About retries, by a model."
     assert (await store.conversations.get(uuid)).summary == "About retries, by a model."
+
+
+async def test_the_text_on_a_conversation_is_not_asked_for_after_each_summary(graph: Graph) -> None:
+    store = Store(graph)
+    uuid = await imported(store, exchanges(8))
+
+    def write(messages: list[dict[str, Any]]) -> str:
+        if "JSON" in messages[0]["content"]:
+            return answer([first_turn(messages)])
+        return f"Text {len(model.requests)}."
+
+    model = WritingModel(write)
+    summarizer = Summarizer(store, SMALL, model, quiet)
+    made = await summarizer.run_due(uuid)
+    assert len(model.requests) == len(made) > 1
+    extract = (await store.conversations.get(uuid)).summary
+    assert extract
+    for _ in range(2):
+        # Once while idle is enough, until there is another summary.
+        await summarizer.upgrade(uuid, most=1, refused=set())
+        assert len(model.requests) == len(made) + 1
+    assert (await store.conversations.get(uuid)).summary == f"Text {len(made) + 1}."
+    for n in range(5):
+        await one_turn(store, uuid, f"more {n}")
+    more = await summarizer.run_due(uuid)
+    assert more
+    await summarizer.upgrade(uuid, most=1, refused=set())
+    assert len(model.requests) == len(made) + 1 + len(more) + 1
+
+
+async def test_shared_turns_of_a_branch_are_summarised_once(graph: Graph) -> None:
+    store = Store(graph)
+    parent = await imported(store, exchanges(8))
+    branch = (await store.conversations.create(conversation(branch_of=parent, branch_turn=8))).uuid
+    model = WritingModel(lambda messages: answer([first_turn(messages)]))
+    locks: Locks = WeakValueDictionary()
+    events: dict[str, list[Event]] = {parent: [], branch: []}
+    both = {uuid: Summarizer(store, SMALL, model, events[uuid].append, locks) for uuid in events}
+    made = await asyncio.gather(*(both[uuid].run_due(uuid, known=()) for uuid in (branch, parent)))
+    tree = await store.summaries.of(parent)
+    assert shape(tree) == planned(8)
+    assert await store.summaries.of(branch) == tree
+    assert {one.conversation_id for one in tree} == {parent}
+    assert len(model.requests) == len(tree) == sum(map(len, made))
+    for told in events.values():
+        assert {one.summary.uuid for one in told if isinstance(one, SummaryCreated)} == {one.uuid for one in tree}
+    # Each goes its own way from there.
+    for uuid in (branch, parent):
+        for n in range(6):
+            await one_turn(store, uuid, f"own {n} of {uuid}")
+        await both[uuid].run_due(uuid)
+    own = [one for one in await store.summaries.of(branch) if one.conversation_id == branch]
+    assert own and all(one.end_turn_index > 8 for one in own)
 
 
 async def test_cancelling_leaves_nothing_half(graph: Graph, server: OpenAIServer) -> None:
@@ -328,9 +389,7 @@ async def test_two_at_once_leave_one_tree(graph: Graph) -> None:
     events: list[Event] = []
 
     def write(messages: list[dict[str, Any]]) -> str:
-        material = messages[1]["content"]
-        first = int(material.split("Turns " if "Turns " in material else "Turn ", 1)[1].split(" ", 1)[0])
-        return answer([first])
+        return answer([first_turn(messages)])
 
     both = [Summarizer(store, SMALL, WritingModel(write), events.append) for _ in range(2)]
     made = await asyncio.gather(*(summarizer.run_due(uuid) for summarizer in both))

@@ -57,6 +57,7 @@ _COUNTERS = (
     "next_turn",
     "message_count",
     "summary_sequence",
+    "summary_through",
     "summaries_replaced",
     "topics_changed",
     "findings_changed",

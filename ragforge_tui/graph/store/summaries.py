@@ -8,7 +8,8 @@ turns are covered. So the ranges of a level always partition the turns.
 An extracted summary is provisional: one that a model wrote over the same range replaces it, with all its edges, in one
 transaction. Its id stays, so the levels above it remain valid. An extract never replaces what a model wrote.
 
-A branch has the summaries of its ancestors that lie within the turns it shares, as far as it has none of its own.
+A branch has the summaries of its ancestors that lie within the turns it shares, as far as it has none of its own. So a
+summary of shared turns is stored with the ancestor that holds them (`owner`), and all that share them have it.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
 _PAGE = 500
 _EDGES_AT_ONCE = 100
 HEADLINE_CHARS = 160
+TYPED_CHARS = 2_000
+"""Longest text that a user types in one message; the rest was pasted, or is a file or a long quote."""
 _COMPUTED = ("key_findings", "topics", "parent")
 _FIELDS = tuple(name for name in Summary.__struct_fields__ if name not in _COMPUTED)
 _CONVERSATION = projection("c", CONVERSATION_FIELDS)
@@ -165,6 +168,45 @@ class Summaries:
             last=last,
         )
 
+    async def root(self, conversation_id: str) -> str:
+        """Return the oldest ancestor of a branch, or the conversation itself.
+
+        Raises:
+            NotFoundError: There is no such conversation.
+        """
+
+        async def work(tx: AsyncManagedTransaction) -> list[Lineage]:
+            return await _lineage(tx, conversation_id)
+
+        lineage: list[Lineage] = await self._graph.read(work)
+        if not lineage:
+            raise NotFoundError(f"There is no conversation {conversation_id!r}.")
+        return lineage[-1].conversation_id
+
+    async def owner(self, conversation_id: str, level: int, start: int, end: int, children: Sequence[Summary]) -> str:
+        """Return the conversation that a new summary belongs to: the oldest ancestor that holds all of its turns.
+
+        An ancestor whose own summaries reach further, or end earlier, is passed over.
+
+        Args:
+            children: The summaries it summarises.
+        """
+        owners = {child.conversation_id for child in children}
+
+        async def work(tx: AsyncManagedTransaction) -> str:
+            lineage = await _lineage(tx, conversation_id)
+            ids = [part.conversation_id for part in lineage]
+            for place in range(len(lineage) - 1, 0, -1):
+                if lineage[place].last_turn < end or not owners.issubset(ids[place:]):
+                    continue
+                visible = await _visible(tx, ids[place]) or []
+                known = {summary.uuid for summary in visible}
+                if chosen_end(visible, level) == start - 1 and known.issuperset(child.uuid for child in children):
+                    return ids[place]
+            return conversation_id
+
+        return str(await self._graph.read(work))
+
     async def store(
         self, summary: Summary, topics: Sequence[ProposedTopic] = (), links: Sequence[TopicLink] = ()
     ) -> Summary | None:
@@ -212,11 +254,14 @@ class Summaries:
             raise NotFoundError(f"There is no conversation {conversation_id!r}.")
         return stored
 
-    async def set_conversation_summary(self, conversation_id: str, text: str, *, made_by: str) -> Conversation:
+    async def set_conversation_summary(
+        self, conversation_id: str, text: str, *, made_by: str, up_to: int = 0
+    ) -> Conversation:
         """Store the summary of a whole conversation. `updated_at` stays, since the conversation was not used.
 
         Args:
             made_by: The model's name, or `EXTRACTIVE`. An extract is not stored over a text that a model wrote.
+            up_to: The last turn that summaries covered when it was written.
 
         Returns:
             The conversation with the summary it has now.
@@ -230,8 +275,10 @@ class Summaries:
             await tx.run("MATCH (c:Conversation {uuid: $id}) SET c.summarized_at = $now", id=conversation_id, now=now())
             if made_by != EXTRACTIVE or not await _summarised_by_model(tx, conversation_id):
                 await tx.run(
-                    "MATCH (c:Conversation {uuid: $id}) SET c.summary = $text, c.summary_made_by = $made_by",
+                    "MATCH (c:Conversation {uuid: $id}) SET c.summary = $text, c.summary_made_by = $made_by, "
+                    "c.summary_through = $up_to",
                     id=conversation_id,
+                    up_to=up_to,
                     text=storable(text),
                     made_by=made_by,
                 )
@@ -242,13 +289,21 @@ class Summaries:
             raise NotFoundError(f"There is no conversation {conversation_id!r}.")
         return changed
 
-    async def has_extracted_summary(self, conversation_id: str) -> bool:
-        """Return whether the text on the conversation as a whole is known to be an extract."""
+    async def has_stale_summary(self, conversation_id: str, up_to: int) -> bool:
+        """Return whether a model should write the text on the conversation as a whole again.
 
-        async def work(tx: AsyncManagedTransaction) -> bool:
-            return (await _summary_and_writer(tx, conversation_id))[1] == EXTRACTIVE
+        It should if the text is known to be an extract, or to be older than the last summaries.
 
-        return bool(await self._graph.read(work))
+        Args:
+            up_to: The last turn that summaries cover.
+        """
+        row = await self._graph.one(
+            "MATCH (c:Conversation {uuid: $id}) RETURN coalesce(c.summary_made_by, '') AS made_by, "
+            "coalesce(c.summary_through, $up_to) AS through",
+            id=conversation_id,
+            up_to=up_to,
+        )
+        return row is not None and (row["made_by"] == EXTRACTIVE or row["through"] < up_to)
 
 
 def _turn_sizes(rows: Iterable[dict[str, Any]]) -> list[TurnSize]:
@@ -262,6 +317,7 @@ def _turn_sizes(rows: Iterable[dict[str, Any]]) -> list[TurnSize]:
             sum(m["chars"] for m in messages if m["role"] in ("user", "assistant") and m["state"] != "superseded"),
             _finished(messages, is_last=turn == last),
             any(m["role"] == "system" for m in messages),
+            sum(max(0, m["chars"] - TYPED_CHARS) for m in messages if m["role"] == "user"),
         )
         for turn, messages in sorted(turns.items())
     ]

@@ -27,12 +27,19 @@ class TurnSize(msgspec.Struct, frozen=True):
         chars: Length of the user's and the assistant's texts, without tool results and superseded answers.
         finished: No more text will be added to it.
         own: The user acted without the model: a command, an undo.
+        pasted: How many of the characters nobody typed or answered, such as a pasted log.
     """
 
     turn_index: int
     chars: int
     finished: bool = True
     own: bool = False
+    pasted: int = 0
+
+    @property
+    def said(self) -> int:
+        """Return the characters that were typed or answered."""
+        return self.chars - self.pasted
 
 
 def summary_uuid(conversation_id: str, level: int, start: int, end: int) -> str:

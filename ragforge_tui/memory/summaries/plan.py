@@ -75,7 +75,7 @@ def pending(summaries: Sequence[Summary], sizes: Sequence[TurnSize], settings: S
         Pending(
             level=1,
             turns=max(0, settings.every_turns - sum(not s.own for s in raw), settings.keep_recent_turns + 1 - len(raw)),
-            chars=max(0, settings.every_chars - sum(size.chars for size in raw)),
+            chars=max(0, settings.every_chars - sum(size.said for size in raw)),
         )
     ]
     for level in range(1, _highest(summaries) + 1):
@@ -95,15 +95,14 @@ def frontier(summaries: Iterable[Summary]) -> list[Summary]:
     return sorted((s for s in summaries if not s.parent), key=lambda s: s.start_turn_index)
 
 
-def next_provisional(summaries: Sequence[Summary], conversation_id: str, leave: Collection[str] = ()) -> Summary | None:
+def next_provisional(summaries: Iterable[Summary], leave: Collection[str] = ()) -> Summary | None:
     """Return the newest extracted summary that a model may write again; children come before their parent.
 
     Args:
-        summaries: All that a conversation has; those it shares with the one it branched from are skipped.
+        summaries: All that a conversation has, for a branch those of its shared turns too.
         leave: Ids of summaries to skip.
     """
-    own = [s for s in summaries if s.conversation_id == conversation_id and s.uuid not in leave]
-    provisional = {s.uuid: s for s in own if s.made_by == EXTRACTIVE}
+    provisional = {s.uuid: s for s in summaries if s.made_by == EXTRACTIVE and s.uuid not in leave}
     ready = [s for s in provisional.values() if provisional.keys().isdisjoint(s.parent_summaries)]
     return max(ready, key=lambda s: (s.end_turn_index, s.level), default=None)
 
@@ -158,7 +157,7 @@ def _due_over_turns(
     raw = _raw(summaries, sizes)
     chars = answered = 0
     for count, size in enumerate(raw, 1):
-        chars += size.chars
+        chars += size.said
         # What the user did without the model is covered with the turns around it, but makes no summary due.
         answered += not size.own
         covered = raw[: max(0, count - settings.keep_recent_turns)]

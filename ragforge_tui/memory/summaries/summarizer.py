@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 from typing import NamedTuple
 from weakref import WeakValueDictionary
@@ -73,6 +74,9 @@ _MOST_REFUSED = 20
 _LATE = "the model did not answer in time"
 
 
+Locks = WeakValueDictionary[str, asyncio.Lock]
+
+
 class _Source(msgspec.Struct, kw_only=True):
     """Material of a summary: turns at level 1, summaries of the level below at higher levels."""
 
@@ -98,6 +102,7 @@ class Summarizer:
         settings: Thresholds at which one is due.
         model: Model that writes them; with None or the built-in assistant they are extracted.
         emit: Receives an event for each summary that is started, stored or abandoned.
+        locks: Locks of the conversations that a model summarises, shared by all writers of this process.
     """
 
     def __init__(
@@ -106,32 +111,36 @@ class Summarizer:
         settings: SummarizationSettings,
         model: ChatModel | None,
         emit: Callable[[Event], None],
+        locks: Locks | None = None,
     ) -> None:
         self._store = store
         self._settings = settings
         self._model = model if model is not None and not model.offline else None
         self._emit = emit
-        self._running: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._locks: Locks = WeakValueDictionary() if locks is None else locks
 
-    async def run_due(self, conversation_id: str) -> list[Summary]:
+    async def run_due(self, conversation_id: str, *, known: Collection[str] | None = None) -> list[Summary]:
         """Make every summary that is due, on all levels, and return those stored by this call.
 
         A summary that the graph refuses, or the model has no time for, is reported by an event and tried again by the
-        next call.
+        next call. The text on the whole conversation is extracted where no model wrote one; `upgrade` lets one do so.
+
+        Args:
+            known: Ids of the summaries that the caller has; an event reports the others, such as those that a branch
+                made of shared turns. None: it has all.
 
         Raises:
             NotFoundError: There is no such conversation.
         """
         if not self._settings.enabled:
             return []
-        lock = self._running.setdefault(conversation_id, asyncio.Lock())
         made: list[Summary] = []
-        async with lock:
+        async with await self._lock(conversation_id):
             try:
-                await self._make_all(conversation_id, made)
+                await self._make_all(conversation_id, made, known)
                 if made:
                     await self._emit_topics(conversation_id, made)
-                    await self._refresh(conversation_id)
+                    await self._refresh(conversation_id, None)
             except (GraphError, TimeoutError) as error:
                 logger.warning("summaries of %s have to wait: %s", conversation_id, error or _LATE)
         return made
@@ -153,11 +162,11 @@ class Summarizer:
         made: list[Summary] = []
         if model is None or not self._settings.enabled:
             return made
-        async with self._running.setdefault(conversation_id, asyncio.Lock()):
+        async with await self._lock(conversation_id):
             try:
                 for _ in range(most):
                     tree = await self._store.summaries.of(conversation_id, texts=False)
-                    extracted = next_provisional(tree, conversation_id, refused)
+                    extracted = next_provisional(tree, refused)
                     if extracted is None:
                         break
                     if stored := await self._rewrite(model, extracted, tree):
@@ -166,9 +175,10 @@ class Summarizer:
                         refused.add(extracted.uuid)
                 if made:
                     await self._emit_topics(conversation_id, made)
-                extract = await self._store.summaries.has_extracted_summary(conversation_id)
-                if made or (extract and conversation_id not in refused):
-                    refreshed = await self._refresh(conversation_id, provisional=False)
+                up_to = chosen_end(await self._store.summaries.of(conversation_id, texts=False), 1)
+                stale = await self._store.summaries.has_stale_summary(conversation_id, up_to)
+                if made or (stale and conversation_id not in refused):
+                    refreshed = await self._refresh(conversation_id, model, provisional=False)
                     if refreshed.made_by == EXTRACTIVE:
                         refused.add(conversation_id)
             except (GraphError, ModelError, TimeoutError) as error:
@@ -183,7 +193,7 @@ class Summarizer:
             GraphError: They could not be stored.
             ModelError: The model wrote none, and its earlier text was kept.
         """
-        refreshed = await self._refresh(conversation_id)
+        refreshed = await self._refresh(conversation_id, self._model)
         if refreshed.kept and self._model is not None:
             raise ModelError(
                 f"{self._model.name} wrote no summary of the conversation. The existing one was kept.",
@@ -197,12 +207,20 @@ class Summarizer:
         tree, sizes = await self._state(conversation_id)
         return pending(tree, sizes, self._settings)
 
+    async def _lock(self, conversation_id: str) -> AbstractAsyncContextManager[None]:
+        """Return a lock on the turns that a conversation shares with its branches; an extract needs none."""
+        if self._model is None:
+            return nullcontext()
+        return self._locks.setdefault(await self._store.summaries.root(conversation_id), asyncio.Lock())
+
     async def _state(self, conversation_id: str) -> tuple[list[Summary], list[TurnSize]]:
         tree = await self._store.summaries.of(conversation_id, texts=False)
         return tree, await self._store.summaries.turn_sizes(conversation_id, start=chosen_end(tree, 1) + 1)
 
-    async def _make_all(self, conversation_id: str, made: list[Summary]) -> None:
+    async def _make_all(self, conversation_id: str, made: list[Summary], known: Collection[str] | None) -> None:
         tree, sizes = await self._state(conversation_id)
+        if known is not None:
+            await self._emit_created(conversation_id, [one.uuid for one in tree if one.uuid not in known])
         refused = 0
         while due := next_due(tree, sizes, self._settings):
             stored = await self._make(conversation_id, due, tree)
@@ -224,7 +242,8 @@ class Summarizer:
         self._emit(started)
         try:
             draft, tools = await self._write(conversation_id, due, tree)
-            summary = _summary(conversation_id, due, draft, tools)
+            owner = await self._store.summaries.owner(conversation_id, due.level, due.start, due.end, due.children)
+            summary = _summary(owner, due, draft, tools)
             stored = await self._store.summaries.store(summary, draft.topics, draft.links)
         except (GraphError, TimeoutError, asyncio.CancelledError) as error:
             match error:
@@ -247,7 +266,7 @@ class Summarizer:
             ModelError: The model failed.
             TimeoutError: It did not answer in time.
         """
-        conversation_id = extracted.conversation_id
+        conversation_id = extracted.conversation_id  # of the ancestor, if a branch shares it
         due = due_for_rewrite(extracted, tree)
         source = await self._source(conversation_id, due)
         draft = await self._by_model(model, conversation_id, due, source)
@@ -261,8 +280,13 @@ class Summarizer:
 
     async def _emit_existing(self, conversation_id: str, tree: Sequence[Summary], due: Due) -> None:
         """Emit the existing summary of these turns, which another process stored first."""
-        uuids = [s.uuid for s in tree if s.level == due.level and s.start_turn_index <= due.start <= s.end_turn_index]
-        for summary in await self._store.summaries.by_id(uuids):
+        await self._emit_created(
+            conversation_id,
+            [s.uuid for s in tree if s.level == due.level and s.start_turn_index <= due.start <= s.end_turn_index],
+        )
+
+    async def _emit_created(self, conversation_id: str, uuids: Sequence[str]) -> None:
+        for summary in await self._store.summaries.by_id(uuids) if uuids else ():
             self._emit(SummaryCreated(conversation_id=conversation_id, summary=summary))
 
     async def _write(self, conversation_id: str, due: Due, tree: Sequence[Summary]) -> tuple[Draft, list[str]]:
@@ -354,10 +378,11 @@ class Summarizer:
         if changed:
             self._emit(TopicsChanged(conversation_id=conversation_id, topics=changed))
 
-    async def _refresh(self, conversation_id: str, *, provisional: bool = True) -> _Refreshed:
+    async def _refresh(self, conversation_id: str, model: ChatModel | None, *, provisional: bool = True) -> _Refreshed:
         """Write and store the text on the conversation as a whole.
 
         Args:
+            model: The model that writes it; None: it is extracted.
             provisional: Whether to extract it if the model fails; otherwise the model's error is raised.
         """
         tree = await self._store.summaries.of(conversation_id, texts=False)
@@ -369,19 +394,21 @@ class Summarizer:
         goal = next((m.content for turn in opening for m in turn.messages if m.role == "user"), "")
         language = language_of("\n".join([goal, *(s.conversation_summary for s in top)])) or language_of_turns(recent)
         text, made_by = "", EXTRACTIVE
-        if self._model is not None and (top or recent):
+        if model is not None and (top or recent):
             try:
-                text, made_by = await self._conversation_text(self._model, top, recent, language), self._model.name
+                text, made_by = await self._conversation_text(model, top, recent, language), model.name
             except (ModelError, TimeoutError) as error:
                 if not provisional:
                     raise
-                logger.warning("%s gave no summary of %s: %s", self._model.name, conversation_id, error or _LATE)
+                logger.warning("%s gave no summary of %s: %s", model.name, conversation_id, error or _LATE)
         if not text:
             text = await asyncio.to_thread(extract_conversation, top, recent, goal=goal, language=language)
             made_by = EXTRACTIVE
         if not text:
             return _Refreshed("", "", kept=False)
-        changed = await self._store.summaries.set_conversation_summary(conversation_id, text, made_by=made_by)
+        changed = await self._store.summaries.set_conversation_summary(
+            conversation_id, text, made_by=made_by, up_to=chosen_end(tree, 1)
+        )
         self._emit(ConversationChanged(conversation=changed))
         return _Refreshed(changed.summary, made_by, kept=changed.summary != storable(text))
 
