@@ -70,12 +70,14 @@ class Retrying(msgspec.Struct, frozen=True, kw_only=True):
         attempt: Number of the retry that follows, from 1.
         attempts: Retries allowed in all.
         reason: The error, as a sentence.
+        limited: Whether the provider limits the number of requests.
     """
 
     attempt: int
     attempts: int
     wait_seconds: float
     reason: str
+    limited: bool = False
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True):

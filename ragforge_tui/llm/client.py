@@ -234,8 +234,8 @@ class LiteLLMModel:
                 if shown or wait is None or attempt > retries:
                     raise
                 logger.info("Asking %s again in %.1f s: %s", self.name, wait, error.info.kind)
-                reason = error.info.what
-            yield Retrying(attempt=attempt, attempts=retries, wait_seconds=wait, reason=reason)
+                reason, limited = error.info.what, error.info.kind == "rate_limit"
+            yield Retrying(attempt=attempt, attempts=retries, wait_seconds=wait, reason=reason, limited=limited)
             await asyncio.sleep(wait)
             attempt += 1
 
@@ -316,7 +316,7 @@ class LiteLLMModel:
             if _NO_REASON in str(error):
                 assembler.finish_reason = ""
                 return
-            failure = to_model_error(error, model=self.name, destination=self.destination, secrets=self._secrets())
+            failure = to_model_error(error, model=self.name, destination=self._where(), secrets=self._secrets())
             # If the answer had started, there was a connection.
             cut = response is not None and failure.info.kind == "no_network"
             raise (cut_off(self._where()) if cut else failure) from None

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Iterator
 from email.utils import parsedate_to_datetime
 
-from ragforge_tui.shared.errors import ModelError
+from ragforge_tui.shared.errors import ModelError, quoted
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.sanitize import plain_text
 
@@ -67,8 +67,7 @@ def to_model_error(error: BaseException, *, model: str, destination: str, secret
     """
     chain = list(_chain(error))
     detail = _detail(error, secrets)
-    # The advice follows it, so it has to end like a sentence.
-    quote = f" It said: {detail}{'' if detail[-1] in '.!?…' else '.'}" if detail else ""
+    quote = quoted(detail) if detail else ""
     where = destination or "The provider"
     status = _status(chain)
     if _KEY_WORDS.search(detail):
@@ -91,7 +90,7 @@ def to_model_error(error: BaseException, *, model: str, destination: str, secret
         )
     if status in (401, 403):
         return ModelError(
-            f"{where} refused the API key.{quote}",
+            f"{_sentence(where)} refused the API key.{quote}",
             kind="bad_key",
             todo=_KEY_TODO,
         )
@@ -115,10 +114,12 @@ def to_model_error(error: BaseException, *, model: str, destination: str, secret
             todo="Check the address (model.api_base) and the name, or choose another model with /model; then /retry.",
         )
     if status is not None and status < 500 and status != 408:
-        return ModelError(f"{where} refused the request.{quote}", kind="bad_request", todo="Change it and retry.")
+        return ModelError(
+            f"{_sentence(where)} refused the request.{quote}", kind="bad_request", todo="Change it and retry."
+        )
     has_status = status is not None
     return ModelError(
-        f"{where} failed{f' ({status})' if has_status else ''}.{quote or f' {type(error).__name__}.'}",
+        f"{_sentence(where)} failed{f' ({status})' if has_status else ''}.{quote or f' {type(error).__name__}.'}",
         kind="provider",
         todo="Retry in a moment; if the error persists, choose another model with /model.",
         retry_after=_retry_after(chain, detail),
@@ -214,7 +215,7 @@ def _limited(chain: list[BaseException], detail: str, where: str, quote: str) ->
     wait = _retry_after(chain, detail)
     when = f" Wait {_seconds(wait)}." if wait is not None else ""
     return ModelError(
-        f"{where} is limiting requests.{when}{quote}",
+        f"{_sentence(where)} is limiting requests.{when}{quote}",
         kind="rate_limit",
         todo="Wait and retry, or choose another model with /model.",
         retry_after=wait,

@@ -7,6 +7,7 @@ packages raise these errors; the screen and the command line only print them.
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Iterator
 from typing import Literal
 
@@ -36,6 +37,37 @@ class ErrorInfo(msgspec.Struct, frozen=True, kw_only=True):
     def sentence(self) -> str:
         """Return the whole message on one line, safe for a terminal even if it quotes a provider or a file."""
         return plain_text(" ".join(part for part in (self.what, self.kept, self.todo) if part))
+
+
+def quoted(words: str) -> str:
+    """Return another program's own words as the end of a sentence on what happened; `told` finds them again."""
+    return f" It said: “{words}”{'' if words[-1:] in '.!?…' else '.'}"
+
+
+_QUOTED = re.compile(r"(.*?) It said: “(.*)”\.?(?: |$)(.*)", re.DOTALL)
+_FIRST_SENTENCE = re.compile(r"(.*?[.!?…])(?: |$)(?=[A-Z/]|$)(.*)", re.DOTALL)
+
+
+class Told(msgspec.Struct, frozen=True):
+    """The parts of an error's sentence.
+
+    Attributes:
+        cause: What happened.
+        words: The other program's own words; empty if it is not quoted.
+        rest: What was kept, and what to do.
+    """
+
+    cause: str
+    words: str = ""
+    rest: str = ""
+
+
+def told(sentence: str) -> Told:
+    """Return the parts of an error as it is stored, see `ErrorInfo.sentence`."""
+    if match := _QUOTED.fullmatch(sentence):
+        return Told(*match.groups())
+    match = _FIRST_SENTENCE.fullmatch(sentence)
+    return Told(match[1], "", match[2]) if match else Told(sentence)
 
 
 class RagforgeError(Exception):

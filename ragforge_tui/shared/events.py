@@ -177,12 +177,13 @@ class FilesAccessed(_TurnEvent):
 
 
 class ModelRetry(_TurnEvent):
-    """The provider failed temporarily; the request is sent again in `wait_seconds`."""
+    """The provider failed temporarily, or limits requests; the request is sent again in `wait_seconds`."""
 
     attempt: int
     attempts: int
     wait_seconds: float
     reason: str
+    limited: bool = False
 
 
 class ModelWaiting(_TurnEvent):

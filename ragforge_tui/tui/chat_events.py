@@ -16,7 +16,7 @@ from ragforge_tui.tui.commands.extension_commands import own_commands
 from ragforge_tui.tui.engine_questions import EngineQuestions
 from ragforge_tui.tui.host import EventScreen, Host
 from ragforge_tui.tui.session.remote_turns import RemoteTurns
-from ragforge_tui.tui.session.state import sent_tokens
+from ragforge_tui.tui.session.state import Retry, sent_tokens
 from ragforge_tui.tui.sidebar.sidebar import Sidebar
 from ragforge_tui.tui.terminal import Attention
 from ragforge_tui.tui.welcome.welcome import Welcome
@@ -57,6 +57,8 @@ class ChatEvents:
         """Apply an event to the state, then show it."""
         session, state, shows = self._session, self._session.state, True
         here = getattr(event, "conversation_id", "") == state.conversation_id
+        if here and isinstance(event, events.TurnEvent):
+            state.retry = None
         match event:
             case events.TextDelta() | events.ReasoningDelta():
                 self._text_arrived(event, here=here)
@@ -80,6 +82,10 @@ class ChatEvents:
                     state.tools.add(event.call.uuid)
             case events.ToolCallFinished():
                 state.tools.discard(event.call.uuid)
+            case events.ModelRetry():
+                if here:
+                    word = "rate limited" if event.limited else "retrying"
+                    state.retry = Retry(word, self._clock() + event.wait_seconds)
             case events.TurnReset():
                 state.stale, shows = state.stale or here, False
             case events.TurnElsewhere():

@@ -49,6 +49,7 @@ from ragforge_tui.tui.terminal import PLAIN, Attention
 from ragforge_tui.tui.terminal_title import TerminalTitle
 from ragforge_tui.tui.transcript import Transcript
 from ragforge_tui.tui.transcript.document import DisplayOptions
+from ragforge_tui.tui.transcript.failure_block import failure_at
 from ragforge_tui.tui.type_ahead import TypeAheadApp
 from ragforge_tui.tui.welcome.welcome import Welcome
 from ragforge_tui.tui.widgets.header import Header, header_contents
@@ -404,10 +405,20 @@ class ChatScreen(Screen[None]):
             return
         if self.sidebar.has_focus_within:
             self.hint(f"{plain_text(event.character)} does nothing in this pane · esc back to prompt")
+        elif command := self._remedy(event.character):
+            event.stop()
+            self.run_command(command)
         elif self.letters_move:
             event.stop()
             self.prompt.focus()
             self.prompt.insert(self.questions.take_held() + event.character)
+
+    def _remedy(self, letter: str) -> str:
+        """Return the command of a letter that helps after a failed turn, while the chat has the keyboard."""
+        transcript = self.transcript
+        failed = failure_at(transcript.cursor.block, transcript.document.blocks) if transcript.has_focus else None
+        remedies = failed.remedies if failed is not None else ()
+        return next((one.command for one in remedies if one.key == letter), "")
 
     @property
     def letters_move(self) -> bool:

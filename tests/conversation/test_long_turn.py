@@ -114,8 +114,7 @@ async def test_a_learned_window_is_never_below_the_one_that_the_provider_named(
         learned = agent.model_state
     assert isinstance(events[-1], TurnCompleted)
     shortened = [event.text for event in events if isinstance(event, Notice) and "fewer tokens" in event.text]
-    limits = ["8,192", "6,144", "4,608"]
-    assert [text.partition("shortened to ")[2].split()[0] for text in shortened] == limits
+    assert len(shortened) == 1, "the same refusal is told once"
     assert (learned.context_window, learned.window_learned is not None) == (8_192, True)
     async with ConversationAgent(settings) as agent:
         await (await agent.load_conversation()).send_message("And again")

@@ -182,7 +182,7 @@ async def test_bad_key(server: OpenAIServer, make: MakeModel) -> None:
     server.script([Step(status=401, message=f"Incorrect API key provided: {key} or sk-abcdefghij0123456789abcd")])
     parts, error = await failure(make(key=key))
     assert error.info.kind == "bad_key" and not error.transient and parts == []
-    assert "refused the API key" in str(error) and "the test server" in str(error)
+    assert "refused the API key" in str(error) and "The test server" in str(error)
     assert key not in str(error) and "0123456789" not in str(error)
     assert server.requests[0].headers["authorization"] == f"Bearer {key}"
 
@@ -263,7 +263,7 @@ async def test_retries_end(server: OpenAIServer, make: MakeModel) -> None:
     parts, error = await failure(make(retries=2))
     assert len(retries(parts)) == 2 and len(server.requests) == 3
     assert error.info.kind == "provider" and "500" in str(error)
-    assert "overloaded. Retry" in str(error)  # What the server said does not run into what to do about it.
+    assert "“overloaded”. Retry" in str(error)  # What the server said does not run into what to do about it.
 
 
 async def test_context_too_long(server: OpenAIServer, make: MakeModel) -> None:

@@ -270,6 +270,7 @@ class Reply:
                         attempts=part.attempts,
                         wait_seconds=part.wait_seconds,
                         reason=part.reason,
+                        limited=part.limited,
                         **where,
                     )
                 )

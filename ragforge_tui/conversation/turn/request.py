@@ -57,6 +57,7 @@ class TurnRequest:
         """Tokens the provider counts for one of ours, at least 1."""
         self._tried: list[str] = []
         """Models that failed in this turn."""
+        self._told_shorter = False
 
     def add(self, messages: list[ChatMessage]) -> None:
         """Append a reply with the results of its calls, or a note."""
@@ -121,15 +122,17 @@ class TurnRequest:
             self._builder.learn_window(model, smaller, named=named is not None)
         self.inputs = await self._builder.build(self._turn, scale=self._scale)
         self.stored = to_stored(self.inputs.context)
-        reset = f" Change it: /settings model.context_window, or /model {model.name}" if smaller < window else ""
-        self._emit(
-            Notice(
-                text=f"{model.name} reads fewer tokens than assumed: the request was shortened to "
-                f"{int(smaller / self._scale):,} tokens and sent again.{reset}",
-                level="warning",
-                conversation_id=self._turn.messages[0].conversation_id,
+        if not self._told_shorter:
+            # A server may refuse several times until a request fits; /context tells what was sent in the end.
+            self._told_shorter = True
+            self._emit(
+                Notice(
+                    text=f"{model.name} reads fewer tokens than assumed: the request is shortened and sent again. "
+                    f"Change it: /settings model.context_window, or /model {model.name}",
+                    level="warning",
+                    conversation_id=self._turn.messages[0].conversation_id,
+                )
             )
-        )
         return True
 
     async def fall_back(self, error: ModelError) -> bool:

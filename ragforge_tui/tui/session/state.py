@@ -52,6 +52,13 @@ class ChatOptions(msgspec.Struct, kw_only=True, frozen=True):
     message: str = ""
 
 
+class Retry(msgspec.Struct, frozen=True):
+    """A request that is sent again at a time of the clock, and why it is."""
+
+    word: str
+    at: float
+
+
 Activity = Literal["idle", "thinking", "answering", "running"]
 Connection = Literal["starting", "up", "lost", "closing"]
 
@@ -125,6 +132,8 @@ class EngineState(msgspec.Struct):
     due: MemoryDue | None = None
     answering: bool = False
     turn_started: float | None = None
+    retry: Retry | None = None
+    """The request that waits to be sent again; None while none does."""
     context_used: int = 0
     spent: Spent = msgspec.field(default_factory=Spent)
     last_deleted: str = ""
@@ -210,6 +219,7 @@ class EngineState(msgspec.Struct):
         self.tools.clear()
         self.answering = False
         self.turn_started = None
+        self.retry = None
 
 
 def sent_tokens(messages: Iterable[Message]) -> int:

@@ -50,7 +50,7 @@ MEASURE = 110
 FOLDED_WORDS = 40
 """Words from which reasoning is folded; less is shown."""
 _FOLDED_USER_CHARS = 6_000
-_MOST_NOTE_CHARS = 8_000
+MOST_NOTE_CHARS = 8_000
 """An error message of a provider or a command may be a page of any size; copying gives all of it."""
 _FOLDED_USER_LINES = 60
 _MAX_MARKDOWN = 300_000
@@ -389,7 +389,7 @@ class NoteBlock(Block):
         if palette.plain:
             glyph = "again:" if self.kind == "retry" else "note:" if self.level == "info" else f"{self.level}:"
         first = [(f"{glyph} ", style)]
-        text = clean(cut_middle(self.text, _MOST_NOTE_CHARS))
+        text = clean(cut_middle(self.text, MOST_NOTE_CHARS))
         body = palette.text if self.level == "error" else palette.muted
         return wrap([(text, body)], width, first=first, rest=[("  ", palette.text)])
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ragforge_tui.tui.drawing.lines import texts_of
 from ragforge_tui.tui.transcript.block_view import BlockView
 from ragforge_tui.tui.transcript.blocks import Block, HeadBlock, TextBlock, UserBlock
+from ragforge_tui.tui.transcript.failure_block import failure_at
 from ragforge_tui.tui.transcript.fences import Fence
 from ragforge_tui.tui.transcript.links import Link
 
@@ -45,14 +46,16 @@ class Cursor:
     def keys(self) -> tuple[str, ...]:
         """Keys for the block with their effects, the most useful first."""
         block = self._block
+        failed = failure_at(block, self._view.document.blocks)
+        cures = tuple(f"{one.key} {one.word}" for one in failed.remedies) if failed is not None else ()
         if block is None:
-            return ("j k choose a block", "y copy the last answer", "c its code")
+            return (*cures, "j k choose a block", "y copy the last answer", "c its code")
         mine = isinstance(block, UserBlock)
         turn = (f"b {_GO_BACK}", "e edit it" if mine else "e edit the question") if block.turn_index else ()
         fold = () if block.folded is None else ("enter unfold" if block.folded else "enter fold",)
         view = () if mine else ("v view",)
         copy = ("y copy", "c code") if isinstance(block, TextBlock) and _may_hold_code(block.source) else ("y copy",)
-        return (*turn, *copy, *fold) if mine else (*fold, *copy, *view, *turn)
+        return (*cures, *((*turn, *copy, *fold) if mine else (*fold, *copy, *view, *turn)))
 
     def marks(self, block: Block) -> bool:
         """Return whether a block is drawn with a mark in the margin."""

@@ -19,11 +19,14 @@ from ragforge_tui.shared.events import (
     TextDelta,
     TurnCompleted,
     TurnEvent,
+    TurnFailed,
+    TurnStarted,
 )
 from ragforge_tui.shared.records import Turn
 from ragforge_tui.tui.drawing.lines import Line, line_of
 from ragforge_tui.tui.drawing.palette import Palette
 from ragforge_tui.tui.transcript.blocks import Block, Level, NoteBlock
+from ragforge_tui.tui.transcript.failure_block import FailureBlock
 from ragforge_tui.tui.transcript.turn_view import DisplayOptions, TurnView, apply_event, stored_turn
 
 __all__ = ["DisplayOptions", "Document"]
@@ -101,6 +104,7 @@ class Document:
             view = stored_turn(turn, self.shown)
             view.mark_switch(self._speaker_before(turn.turn_index))
             self._replace(turn.turn_index, view)
+        self._offer_remedies()
 
     def add(self, turn: Turn) -> None:
         """Show a stored turn that is not loaded: at the end, or before turns that started meanwhile."""
@@ -112,6 +116,7 @@ class Document:
         self._views[turn.turn_index] = view
         self._note_first([turn.turn_index])
         self._rearrange([], view.blocks, before_turn=turn.turn_index + 1)
+        self._offer_remedies()
 
     def resume(self, turn_index: int) -> None:
         """Show a stored turn as still being answered."""
@@ -150,6 +155,7 @@ class Document:
         self._note_first(view.turn_index for view in views)
         if views:
             self._mark_after(views[-1])
+        self._offer_remedies()
         return len(fresh)
 
     def _before_all(self, fresh: list[Block], end: int) -> None:
@@ -239,6 +245,14 @@ class Document:
             self._rearrange(before, view.blocks)
         if isinstance(event, TurnCompleted):
             self._remove_passing()
+        if isinstance(event, TurnStarted | TurnFailed):
+            self._offer_remedies()
+
+    def _offer_remedies(self) -> None:
+        """Offer the keys after a failure in the newest turn alone."""
+        newest = max(self._views, default=0)
+        failures = (block for block in self.blocks if isinstance(block, FailureBlock))
+        self.changed.update(block for block in failures if block.set_newest(block.turn_index == newest))
 
     def _note_missing(self, turn_index: int) -> None:
         """Add a gap for turns that other processes added before this one."""

@@ -26,6 +26,7 @@ from ragforge_tui.tui.transcript.blocks import GO_BACK_META, PLACE, Block, Level
 from ragforge_tui.tui.transcript.copying import Copier
 from ragforge_tui.tui.transcript.cursor import Cursor, Finder, Offers
 from ragforge_tui.tui.transcript.document import DisplayOptions, GapBlock
+from ragforge_tui.tui.transcript.failure_block import RUNS
 from ragforge_tui.tui.transcript.links import META, Link
 from ragforge_tui.tui.transcript.unloaded import Unloaded
 
@@ -385,7 +386,7 @@ class Transcript(BlockView, can_focus=True):
 
     # Mouse and keys
 
-    def on_click(self, event: events.Click) -> None:
+    async def on_click(self, event: events.Click) -> None:
         """Open a link, go back to a turn, copy code, or fold or unfold a block."""
         if self.text_selection is not None and self.selected_text.strip():
             return
@@ -394,6 +395,9 @@ class Transcript(BlockView, can_focus=True):
             return
         if target := event.style.meta.get(META):
             self.post_message(self.LinkClicked(str(target)))
+            return
+        if command := event.style.meta.get(RUNS):
+            await self.app.run_action(f"command({str(command)!r})")
             return
         if place := event.style.meta.get(PLACE):
             conversation_id, _, turn = str(place).partition(" ")

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ragforge_tui.shared import events
+from ragforge_tui.shared.errors import told
 from ragforge_tui.shared.records import Message, ToolCall, Turn, recalled_places
 from ragforge_tui.shared.tool_calls import commit_line, commits_of, is_reasoning
 from ragforge_tui.tui.drawing.palette import DEFAULT_GLYPH
 from ragforge_tui.tui.transcript.blocks import Block, HeadBlock, Level, NoteBlock, RecallBlock, TextBlock, UserBlock
+from ragforge_tui.tui.transcript.failure_block import FailureBlock
 
 if TYPE_CHECKING:
     from ragforge_tui.tui.transcript.tool_block import ToolBlock
@@ -181,6 +183,9 @@ class TurnView:
     def state_line(self, state: str, sentence: str, level: Level) -> None:
         """Show how a reply ended, if not well; once per turn."""
         self.blocks = [block for block in self.blocks if block.kind != "state"]
+        if level == "error":
+            self.blocks.append(FailureBlock(self.turn_index, sentence or "The answer failed."))
+            return
         text = f"{state} · {sentence}" if sentence else state
         self.blocks.append(NoteBlock("state", self.turn_index, text, level))
 
@@ -344,8 +349,8 @@ def apply_event(view: TurnView, event: events.TurnEvent) -> Block | None:
                 waiting.touch()
             return waiting
         case events.ModelRetry():
-            wait = f"{event.wait_seconds:.0f} s" if event.wait_seconds >= 1 else "a moment"
-            view.passing(f"retrying in {wait} ({event.attempt} of {event.attempts}): {event.reason}")
+            # The status line counts the seconds down.
+            view.passing(f"retrying ({event.attempt} of {event.attempts}): {told(event.reason).cause}")
         case events.ModelWaiting():
             view.passing(f"{event.sentence()} · esc stops")
         case events.TurnCompleted():

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import ceil
 from typing import Literal
 
 import msgspec
@@ -94,11 +95,12 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     stop: str = "esc"
 
 
-def status_parts(state: EngineState, situation: Situation, elapsed: int | None = None) -> list[Part]:
+def status_parts(state: EngineState, situation: Situation, elapsed: int | None = None, retry_in: int = 0) -> list[Part]:
     """Return all parts for a state, from left to right.
 
     Args:
         elapsed: Seconds of the running turn, or of the question that it waits for.
+        retry_in: Seconds until the request is sent again; 0 while none waits.
     """
     activity = ASKED if situation.refusal else ACTIVITIES[state.activity]
     glyph, style, word = CONNECTIONS.get(state.connection) or activity
@@ -106,8 +108,11 @@ def status_parts(state: EngineState, situation: Situation, elapsed: int | None =
     if state.connection == "up" and graph is not None and graph.phase == "starting":
         word = f"{word} · graph starting"
     mode, mode_style = MODES[state.mode]
+    doing = f"{word}{f' {elapsed} s' if elapsed else ''}"
+    if state.retry is not None and retry_in:
+        doing = f"{state.retry.word}, {retry_in} s"
     parts = [
-        Part(f"{glyph} {word}{f' {elapsed} s' if elapsed else ''}", style, 100),
+        Part(f"{glyph} {doing}", style, 100),
         Part(mode, mode_style, 30 if state.mode == "ask" else 80, command="mode"),
     ]
     if state.summarising:
@@ -263,6 +268,7 @@ class StatusLine(Widget):
         self._state = EngineState()
         self.situation = Situation()
         self._elapsed: int | None = None
+        self._retry_in = 0
         self._asked_at: float | None = None
         """When the question appeared that waits for the user."""
         self._ticker: Timer | None = None
@@ -281,11 +287,18 @@ class StatusLine(Widget):
             self._elapsed = None
         elif self._ticker is None and self.app.animation_level != "none":
             self._ticker = self.set_interval(1.0, self._tick)
-        self.parts = status_parts(state, situation, self._elapsed)
+        self._count_retry()
+        self.parts = status_parts(state, situation, self._elapsed, self._retry_in)
 
     def _tick(self) -> None:
         self._count()
-        self.parts = status_parts(self._state, self.situation, self._elapsed)
+        self._count_retry()
+        self.parts = status_parts(self._state, self.situation, self._elapsed, self._retry_in)
+
+    def _count_retry(self) -> None:
+        """Count the seconds until the request is sent again."""
+        retry = self._state.retry
+        self._retry_in = max(ceil(retry.at - self._clock()), 0) if retry is not None else 0
 
     def _count(self) -> None:
         """Count the seconds of the turn, or of the question that it waits for."""

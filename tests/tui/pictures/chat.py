@@ -284,7 +284,7 @@ CHAT = (
     State("markdown-end", as_it_is, engine=written),
     State("thinking", asked("thinking …"), engine=lambda: engine_sending()),
     State("streaming", asked("as long as"), engine=lambda: engine_sending(TextDelta)),
-    State("retrying", asked("retrying in"), engine=lambda: engine_sending(TextDelta, ModelRetry)),
+    State("retrying", asked("retrying ("), engine=lambda: engine_sending(TextDelta, ModelRetry)),
     State("failed", asked("asked 5 times"), engine=lambda: engine_sending(TextDelta, TurnFailed)),
     State("queue", queued, engine=lambda: engine_sending()),
     State("paste", pasted),
