@@ -156,6 +156,11 @@ class Transcript(BlockView, can_focus=True):
         Binding("b", "with_turn('branch')", "Branch from here", show=False),
         Binding("n", "find(1)", "Next match", show=False),
         Binding("N", "find(-1)", "Previous match", show=False),
+        Binding("g", "scroll_home", "First turn", show=False),
+        Binding("G", "scroll_end", "Newest turn", show=False),
+        Binding("ctrl+d", "half_page(1)", "Half a page down", show=False),
+        Binding("ctrl+u", "half_page(-1)", "Half a page up", show=False),
+        Binding("slash", "app.command('find')", "Find in this conversation", show=False),
     ]
 
     @dataclass
@@ -422,6 +427,10 @@ class Transcript(BlockView, can_focus=True):
             self.post_message(self.WantTurn(self._unloaded.first))
         else:
             self.scroll_to(y=0)
+
+    def action_half_page(self, by: int) -> None:
+        """Scroll half of what is in view down (1) or up (-1)."""
+        self.scroll_relative(y=by * max(1, self.scrollable_content_region.height // 2))
 
     def action_move_cursor(self, by: int) -> None:
         self.cursor.move(by)

@@ -51,6 +51,25 @@ async def test_scrolling_up_reads_every_line_in_order_and_lets_go_of_the_end() -
         assert app.screen_text()[2] == "  question 1"
 
 
+async def test_keys_of_pagers() -> None:
+    app = TranscriptApp(plain_turns(20))
+    async with app.run_test(size=(80, 12)) as pilot:
+        await pilot.pause()
+        view = app.transcript
+        await pilot.press("g", "g")
+        await pilot.pause()
+        assert view.scroll_y == 0
+        await pilot.press("ctrl+d")
+        await pilot.pause()
+        assert view.scroll_y == 6
+        await pilot.press("ctrl+u")
+        await pilot.pause()
+        assert view.scroll_y == 0
+        await pilot.press("G")
+        await pilot.pause()
+        assert view.follow
+
+
 async def test_earlier_turns_are_asked_for_once_and_keep_the_place() -> None:
     app = TranscriptApp(plain_turns(10, first=31))
     async with app.run_test(size=(80, 12)) as pilot:
