@@ -17,6 +17,7 @@ from ragforge_tui import __version__
 from ragforge_tui.cli import ask, blame, code, doctor, past, serve, sessions, topics, transfer
 from ragforge_tui.cli.common import ConfigOption, GraphOption, ModelOption, PersonaOption, WorkspaceOption, shared
 from ragforge_tui.cli.graph import graph_app
+from ragforge_tui.cli.memory import memory_app
 from ragforge_tui.cli.output import print_text
 from ragforge_tui.cli.personas import personas_app
 from ragforge_tui.cli.settings import config_app
@@ -150,6 +151,7 @@ app.command()(serve.serve)
 app.command()(sessions.archive)
 app.command()(sessions.delete)
 app.command()(sessions.restore)
+app.add_typer(memory_app, name="memory")
 app.add_typer(graph_app, name="graph")
 app.add_typer(personas_app, name="personas")
 app.add_typer(config_app, name="config")

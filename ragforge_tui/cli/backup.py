@@ -125,6 +125,8 @@ def compact(ctx: typer.Context, graph: GraphOption = None, json: JsonFlag = Fals
     else:
         print_text("Database: the Neo4j server looks after its own files.")
     print_text(f"Texts in files: {size_text(done.contents_before)} before, {size_text(done.contents_after)} now.")
+    if done.forgotten:
+        print_text(f"Findings that you forgot, removed for good: {done.forgotten}")
     for workspace in done.indexes_dropped:
         print_text(f"Code index dropped, since the folder is gone: {workspace}")
     if done.in_use:

@@ -31,6 +31,7 @@ from ragforge_tui.conversation.options import GivenModel, GivenSettings, GivenTo
 from ragforge_tui.conversation.own_prompts import OwnPrompts
 from ragforge_tui.conversation.past import Past
 from ragforge_tui.conversation.providers import ProviderAccess
+from ragforge_tui.conversation.remembered import Remembered
 from ragforge_tui.conversation.services import EventBus, Services
 from ragforge_tui.conversation.shared_memory import SharedMemory
 from ragforge_tui.conversation.storage.graph_connection import GraphConnection
@@ -225,6 +226,7 @@ class ConversationAgent(ConversationLibrary):
         )
         self.past = Past(graph, memory, self.emit)
         self._open: dict[str, Conversation] = {}
+        self.remembered = Remembered(graph, lambda: [one.memory for one in self._open.values()])
         self._loading: asyncio.Task[None] | None = None
         self._leftovers: asyncio.Task[int] | None = None
         self._chores: asyncio.Task[None] | None = None

@@ -470,6 +470,12 @@ class ConversationMemory:
         await self.recall.summaries_changed(self.summaries)
         self._vectors.ask()
 
+    async def findings_changed(self) -> None:
+        """Take in what the user did with what is remembered: its wishes, and the summaries that lost a finding."""
+        self.wishes.changed()
+        if self._caught_up:
+            await self._reload_summaries(await self._services.store())
+
     async def summaries_elsewhere(self) -> list[Summary]:
         """Load summaries that another process created or replaced; return those new to this process."""
         loaded = {(summary.uuid, summary.made_by) for summary in self.summaries}

@@ -1,5 +1,7 @@
 """Making a graph smaller: indexes without deleted words, no code of folders that are gone, files without unused texts.
 
+What the user forgot is removed too.
+
 The embedded server keeps the words of deleted texts in its index files, and its log until it ends. So its indexes are
 built again, which needs it alone; the caller then stops it. A Neo4j looks after its own files.
 """
@@ -22,10 +24,12 @@ class Compacted(msgspec.Struct, frozen=True, kw_only=True):
         indexes_dropped: Workspaces whose code index was removed, because the folder is gone.
         contents_before: Bytes of the files with texts on this machine.
         rebuilt: Whether the indexes of the embedded graph were built again.
+        forgotten: Findings that were removed with their texts, because the user forgot them.
         in_use: Whether other processes use the graph or the files, so that part of the work was left.
     """
 
     indexes_dropped: list[str]
+    forgotten: int
     contents_before: int
     contents_after: int
     rebuilt: bool
@@ -40,6 +44,7 @@ async def compact(graph: Graph) -> Compacted:
     ]
     for workspace in gone:
         await store.code.forget(workspace)
+    forgotten = await store.memory_acts.purge()
     before = await graph.contents.size()
     in_use = await graph.used_by_others()
     compacted = not in_use and await store.contents.compact()
@@ -48,6 +53,7 @@ async def compact(graph: Graph) -> Compacted:
         await graph.server_sql("REBUILD INDEX *")
     return Compacted(
         indexes_dropped=gone,
+        forgotten=forgotten,
         contents_before=before,
         contents_after=await graph.contents.size(),
         rebuilt=rebuilt,

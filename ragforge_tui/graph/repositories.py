@@ -17,6 +17,7 @@ from ragforge_tui.graph.store.conversations import Conversations
 from ragforge_tui.graph.store.files import Files
 from ragforge_tui.graph.store.findings import Findings
 from ragforge_tui.graph.store.insights import Insights
+from ragforge_tui.graph.store.memory_acts import MemoryActs
 from ragforge_tui.graph.store.messages import Messages
 from ragforge_tui.graph.store.other_conversations import OtherConversations
 from ragforge_tui.graph.store.recall import Recall
@@ -51,6 +52,7 @@ class Store:
         self.insights = Insights(graph)
         self.findings = Findings(graph)
         self.attempts = Attempts(graph)
+        self.memory_acts = MemoryActs(graph)
         self.activity = Activity(graph)
         self.topics = Topics(graph)
         self.recall = Recall(graph)

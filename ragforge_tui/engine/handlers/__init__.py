@@ -3,6 +3,7 @@
 from ragforge_tui.engine.handlers import (
     code,
     extensions,
+    findings,
     imports,
     memory,
     models,
@@ -20,6 +21,7 @@ __all__ = [
     "answer",
     "code",
     "extensions",
+    "findings",
     "imports",
     "memory",
     "models",
