@@ -263,8 +263,11 @@ def _notice(event: events.Event) -> str:
             return f"{event.sentence()}; ctrl+c stops."
         case events.MessageFinished(message=message) if message.state == "interrupted" and message.error:
             return message.error
+        case events.MessageFinished(message=message) if message.doubts:
+            return "\n".join(f"! the answer {doubt}" for doubt in message.doubts.split("\n"))
         case events.ApprovalRequested():
-            return f"Refused without --yes or --allow: {event.question}"
+            known = f" (memory: {event.remembered})" if event.remembered else ""
+            return f"Refused without --yes or --allow: {event.question}{known}"
         case events.ToolCallFinished(call=call):
             end = call_end(call)
             outcome = end if end == "refused" else f"{call.duration_ms or 0} ms"

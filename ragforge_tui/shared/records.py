@@ -201,6 +201,8 @@ class Message(msgspec.Struct, kw_only=True):
     persona_color: str = ""
     model: str = ""
     error: str = ""
+    doubts: str = ""
+    """Claims of an answer about its own acts that the record of calls contradicts, one a line; usually empty."""
     recalled: str = ""
     """Memory recalled for a turn's first reply: a JSON list of `RecalledPlace`; empty without other conversations."""
     usage: Usage | None = None

@@ -68,6 +68,13 @@ def test_an_answer_that_falls_short_is_a_notice_on_stderr(cli: Cli, model: OpenA
     assert reply["state"] == "interrupted" and "an empty answer" in reply["error"]
 
 
+def test_a_claim_that_the_record_contradicts_is_a_notice_on_stderr(cli: Cli, model: OpenAIServer) -> None:
+    model.script([Step(when="tools", text="I created docs/new.md and nothing else.")])
+    ran = cli.ok("ask", "Write the page")
+    assert ran.out == "I created docs/new.md and nothing else.\n"
+    assert "! the answer says it created docs/new.md; no call did\n" in ran.err
+
+
 def test_standard_input(cli: Cli, model: OpenAIServer) -> None:
     model.script([Step(when="tools", text="Read.")])
     assert cli.ok("ask", "-", stdin="from the pipe\n").out == "Read.\n"

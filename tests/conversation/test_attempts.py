@@ -12,7 +12,7 @@ from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.conversation.limits import CONVERSATION
 from ragforge_tui.graph.store.findings import new_finding
 from ragforge_tui.settings.schema import Loaded
-from ragforge_tui.shared.events import ApprovalRequested
+from ragforge_tui.shared.events import ApprovalRequested, MessageFinished
 from tests.support.openai_server import OpenAIServer
 
 READ = {"name": "read_file", "arguments": {"path": "wrap.py"}}
@@ -143,3 +143,23 @@ async def test_a_decision_that_an_edit_contradicts_is_said(loaded: Loaded, serve
     line = f"T1 of “Printing” decided: {decided}. This edit changes `88`"
     assert asked == [line]
     assert results(server)[-1].endswith(f"[Memory: {line}.]")
+
+
+async def test_a_claim_that_the_record_contradicts_is_stored_with_the_answer(
+    loaded: Loaded, server: OpenAIServer
+) -> None:
+    (Path(loaded.workspace) / "test_a.py").write_text("import unittest\nraise ValueError\n", "utf-8")
+    tests = run("python3 -m unittest test_a")
+    server.script([{"tool_calls": [tests]}, {"text": "Fixed. All tests pass now."}, {"text": "All tests pass."}])
+    finished: list[str] = []
+    async with ConversationAgent(loaded, approve_all=True) as agent:
+        conversation = await agent.create_conversation("Tests")
+        async for event in conversation.stream("fix it"):
+            if isinstance(event, MessageFinished):
+                finished.append(event.message.doubts)
+        await conversation.send_message("sure?")
+    assert finished == ["", "says the tests pass; the last run failed [t1]"]
+    async with ConversationAgent(loaded) as agent:
+        resumed = await agent.load_conversation(conversation.record.uuid)
+        answers = [turn.messages[-1].doubts for turn in await resumed.get_history()]
+    assert answers == ["says the tests pass; the last run failed [t1]"] * 2

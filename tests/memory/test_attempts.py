@@ -216,6 +216,9 @@ def test_refusals_with_a_reason() -> None:
     assert said(attempts, "make ship") == "You refused this on 3 October (t1 of “kit”): Friday"
     assert not said(attempts, "make ship DRY=1")
     assert not found(("x", [refused("run_command", {"command": "make ship"}, "")])), "nobody knows why"
+    same = [refused("edit_file", asked, "both forms"), refused("run_command", {"command": "make ship"}, "both forms")]
+    assert [one.key for one in found(("x", same))] == ["kit.py"], "the reason is about the first call of the reply"
+    assert not found(("x", [*same, edited("wide = 88", "wide = 90")])), "done in the end"
 
 
 @pytest.mark.parametrize(

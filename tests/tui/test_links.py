@@ -102,3 +102,17 @@ async def test_cited_turns_lead_to_their_turn_here_and_elsewhere(run_chat: ChatR
 def shown(chat: Chat) -> str:
     transcript = chat.app.chat.transcript
     return "\n".join(transcript.render_line(y).text for y in range(transcript.size.height))
+
+
+async def test_a_contradicted_claim_is_marked_under_the_answer(run_chat: ChatRunner) -> None:
+    fake = FakeEngine()
+    owner = conversation(1, "Tests")
+    doubt = "says the tests pass; the last run failed [t1]"
+    fake.store(owner, turn(owner, 1, "fix", "Ran."), turn(owner, 2, "ok?", "All pass.", doubts=doubt))
+    async with run_chat(fake, continue_last=True) as chat:
+        await chat.until(lambda: chat.loaded)
+        await chat.until(lambda: doubt in shown(chat))
+        rows = shown(chat).splitlines()
+        at = next(n for n, row in enumerate(rows) if doubt in row)
+        assert rows[at].strip() == f"! the answer {doubt}"
+        assert "All pass." in rows[at - 1]

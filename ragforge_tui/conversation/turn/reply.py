@@ -58,6 +58,7 @@ class Reply:
     Args:
         turn: Its turn, to which the message is added.
         recalled: See `Message.recalled`.
+        check: Returns the claims of an answer that the record contradicts, in words.
         on_stop: Called if another process requests, through the graph, that this turn stop.
 
     Attributes:
@@ -72,6 +73,7 @@ class Reply:
         persona: Persona,
         model: ChatModel,
         recalled: str,
+        check: Callable[[str], list[str]],
         recorder: Recorder,
         emit: Callable[[Event], None],
         on_stop: Callable[[], None],
@@ -80,6 +82,7 @@ class Reply:
         self._turn_id = turn.messages[0].uuid
         self._model = model
         self._persona = persona
+        self._check = check
         self._recorder = recorder
         self._emit = emit
         self._on_stop = on_stop
@@ -306,6 +309,8 @@ class Reply:
         self.message.char_count = len(self.message.content)
         self.message.error = mask_secrets(storable(error))
         self.message.lease_until = None
+        if state == "complete" and not self.requests:
+            self.message.doubts = "\n".join(await asyncio.to_thread(self._check, self.message.content))
         await self._recorder.finish_message(self.message, self._turn_id)
         self._emit(MessageFinished(message=msgspec.structs.replace(self.message), **self._where))
 

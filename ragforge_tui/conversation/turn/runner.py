@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
@@ -28,6 +28,7 @@ from ragforge_tui.conversation.turn.steering import STEERED, InputQueue, QueuedT
 from ragforge_tui.conversation.turn.tool_runner import ToolRunner
 from ragforge_tui.graph import writer_id
 from ragforge_tui.llm import PROVIDER_STATE
+from ragforge_tui.memory.claims import contradicted
 from ragforge_tui.memory.context import recalled_elsewhere
 from ragforge_tui.memory.history import ChatMessage, user_messages
 from ragforge_tui.memory.retrieval.reach import called_from
@@ -67,6 +68,7 @@ class TurnRunner:
         queue: Inputs that wait; the messages among them that steer join the turn before its next request.
         stop: Event that ends the turn when it is set; the partial answer is stored.
         limits: Limits of this turn alone.
+        earlier: Returns the turns before it that are at hand.
     """
 
     def __init__(
@@ -80,9 +82,11 @@ class TurnRunner:
         queue: InputQueue,
         stop: asyncio.Event,
         limits: TurnLimits,
+        earlier: Callable[[], Sequence[Turn]],
     ) -> None:
         self._services = services
         self._limits = limits
+        self._earlier = earlier
         self._requests = 0
         self._recorder = services.recorder
         self._turn = turn
@@ -295,6 +299,7 @@ class TurnRunner:
             persona=request.inputs.persona,
             model=request.inputs.model,
             recalled="" if self._answered else recalled_elsewhere(request.inputs.context.record),
+            check=self._doubts,
             recorder=self._recorder,
             emit=self._services.emit,
             on_stop=self._stop.set,
@@ -308,6 +313,11 @@ class TurnRunner:
             self._record_reply(reply.message)
             request.note_usage(reply.message.usage)
         return reply
+
+    def _doubts(self, answer: str) -> list[str]:
+        """Return the claims of an answer that the calls contradict."""
+        earlier = [turn for turn in self._earlier() if turn.turn_index < self._turn.turn_index]
+        return contradicted(answer, self._turn, earlier)
 
     def _announce_mode(self, request: TurnRequest) -> None:
         """Inform the model of a mode change since the start of the turn."""

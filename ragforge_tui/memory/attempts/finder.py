@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shlex
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -63,9 +64,14 @@ class FoundAttempts(msgspec.Struct):
 
     def settles(self, attempt: Attempt) -> bool:
         """Return whether an earlier attempt is over: what failed or was unwanted has worked since."""
-        if attempt.outcome in ("undone", "refused") and attempt.marks:
-            return any(change.path == attempt.key and alike(change, attempt.marks) for change in self.kept)
+        if attempt.marks:
+            return any(is_repeated(change, attempt) for change in self.kept)
         return any(has_failed(command, attempt) for command in self.worked)
+
+
+def is_repeated(change: Change, attempt: Attempt) -> bool:
+    """Return whether an edit does again what an attempt did."""
+    return change.path == attempt.key and alike(change, attempt.marks)
 
 
 def has_failed(command: Command, attempt: Attempt) -> bool:
@@ -111,6 +117,7 @@ class _Walk:
         self.committed: dict[str, list[_Edit]] = {}
         self.failures: list[_Failure] = []
         self.undone: dict[int, list[Attempt]] = {}
+        self.reasons: set[tuple[str, str]] = set()
         self.said = ""
         """The user's words with which the turn takes something back; empty if they do not."""
         self.turn = 0
@@ -148,8 +155,10 @@ class _Walk:
     def _refused(self, message: Message, call: ToolCall) -> None:
         error = (call.result.error if call.result is not None else "") or ""
         reason = error.removeprefix(f"{REFUSED}: ") if error.startswith(f"{REFUSED}: ") else ""
-        if not reason:
+        # The rest of a reply is refused with the reason that the user gave for one of its calls.
+        if not reason or (call.message_id, reason) in self.reasons:
             return
+        self.reasons.add((call.message_id, reason))
         for change in changes_asked(call):
             self._add(
                 "refused",
@@ -196,6 +205,7 @@ class _Walk:
         diff = result.get("diff")
         for change in changes_in(diff) if isinstance(diff, str) else ():
             self._take_back(change)
+            self._drop(partial(is_repeated, change))
             self.standing.append(_Edit(self.turn, message.uuid, call.timestamp, change))
 
     def _take_back(self, change: Change) -> None:
@@ -206,6 +216,10 @@ class _Walk:
                 self._take([edit], self.said)
             elif amount == 1.0 and edit.change.removed and (failed := self._failed_since(edit)):
                 self._take([edit], failed)
+
+    def _drop(self, over: Callable[[Attempt], bool]) -> None:
+        """Forget attempts of these turns that no longer hold."""
+        self.found.attempts = [attempt for attempt in self.found.attempts if not over(attempt)]
 
     def _failed_since(self, edit: _Edit) -> str:
         """Return the command that failed after an edit, in words; empty if none did."""
@@ -255,6 +269,7 @@ class _Walk:
 
     def _succeeded(self, command: Command) -> None:
         self.found.worked.append(command)
+        self._drop(partial(has_failed, command))
         for failure in reversed(self.failures):
             if failure.command.words == command.words:
                 self.failures = [each for each in self.failures if each.command.words != command.words]

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from ragforge_tui.memory.attempts.commands import commands_in, keys_of
 from ragforge_tui.memory.attempts.contradiction import contradicts
-from ragforge_tui.memory.attempts.edits import Change, alike
-from ragforge_tui.memory.attempts.finder import has_failed
+from ragforge_tui.memory.attempts.edits import Change
+from ragforge_tui.memory.attempts.finder import has_failed, is_repeated
 from ragforge_tui.shared.attempt_records import Attempt
 
 _TITLE_CHARS = 50
@@ -93,8 +93,7 @@ def before_edit(changes: Sequence[Change], tried: Sequence[Tried], decisions: Se
     fitting = [
         one
         for one in tried
-        if not place.in_view(one.attempt)
-        and any(change.path == one.attempt.key and alike(change, one.attempt.marks) for change in changes)
+        if not place.in_view(one.attempt) and any(is_repeated(change, one.attempt) for change in changes)
     ]
     fitting.sort(key=lambda one: (one.attempt.outcome != "refused", -one.attempt.at.timestamp()))
     if fitting and fitting[0].attempt.outcome == "refused":

@@ -9,8 +9,9 @@ MOST_WORDS = 40
 _PHRASES = re.compile(
     # en
     r"\b(?:revert|undo|roll ?back|back out|take) (?:that|this|it|those|these|the (?:last |previous )?"
-    r"(?:change|edit|commit)s?|my last|everything|all)(?: back)?\b|\bput (?:it|that|this|everything) back\b|"
-    r"\bchange (?:it|that|this) back\b|\bback to (?:how|what|the way) it was\b|\b(?:please|no,?) revert\b|^revert\b|"
+    r"(?:change|edit|commit)s?|my last|everything|all)(?: back)?\b|\bput (?:it|that|this|them|both|all|everything|"
+    r"the \w+) back\b|\bchange (?:it|that|this) back\b|\bback to (?:how|what|the way) it was\b|\b(?:please|no,?) revert\b|"
+    r"^revert\b|"
     r"\brestore the (?:old|previous|original)\b|"
     # fr
     r"\b(?:annule|annulez|défais|défaites|retire|retirez)(?:-| )(?:ça|cela|ceci|le|la|les|tout|cette|ce)\b|"
