@@ -103,7 +103,7 @@ def copy(
 
 
 def compact(ctx: typer.Context, graph: GraphOption = None, json: JsonFlag = False) -> None:
-    """Make the graph and the files with texts smaller, and drop the code index of folders that are gone."""
+    """Make the graph and its files smaller, and drop what you forgot and the code of folders that are gone."""
     from ragforge_tui.graph import stop_server
     from ragforge_tui.graph.compact import compact as work
     from ragforge_tui.graph.embedded.files import ServerFiles

@@ -78,6 +78,7 @@ from tests.support.fake_code import CodeShelf
 from tests.support.fake_memory import MemoryShelf
 from tests.support.fake_past import PastShelf
 from tests.support.fake_personas import PersonaShelf
+from tests.support.fake_remembered import RememberedShelf
 from tests.support.fake_sessions import SessionShelf
 from tests.support.fake_work import WorkShelf
 
@@ -158,11 +159,12 @@ class FakeEngine:
         self.files = ["README.md", "src/app.py", "src/store.py", "docs/a guide.md"]
         self.shelf = PersonaShelf(self)
         self.memory = MemoryShelf(self)
+        self.remembered = RememberedShelf()
         self.work = WorkShelf(self)
         self.code = CodeShelf()
         self.past = PastShelf()
-        parts = (self, self.shelf, self.memory, self.work, self.code, self.past, CallShelf(self), SessionShelf(self))
-        self._answers = collected(*parts)
+        shelves = (self.shelf, self.memory, self.remembered, self.work, self.code, self.past)
+        self._answers = collected(self, *shelves, CallShelf(self), SessionShelf(self))
         self.closed = False
         self.queue: list[tuple[str, str, str]] = []
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()

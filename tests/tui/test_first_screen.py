@@ -24,7 +24,7 @@ from tests.tui.conftest import Chat, ChatRunner
 DARK = palette_of({}, dark=True, ansi=False)
 PLAIN = palette_of({"plain": "yes"}, dark=True, ansi=False)
 LOCAL = ModelChanged(phase="ready", name="qwen3", destination="this machine")
-TIPS = (("@name", "points at a file", ""), ("F3", "shows the memory", "memory")) * 2
+TIPS = (("@name", "points at a file", ""), ("F3", "shows the memory", "tree")) * 2
 FULL = WelcomeContents(
     version="0.1.0",
     glyph="✶",
@@ -252,9 +252,9 @@ async def test_used_features_are_noted(run_chat: ChatRunner, tmp_path: Path) -> 
     async with run_chat(sessions_engine(), size=(120, 40)) as chat:
         await chat.ready()
         await chat.press("f3")
-        await chat.until(lambda: "memory" in chat.app.chat.features.used)
+        await chat.until(lambda: "tree" in chat.app.chat.features.used)
         await chat.press("escape")
         await chat.type("look at @calc.py")
         await chat.until(lambda: "@" in chat.app.chat.features.used)
-    assert {"memory", "@"} <= Features(tmp_path).used
+    assert {"tree", "@"} <= Features(tmp_path).used
     assert Features(tmp_path).starts == 1

@@ -43,7 +43,8 @@ def _pane_command(entry: PaneEntry) -> Command:
     async def show(host: Host, _: str) -> None:
         host.sidebar.toggle(entry.name)
 
-    return Command(entry.name, entry.help, show, key=entry.key, opens=True, keys=entry.keys, group=PANE_GROUP)
+    name = entry.command or entry.name
+    return Command(name, entry.help, show, key=entry.key, opens=True, keys=entry.keys, group=PANE_GROUP)
 
 
 def all_commands() -> tuple[Command, ...]:

@@ -51,6 +51,21 @@ async def show_context(host: Host, argument: str) -> None:
     host.open_screen(screen, picked)
 
 
+@COMMANDS.add("memory", "Show what is remembered: pin, edit, forget, confirm", arguments="[WORDS]")
+async def show_remembered(host: Host, query: str) -> None:
+    """Show wishes, decisions, open points and facts of this folder, and go to the turn of the picked one."""
+    from ragforge_tui.tui.memory.remembered_screen import RememberedScreen
+
+    screen = RememberedScreen(
+        host.session.ask,
+        workspace=host.options.workspace or None,
+        conversation_id=host.session.state.conversation_id,
+        now=host.now,
+        query=query,
+    )
+    host.open_screen(screen, lambda place: _go_to(host, *place))
+
+
 @COMMANDS.add("summary", "Write this conversation's summary now")
 async def summarize(host: Host, _: str) -> None:
     """Write the summary of the conversation now and show it."""

@@ -29,6 +29,7 @@ class PaneEntry(msgspec.Struct, frozen=True, kw_only=True):
         name: Names the pane, and the command that shows it.
         place: Module and class, imported when the sidebar is first shown.
         help: Describes the command.
+        command: Name of the command, if another one has the pane's name.
         key: The default key of the command.
         keys: The pane's own keys and their meanings, for /help; empty for none.
     """
@@ -37,6 +38,7 @@ class PaneEntry(msgspec.Struct, frozen=True, kw_only=True):
     place: str
     help: str
     key: str
+    command: str = ""
     keys: tuple[str, str] = ("", "")
 
 
@@ -52,6 +54,7 @@ PANES = [
         name="memory",
         place="ragforge_tui.tui.memory.memory_pane:MemoryPane",
         help="Show the tree of summaries and the topics of this conversation",
+        command="tree",
         key="f3",
         keys=("r f t i c", "in the memory: read, findings, topics, about it, what was sent"),
     ),

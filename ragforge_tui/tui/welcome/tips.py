@@ -29,7 +29,7 @@ class Tip(msgspec.Struct, frozen=True):
 
 TIPS = (
     Tip("@", "points the answer at a file of this folder", sign="@name"),
-    Tip("memory", "shows what is remembered of this conversation"),
+    Tip("tree", "shows what is remembered of this conversation"),
     Tip("branch", "goes back to an earlier turn; nothing is lost"),
     Tip("mode", "switches between plan, ask, accept edits and auto"),
     Tip("recall", "asks all your past conversations a question"),

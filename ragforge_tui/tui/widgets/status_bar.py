@@ -116,14 +116,14 @@ def status_parts(state: EngineState, situation: Situation, elapsed: int | None =
         Part(mode, mode_style, 30 if state.mode == "ask" else 80, command="mode"),
     ]
     if state.summarising:
-        parts.append(Part("summarising", "dim", 50, command="memory"))
+        parts.append(Part("summarising", "dim", 50, command="tree"))
     if state.processes:
         running = f"{state.processes} process{'es' if state.processes > 1 else ''}"
         parts.append(Part(running, "$warning", 75, command="processes"))
     parts += _code(state)
     parts += _due(state)
     if state.memory is not None:
-        parts.append(Part(f"memory {state.memory.percent} %", "dim", 15, command="memory"))
+        parts.append(Part(f"memory {state.memory.percent} %", "dim", 15, command="tree"))
     if graph is not None and graph.journaled and graph.phase != "starting":
         parts.append(Part(f"{graph.journaled} in journal", "$warning", 90))
     return parts + _gauge(state) + _keys(state, situation)
@@ -145,9 +145,9 @@ def _due(state: EngineState) -> list[Part]:
     if due is None:
         return []
     if due.words_only:
-        return [Part("no vectors: words only", "$warning", 70, short="no vectors", command="memory")]
+        return [Part("no vectors: words only", "$warning", 70, short="no vectors", command="tree")]
     behind = due.enabled and bool(due.behind) and not state.summarising
-    return [Part("memory behind", "$warning", 70, command="memory")] if behind else []
+    return [Part("memory behind", "$warning", 70, command="tree")] if behind else []
 
 
 def _gauge(state: EngineState) -> list[Part]:
