@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, tzinfo
 
 from ragforge_tui.export.markdown import readable_line
@@ -25,9 +25,26 @@ def standup_markdown(work: Iterable[WorkDone], since: datetime, *, zone: tzinfo 
     if not groups:
         parts.append("Nothing was done in any conversation.")
     for workspace, done in groups.items():
-        parts.append(f"## {readable_line(workspace) or 'No folder'}")
+        parts.append(f"## {readable_line(workspace) or 'No folder'}\n\n{_sums(done)}")
         parts += ["\n".join(_conversation(one, zone)) for one in done]
     return mask_secrets("\n\n".join(parts))
+
+
+def _sums(done: Sequence[WorkDone]) -> str:
+    """Return what was done in a folder as one sentence."""
+    turns = sum(one.last_turn - one.first_turn + 1 for one in done)
+    files = {path for one in done for path in one.files}
+    sums = [
+        (sum(len(one.commits) for one in done), "commit", "commits"),
+        (len(files), "file changed", "files changed"),
+        (sum(len(one.findings) for one in done), "decision", "decisions"),
+        (sum(len(one.closed) for one in done), "point closed", "points closed"),
+        (sum(len(one.failures) for one in done), "failure", "failures"),
+        (sum(len(one.open_points) for one in done), "point open", "points open"),
+    ]
+    told = [f"{count} {one if count == 1 else many}" for count, one, many in sums if count]
+    spent = f"{turns} turn{'s' * (turns != 1)} in {len(done)} conversation{'s' * (len(done) != 1)}"
+    return f"{spent}: {', '.join(told)}." if told else f"{spent}."
 
 
 def _conversation(one: WorkDone, zone: tzinfo | None) -> Iterator[str]:
@@ -37,16 +54,20 @@ def _conversation(one: WorkDone, zone: tzinfo | None) -> Iterator[str]:
     yield ""
     if one.text:
         yield f"- {readable_line(one.text)}"
-    if one.actions:
-        yield f"- Done: {readable_line(one.actions)}"
-    for finding in one.findings:
-        yield f"- {finding.kind.capitalize() or 'Found'}: {_cited(finding)}"
+    for commit in one.commits:
+        yield f"- Committed {readable_line(commit)}"
     if one.files:
         named = ", ".join(_code(path) for path in one.files[:_MOST_FILES])
         more = len(one.files) - _MOST_FILES
-        yield f"- Modified: {named}" + (f" and {more} more" if more > 0 else "")
-    for commit in one.commits:
-        yield f"- Commit: {readable_line(commit)}"
+        yield f"- Changed {named}" + (f" and {more} more" if more > 0 else "")
+    if one.actions:
+        yield f"- {readable_line(one.actions)}"
+    for finding in one.findings:
+        yield f"- Decided: {_cited(finding)}"
+    for finding in one.closed:
+        yield f"- [x] {_cited(finding)}"
+    for finding in one.failures:
+        yield f"- Failed: {_cited(finding)}"
     for item in one.open_points:
         yield f"- [ ] {_cited(item)}"
 

@@ -127,12 +127,14 @@ class WorkDone(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         first_turn: First turn within the range; both ends are included.
-        text: The questions and answers.
-        actions: Actions of the tools; empty if none was used.
-        findings: Decisions and facts.
+        text: The questions and answers, in whole sentences.
+        actions: Commands that succeeded, as a sentence; empty if there are none.
+        findings: Decisions.
         files: Files that were modified.
         commits: Commits that commands made, as ``abc1234 subject``.
-        open_points: Open tasks: todos, and open points of summaries and insights.
+        closed: Open points that were done within the range, with what closed them.
+        failures: Commands and answers that failed and were not put right.
+        open_points: Open tasks: todos, and open points of the conversation.
     """
 
     conversation_id: str
@@ -147,4 +149,6 @@ class WorkDone(msgspec.Struct, frozen=True, kw_only=True):
     findings: list[Finding] = []
     files: list[str] = []
     commits: list[str] = []
+    closed: list[Finding] = []
+    failures: list[Finding] = []
     open_points: list[Finding] = []

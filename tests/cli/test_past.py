@@ -162,7 +162,7 @@ def test_the_work_of_some_days(cli: Cli, graph_target: GraphTarget, graph_paths:
     ran = cli.ok("standup")
     assert ran.out.startswith("# Since ")
     assert f"## {cli.workspace}" in ran.out
-    assert "- Modified: `src/backup.py`" in ran.out
+    assert "- Changed `src/backup.py`" in ran.out
     assert "Nothing was done" in cli.ok("standup", "--since", "today", "--workspace", "/elsewhere").out
     ran = cli.run("standup", "--since", "someday")
     assert ran.code == 2

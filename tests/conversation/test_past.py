@@ -265,7 +265,7 @@ async def test_the_work_of_a_day(engine: InProcessEngine) -> None:
     [work] = await engine.request(Standup(since=start))
     assert (work.conversation_id, work.workspace, work.first_turn, work.last_turn) == (uuid, "/w", 3, 3)
     assert work.files == ["backup.py"]
-    assert "backup" in work.text
+    assert work.text == "Asked: Write it."
     assert "lease" not in work.text
     assert [finding.kind for finding in work.findings][:1] == ["decision"]
     assert await engine.request(Standup(since=now())) == []

@@ -23,23 +23,29 @@ def test_a_standup_is_grouped_by_folder() -> None:
         ended=WORK[0].started,
         findings=[],
         actions="",
+        closed=[],
+        failures=[],
         files=[f"f{n}.py" for n in range(14)],
         commits=["abc1234 store: one retry"],
     )
     assert standup_markdown([*WORK, other], SINCE, zone=UTC) == (
         "# Since Monday, 2026-11-02\n\n"
         "## /w\n\n"
+        "2 turns in 1 conversation: 1 file changed, 1 decision, 1 point closed, 1 failure, 1 point open.\n\n"
         "**Retries double turns** · `00000001` t2–t3 · Tue 2026-11-03 09:02–14:02\n\n"
         "- The user asked why turns double; the lock was missing.\n"
-        "- Done: Read `store.py`, edited it.\n"
-        "- Decision: One retry is enough. (t3)\n"
-        "- Modified: `src/store.py`\n"
+        "- Changed `src/store.py`\n"
+        "- Ran `make test` (2 times).\n"
+        "- Decided: One retry is enough. (t3)\n"
+        "- [x] Write a test. (t3: its test passed) (t2)\n"
+        "- Failed: `ruff check .` ended with exit status 1 (t3)\n"
         "- [ ] Measure it. (t3)\n\n"
         "## No folder\n\n"
+        "1 turn in 1 conversation: 1 commit, 14 files changed, 1 point open.\n\n"
         "**Untitled conversation** · `00000001` t4 · Tue 2026-11-03 09:02\n\n"
         "- The user asked why turns double; the lock was missing.\n"
-        f"- Modified: {', '.join(f'`f{n}.py`' for n in range(12))} and 2 more\n"
-        "- Commit: abc1234 store: one retry\n"
+        "- Committed abc1234 store: one retry\n"
+        f"- Changed {', '.join(f'`f{n}.py`' for n in range(12))} and 2 more\n"
         "- [ ] Measure it. (t3)"
     )
 
@@ -62,6 +68,6 @@ def test_foreign_text_stays_text() -> None:
     assert "\n# b" not in text
     assert "<img" not in text.replace("\\<img", "")
     assert "[here](" not in text.replace("\\[here", "")
-    assert "Done: Kept `a_b`." in text
+    assert "- Kept `a_b`." in text
     assert "`ab.py`" in text
     assert "sk-abcdefghij" not in text

@@ -100,9 +100,11 @@ WORK = [
         started=CLOCK.replace(hour=9),
         ended=CLOCK,
         text="The user asked why turns double; the lock was missing.",
-        actions="Read `store.py`, edited it.",
+        actions="Ran `make test` (2 times).",
         findings=[Finding(text="One retry is enough.", turns=[3], kind="decision")],
         files=["src/store.py"],
+        closed=[Finding(text="Write a test. (t3: its test passed)", turns=[2], kind="open")],
+        failures=[Finding(text="`ruff check .` ended with exit status 1", turns=[3])],
         open_points=[Finding(text="Measure it.", turns=[3], kind="open")],
     )
 ]

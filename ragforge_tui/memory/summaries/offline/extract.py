@@ -49,7 +49,7 @@ _ANNOUNCED = 0.4
 _RELATIVE_SCORE = 0.45
 """Least score of further findings, as a share of the best one's."""
 
-_ASKS = re.compile(
+ASKS = re.compile(
     r"[?？]\s*[\"'”’»)]*$|^(?:please|can you|could you|show|find|list|run|read|open|explain|what|where|when|who|which|"
     r"why|how|write|create|add|fix|refactor|implement|move|test|build|install|debug|review|compare|translate|"
     r"summari[sz]e|describe|draft|design|commit|change|replace|make|remove|rename|update|tell me|give me|help|search|"
@@ -64,7 +64,7 @@ _EMPTY = re.compile(
     r"bien sûr|d['’]accord|merci|bonjour|salut|voici)\b[^.!?]{0,40}[.!:]?$",
     re.I,
 )
-_PASTED = re.compile(r"(?:^[^\n]*[^\s.!?…:;][ \t]*\n){12,}", re.M)
+PASTED = re.compile(r"(?:^[^\n]*[^\s.!?…:;][ \t]*\n){12,}", re.M)
 """Many lines in a row without the end of a sentence: a log or a file, not the user's own words."""
 _QUOTED = re.compile(r"`[^`]+:\d+")
 """Start of a sentence that quotes a place in a file."""
@@ -141,7 +141,7 @@ def _is_file(path: str) -> bool:
 def _messages(turn: Turn) -> list[tuple[bool, str]]:
     """Return the messages of a turn as prose: (whether by the user, text); not the commands of the user."""
     return [
-        (True, user_prose(_PASTED.sub("\n", message.content)))
+        (True, user_prose(PASTED.sub("\n", message.content)))
         if message.role == "user"
         else (False, answer_prose(message.content))
         for message in turn.messages
@@ -152,7 +152,7 @@ def _messages(turn: Turn) -> list[tuple[bool, str]]:
 
 def _statements(turn: Turn, weigh: Mapping[str, float], language: str) -> list[Statement]:
     split = [(by_user, sentences(text)) for by_user, text in _messages(turn)]
-    asked = any(by_user and _ASKS.search(sentence) for by_user, texts in split for sentence in texts)
+    asked = any(by_user and ASKS.search(sentence) for by_user, texts in split for sentence in texts)
     statements = []
     for by_user, texts in split:
         for place, sentence in enumerate(texts):
@@ -193,7 +193,7 @@ def _exchange(statements: list[Statement], wording: Phrases, *, first: bool, lim
     if request is None:
         return with_full_stop(compress(max(statements, key=_score).text, limit))
     replies = [statement for statement in statements[statements.index(request) :] if not statement.by_user]
-    asked = bool(_ASKS.search(request.text))
+    asked = bool(ASKS.search(request.text))
     if first:
         opening = wording.asked if asked else wording.said
     else:
@@ -216,7 +216,7 @@ def _exchange(statements: list[Statement], wording: Phrases, *, first: bool, lim
 def _request(own: list[Statement]) -> Statement | None:
     """Return the user's question or request with the highest score, else their sentence with the highest score."""
     best = max(own, key=_score, default=None)
-    request = max((statement for statement in own if _ASKS.search(statement.text)), key=_score, default=None)
+    request = max((statement for statement in own if ASKS.search(statement.text)), key=_score, default=None)
     return request if request is not None and (best is None or request.score > 0 or best.score == 0) else best
 
 
@@ -262,7 +262,7 @@ def _may_be_found(statement: Statement) -> bool:
         statement.score > 0
         and not (text.endswith(", …") and not text.startswith("`"))
         and not text.endswith((*QUESTION_MARKS, ":"))
-        and not (statement.by_user and _ASKS.search(text))
+        and not (statement.by_user and ASKS.search(text))
     )
 
 
