@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from ragforge_tui import __version__
-from ragforge_tui.cli import ask, blame, code, doctor, past, serve, sessions, topics, transfer
+from ragforge_tui.cli import ask, blame, code, doctor, past, serve, sessions, topics, transfer, usage
 from ragforge_tui.cli.common import ConfigOption, GraphOption, ModelOption, PersonaOption, WorkspaceOption, shared
 from ragforge_tui.cli.graph import graph_app
 from ragforge_tui.cli.memory import memory_app
@@ -144,6 +144,7 @@ app.command()(code.code)
 app.command()(past.insights)
 app.command()(past.recall)
 app.command()(past.standup)
+app.command()(usage.usage)
 app.command()(blame.blame)
 app.command()(transfer.export)
 app.command("import")(transfer.import_)

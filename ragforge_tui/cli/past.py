@@ -43,7 +43,7 @@ MOST_ASKED = 20
 """Default of --limit: conversations that a model is asked about in one run."""
 
 
-def _moment(text: str | None, *, end: bool = False) -> datetime | None:
+def moment_of(text: str | None, *, end: bool = False) -> datetime | None:
     """Return the time that an option names."""
     if text is None:
         return None
@@ -54,7 +54,7 @@ def _moment(text: str | None, *, end: bool = False) -> datetime | None:
 
 
 def _checked(value: str | None) -> str | None:
-    _moment(value)
+    moment_of(value)
     return value
 
 
@@ -67,7 +67,7 @@ UntilOption = Annotated[
 FolderOption = Annotated[str | None, typer.Option(metavar="DIR", help="Only conversations of this folder.")]
 
 
-def _folder(given: str | None) -> str | None:
+def folder_of(given: str | None) -> str | None:
     return str(Path(given).expanduser().resolve()) if given else None
 
 
@@ -92,9 +92,9 @@ def insights(
         refs=ids or [],
         tags=tag or [],
         topic=topic,
-        workspace=_folder(workspace),
-        since=_moment(since),
-        until=_moment(until, end=True),
+        workspace=folder_of(workspace),
+        since=moment_of(since),
+        until=moment_of(until, end=True),
         status=status,
     )
     made = InsightsMade(made=0)
@@ -204,9 +204,9 @@ def recall(
         raise typer.BadParameter("--all and --workspace cannot be combined.")
     loaded = settings(ctx)
     everywhere = everywhere or (not workspace and loaded.settings.agent.memory.recall.scope == "all")
-    folder = None if everywhere else _folder(workspace) or loaded.workspace
+    folder = None if everywhere else folder_of(workspace) or loaded.workspace
     choice = PastChoice(
-        tags=tag or [], workspace=folder, since=_moment(since), until=_moment(until, end=True), status="any"
+        tags=tag or [], workspace=folder, since=moment_of(since), until=moment_of(until, end=True), status="any"
     )
     request = RecallPast(question=question, choice=choice, limit=limit, answer=answer)
     if answer:
@@ -285,8 +285,8 @@ def standup(
     json: JsonFlag = False,
 ) -> None:
     """Print the work done in each folder, as Markdown; by default since the start of the last working day."""
-    start = _moment(since) or last_working_day(now())
-    request = Standup(since=start, until=_moment(until, end=True), workspace=_folder(workspace))
+    start = moment_of(since) or last_working_day(now())
+    request = Standup(since=start, until=moment_of(until, end=True), workspace=folder_of(workspace))
     found = with_memory(ctx, lambda engine: engine.request(request))
     if json:
         print_json(found)

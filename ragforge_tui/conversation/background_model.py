@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -124,6 +124,7 @@ class BackgroundModel:
         active_turns: For a model that answers one request after another: requests wait until no turn runs and are
             repeated if a turn interrupts them. None for other models.
         seconds: Deadline of a request, counted while it is in flight.
+        on_usage: Receives the name of the model and what each answered request took.
     """
 
     def __init__(
@@ -133,11 +134,13 @@ class BackgroundModel:
         active_turns: ActiveTurns | None = None,
         *,
         seconds: float = REQUEST_SECONDS,
+        on_usage: Callable[[str, Usage], Awaitable[None]] | None = None,
     ) -> None:
         self._model = model
         self._backoff = backoff
         self._active_turns = active_turns or ActiveTurns()
         self._seconds = seconds
+        self._on_usage = on_usage
         self.name = model.name
         self.offline = model.offline
         self.takes_reasoning = model.takes_reasoning
@@ -169,6 +172,8 @@ class BackgroundModel:
             self._backoff.failed()
             raise
         self._backoff.succeeded()
+        if self._on_usage is not None:
+            await self._on_usage(self.name, answer[1])
         return answer
 
     async def _ask(self, messages: Messages, max_tokens: int | None) -> tuple[str, Usage]:

@@ -75,7 +75,7 @@ class Insights:
 
     async def plan(self, choice: PastChoice, most: int) -> InsightPlan:
         """Return what `make` would do."""
-        model = await self._memory.summary_model()
+        model = await self._memory.summary_model("insight")
         due = await self._due(choice, model, most)
         if model is None:
             return InsightPlan(count=len(due))
@@ -119,24 +119,25 @@ class Insights:
         return due[:most] if most and name else due
 
     async def _make(self, choice: PastChoice, most: int) -> InsightsMade:
-        model = await self._memory.summary_model()
+        model = await self._memory.summary_model("insight")
         everything = await self._due(choice, model, 0)
         due = everything[:most] if most and model is not None else everything
         self._left = len(everything)
-        writer = InsightWriter(await self._graph.store(), model)
+        store = await self._graph.store()
         self._emit(InsightsProgress(done=0, total=len(due)))
         failures = 0
         size = BATCH if model is not None and model.destination != THIS_MACHINE else 1
         for start in range(0, len(due), size):
             batch = due[start : start + size]
-            problems = await asyncio.gather(*(self._write(writer, one, len(due)) for one in batch))
+            problems = await asyncio.gather(*(self._write(store, one, len(due)) for one in batch))
             failures = failures + 1 if all(problems) else 0
             if failures == GIVEN_UP:
                 return InsightsMade(made=self._made, left=self._left, problem=next(filter(None, problems)))
         return InsightsMade(made=self._made, left=self._left)
 
-    async def _write(self, writer: InsightWriter, conversation: Conversation, total: int) -> str:
+    async def _write(self, store: Store, conversation: Conversation, total: int) -> str:
         """Write one insight and return why the model failed, empty if it did not."""
+        writer = InsightWriter(store, await self._memory.summary_model("insight", conversation.uuid))
         try:
             insight = await writer.write(conversation)
         except NotFoundError:

@@ -197,7 +197,7 @@ class ConversationMemory:
         try:
             if not await self._overdue():
                 return
-            model = await self._services.memory.summary_model()
+            model = await self._services.memory.summary_model("summary", self._record.uuid)
             if self._due.running and model is not None and model.destination != THIS_MACHINE:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._due.settle(), LIMITS.summary)
@@ -421,12 +421,13 @@ class ConversationMemory:
         await self._upgrades.stop()
         if not self._settings.enabled:
             return
-        model = await self._services.memory.summary_model()
+        model = await self._services.memory.summary_model("summary", self._record.uuid)
         backoff = self._services.memory.backoff
         resting = model is not None and backoff.seconds_left > 0
         self._asks_model = model is not None and not resting
         if self._untitled is not None:
-            await self._give_title(self._untitled, None if resting else model, provisional=resting)
+            titling = None if resting else await self._services.memory.summary_model("title", self._record.uuid)
+            await self._give_title(self._untitled, titling, provisional=resting)
         if self._settings.summarization.enabled and (not resting or backoff.given_up):
             await self._make_due(None if resting else model)
         if model is not None and backoff.seconds_left:
@@ -454,7 +455,7 @@ class ConversationMemory:
     async def _upgrade(self) -> None:
         """Let the model rewrite a few extracted summaries, and the text on the whole conversation, while it is idle."""
         memory = self._services.memory
-        model = await memory.summary_model()
+        model = await memory.summary_model("summary", self._record.uuid)
         if self.closing or self._services.recorder.journaling or memory.active_turns.any:
             return  # the end of a running turn asks for this work again
         store = await self._services.store()
@@ -499,7 +500,8 @@ class ConversationMemory:
         """Rewrite the conversation's summary now and return it."""
         store = await self._services.store()
         settings = self._settings.summarization
-        summarizer = Summarizer(store, settings, await self._services.memory.summary_model(), self._services.emit)
+        model = await self._services.memory.summary_model("summary", self._record.uuid)
+        summarizer = Summarizer(store, settings, model, self._services.emit)
         self._record.summary = await summarizer.summarize_conversation(self._record.uuid)
         return self._record.summary
 

@@ -11,9 +11,11 @@ from ragforge_tui.conversation.shared_memory import SharedMemory
 from ragforge_tui.conversation.storage.graph_connection import GraphConnection
 from ragforge_tui.memory.past import PastQuestions, work_done
 from ragforge_tui.memory.past.question import answer_from
+from ragforge_tui.memory.spending import usage_report
 from ragforge_tui.shared.errors import ModelError
 from ragforge_tui.shared.events import Event
 from ragforge_tui.shared.past_records import PastChoice, Quote, Recalled, WorkDone
+from ragforge_tui.shared.usage_records import UsageBy, UsageReport
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +48,7 @@ class Past:
         return await self._answered(question, quotes) if answer and quotes else Recalled(quotes=quotes)
 
     async def _answered(self, question: str, quotes: list[Quote]) -> Recalled:
-        model = await self._memory.summary_model()
+        model = await self._memory.summary_model("answer", quotes[0].conversation_id)
         if model is None:
             return Recalled(quotes=quotes, problem="No model is configured, so the quotes stand alone.")
         try:
@@ -67,3 +69,21 @@ class Past:
         return await work_done(
             await self._graph.store(), since=since, until=until, workspace=workspace, private=current
         )
+
+    async def usage(
+        self,
+        by: UsageBy = "day",
+        *,
+        since: datetime | None = None,
+        workspace: str | None = None,
+        conversation_id: str = "",
+    ) -> UsageReport:
+        """Return what requests to models took: tokens, requests, and the price where it is known.
+
+        Args:
+            since: None for all that is stored.
+            workspace: Only conversations of this folder.
+            conversation_id: Only this conversation and its helpers.
+        """
+        store = await self._graph.store()
+        return await usage_report(store, by, since=since, workspace=workspace, conversation_id=conversation_id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import uuid
 from weakref import WeakValueDictionary
 
 from ragforge_tui.conversation.background_model import ActiveTurns, BackgroundModel, Backoff
@@ -15,8 +16,10 @@ from ragforge_tui.memory.history_source import HistorySource
 from ragforge_tui.memory.retrieval import Questions, Recall, catch_up
 from ragforge_tui.memory.topic_search import TopicSearch
 from ragforge_tui.settings.schema import Loaded
-from ragforge_tui.shared.errors import ModelError, RagforgeError
+from ragforge_tui.shared.errors import GraphError, ModelError, RagforgeError
 from ragforge_tui.shared.pace import Pace
+from ragforge_tui.shared.records import Usage, now
+from ragforge_tui.shared.usage_records import BackgroundRequest, Purpose
 
 log = logging.getLogger(__name__)
 
@@ -95,11 +98,15 @@ class SharedMemory:
         except ModelError as error:
             log.warning("missing vectors not created: %s", error)
 
-    async def summary_model(self) -> ChatModel | None:
-        """Return the model for summaries and titles: the configured one, else the one that answers.
+    async def summary_model(self, purpose: Purpose, conversation_id: str = "") -> ChatModel | None:
+        """Return the model for background work: the configured one, else the one that answers.
 
         A model on this machine yields to running turns. None means that summaries are extracted: no model is
         available, or the answering one is the built-in assistant.
+
+        Args:
+            purpose: What its requests are stored as.
+            conversation_id: The conversation that they are about; requests about none are not stored.
         """
         try:
             model = await self._own_summary_model()
@@ -108,7 +115,25 @@ class SharedMemory:
             return None
         if model.offline:
             return None
-        return BackgroundModel(model, self.backoff, self.active_turns if model.destination == THIS_MACHINE else None)
+
+        async def note(name: str, usage: Usage) -> None:
+            if not conversation_id:
+                return
+            request = BackgroundRequest(
+                uuid=uuid.uuid4().hex,
+                conversation_id=conversation_id,
+                purpose=purpose,
+                model=name,
+                timestamp=now(),
+                usage=usage,
+            )
+            try:
+                await (await self._graph.store()).spending.add(request)
+            except GraphError as error:
+                log.warning("what a request cost is not stored: %s", error)
+
+        turns = self.active_turns if model.destination == THIS_MACHINE else None
+        return BackgroundModel(model, self.backoff, turns, on_usage=note)
 
     async def _own_summary_model(self) -> ChatModel:
         name = self._settings.agent.memory.summarization.model

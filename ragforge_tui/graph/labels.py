@@ -23,6 +23,7 @@ OWNED = {
     "Insight": 500,
     "Finding": 500,
     "Attempt": 500,
+    "BackgroundRequest": 500,
 }
 """Nodes of one conversation, which have its id, and how many a purge deletes at once: a delete loads its nodes, and a
 part of a text takes up to 1 MiB."""
@@ -82,6 +83,11 @@ _OWN: dict[str, dict[str, str]] = {
         **dict.fromkeys(("turn_index", "end_turn"), _NUMBER),
         "over": "BOOLEAN NOT NULL",
         "at": _TIME,
+    },
+    "BackgroundRequest": {
+        **dict.fromkeys(("uuid", "conversation_id", "purpose", "model"), _TEXT),
+        "input_tokens": _NUMBER,
+        "timestamp": _TIME,
     },
     "Topic": {**dict.fromkeys(("uuid", "name"), _TEXT), "created_at": _TIME},
     "Persona": dict.fromkeys(("uuid", "name", "text"), _TEXT),

@@ -22,6 +22,7 @@ from ragforge_tui.graph.store.messages import Messages
 from ragforge_tui.graph.store.other_conversations import OtherConversations
 from ragforge_tui.graph.store.recall import Recall
 from ragforge_tui.graph.store.search import Search
+from ragforge_tui.graph.store.spending import Spending
 from ragforge_tui.graph.store.summaries import Summaries
 from ragforge_tui.graph.store.tool_calls import ToolCalls
 from ragforge_tui.graph.store.topics import Topics
@@ -54,6 +55,7 @@ class Store:
         self.attempts = Attempts(graph)
         self.memory_acts = MemoryActs(graph)
         self.activity = Activity(graph)
+        self.spending = Spending(graph)
         self.topics = Topics(graph)
         self.recall = Recall(graph)
         self.vectors = Vectors(graph)

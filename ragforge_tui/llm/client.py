@@ -192,13 +192,16 @@ class LiteLLMModel:
         """See `ChatModel.complete`. Streamed as well, so that a stall is noticed."""
         text: list[str] = []
         usage = Usage()
+        retries = 0
         async with aclosing(self._with_retries(messages, None, (), max_tokens)) as parts:
             async for part in parts:
                 if isinstance(part, TextPart):
                     text.append(part.text)
+                elif isinstance(part, Retrying):
+                    retries = part.attempt
                 elif isinstance(part, Finished):
                     usage = part.usage
-        return "".join(text), usage
+        return "".join(text), msgspec.structs.replace(usage, retries=retries)
 
     async def _with_retries(
         self, messages: Messages, tools: list[dict[str, Any]] | None, cache_marks: Sequence[int], max_tokens: int | None
@@ -396,11 +399,13 @@ class LiteLLMModel:
         if usage is None:
             return Usage()
         details = getattr(usage, "prompt_tokens_details", None)
+        written = getattr(usage, "completion_tokens_details", None)
         return Usage(
             input_tokens=int(getattr(usage, "prompt_tokens", 0) or 0),
             output_tokens=int(getattr(usage, "completion_tokens", 0) or 0),
             cached_tokens=int(getattr(details, "cached_tokens", 0) or 0),
             cost_usd=self._cost(litellm, usage),
+            reasoning_tokens=int(getattr(written, "reasoning_tokens", 0) or 0),
         )
 
     def _cost(self, litellm: Any, usage: Any) -> float | None:

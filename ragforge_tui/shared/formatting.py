@@ -22,3 +22,14 @@ def size_text(count: float) -> str:
 def counted(number: int) -> str:
     """Return a number with blanks between its thousands, such as 12 345."""
     return f"{number:,}".replace(",", " ")
+
+
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+
+
+def bar(part: float, whole: float, cells: int) -> str:
+    """Return a bar of block characters, as long as `part` is of `whole`; what is not nothing is seen."""
+    if part <= 0 or whole <= 0:
+        return ""
+    eighths = max(1, round(min(part / whole, 1.0) * cells * 8))
+    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()

@@ -163,12 +163,21 @@ def call_end(call: ToolCall) -> CallEnd:
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """Tokens and cost of one request. `cost_usd` is None if the price is unknown."""
+    """Tokens and cost of one request.
+
+    Attributes:
+        input_tokens: Tokens sent, `cached_tokens` of them read from the provider's cache.
+        output_tokens: Tokens received, `reasoning_tokens` of them for reasoning where the provider counts it.
+        cost_usd: None if the price is unknown.
+        retries: How often the request was sent again before it was answered.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
     cost_usd: float | None = None
+    reasoning_tokens: int = 0
+    retries: int = 0
 
 
 class Message(msgspec.Struct, kw_only=True):

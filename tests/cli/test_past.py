@@ -167,3 +167,16 @@ def test_the_work_of_some_days(cli: Cli, graph_target: GraphTarget, graph_paths:
     ran = cli.run("standup", "--since", "someday")
     assert ran.code == 2
     assert "is not a time" in ran.err
+
+
+def test_usage_is_printed_by_each_grouping(cli: Cli, model: OpenAIServer) -> None:
+    model.script([Step(text="Thirty seconds.")])
+    cli.ok("ask", "How long is a lease?")
+    [row] = cli.ok("usage", "--json").json
+    assert row["name"] == f"{now().astimezone():%Y-%m-%d}" and row["input_tokens"] > 100 and row["requests"] >= 1
+    ran = cli.ok("usage", "--by", "cause", "--since", "yesterday")
+    assert "Sent, by part of the request" in ran.out and "Tools" in ran.out and "█" in ran.out
+    assert "openai/scripted" in cli.ok("usage", "--by", "model").out
+    assert str(cli.workspace) in cli.ok("usage", "--by", "folder").out
+    assert cli.ok("usage", "--workspace", "/elsewhere").out == "No request to a model is stored.\n"
+    assert cli.run("usage", "--by", "colour").code == 2

@@ -18,7 +18,20 @@ from ragforge_tui.settings.keys import example_yaml
 from tests.cli.conftest import ROOT, Cli
 from tests.support.sizes import paths_under
 
-COMMANDS = {"ask", "sessions", "show", "search", "export", "import", "archive", "delete", "graph", "doctor", "config"}
+COMMANDS = {
+    "ask",
+    "sessions",
+    "show",
+    "search",
+    "export",
+    "import",
+    "archive",
+    "delete",
+    "graph",
+    "doctor",
+    "config",
+    "usage",
+}
 
 
 def test_version_both_ways(bare: Cli) -> None:

@@ -31,7 +31,8 @@ from ragforge_tui.settings.schema import Paths
 from ragforge_tui.shared.code_records import IndexedFile, Scope
 from ragforge_tui.shared.code_records import Reference as CodeReference
 from ragforge_tui.shared.errors import GraphError, GraphUnavailableError
-from ragforge_tui.shared.records import Finding, Insight, now
+from ragforge_tui.shared.records import Finding, Insight, Usage, now
+from ragforge_tui.shared.usage_records import BackgroundRequest
 from tests.conftest import EMBEDDED, empty, open_graph
 from tests.support.attempts import undone
 from tests.support.fake_embedder import FakeEmbedder
@@ -92,6 +93,16 @@ async def everything(graph: Graph) -> str:
     await store.attempts.add([undone(uuid, (await store.turns.between(uuid, start=1, end=2))[0].messages[0].uuid)])
     await store.findings.add(kept[:1])
     await store.findings.replace(kept[0].uuid, kept[1])
+    await store.spending.add(
+        BackgroundRequest(
+            uuid="spent",
+            conversation_id=uuid,
+            purpose="title",
+            model="m",
+            timestamp=now(),
+            usage=Usage(input_tokens=90, output_tokens=5, cost_usd=0.25, reasoning_tokens=2),
+        )
+    )
     scopes = [
         Scope(uuid=f"s{n}", name=f"f{n}", kind="function", file="src/app.py", start_line=n + 1, end_line=n + 1)
         for n in range(3)

@@ -46,6 +46,7 @@ def requests_for(uuid: str, workspace: str | None) -> Iterator[Any]:
     yield past.PlanInsights(choice=everything)
     yield past.RecallPast(question="What was question 2 about?", choice=everything)
     yield past.Standup(since=yesterday, workspace=workspace)
+    yield past.FetchUsage(by="cause", workspace=workspace)
     yield work.ListCalls(conversation_id=uuid)
     yield work.SessionDiff(conversation_id=uuid)
     yield work.PlanUndo(conversation_id=uuid)

@@ -12,11 +12,13 @@ from ragforge_tui.shared.past_records import InsightEntry, InsightPlan, Insights
 from ragforge_tui.shared.records import EXTRACTIVE, Finding
 from ragforge_tui.shared.requests.past import (
     CancelInsights,
+    FetchUsage,
     ListInsights,
     PlanInsights,
     RecallPast,
     Standup,
 )
+from ragforge_tui.shared.usage_records import UsageReport, UsageRow
 from ragforge_tui.shared.wire import Empty
 from tests.support.fake_answers import answers
 
@@ -175,3 +177,16 @@ class PastShelf:
             if self.gate is not None:
                 await self.gate.wait()
         return InsightsMade(made=made, left=len(self.missing), cancelled=self._cancelled, problem=self.problem)
+
+    @answers(FetchUsage)
+    def _usage(self, request: FetchUsage) -> Any:
+        rows = {
+            "day": [UsageRow(name="2026-11-03", requests=4, input_tokens=41_200, cached_tokens=9_000, cost_usd=0.12)],
+            "model": [UsageRow(name=f"openai/{HOSTILE}", requests=4, input_tokens=41_200, output_tokens=600)],
+            "cause": [
+                UsageRow(name="Tools", group="Sent, by part of the request", requests=4, input_tokens=12_000),
+                UsageRow(name="titles", group="In the background", requests=1, input_tokens=900, cost_usd=0.001),
+            ],
+        }
+        total = UsageRow(name="total", requests=4, input_tokens=41_200, output_tokens=600, cost_usd=0.12, unpriced=1)
+        return UsageReport(by=request.by, rows=rows.get(request.by, []), total=total)

@@ -142,14 +142,6 @@ async def test_a_hint_replaces_the_keys_on_a_narrow_screen(run_chat: ChatRunner)
         await chat.until(lambda: chat.app.chat.status_line.render().plain.startswith("○ idle"))
 
 
-async def test_the_command_tells_it(run_chat: ChatRunner) -> None:
-    async with run_chat() as chat:
-        await chat.ready()
-        chat.app.chat.session.state.spent = Spent(input_tokens=900, output_tokens=10)
-        await chat.type("/usage")
-        await chat.until(lambda: chat.noticed("900 tokens sent"))
-
-
 @pytest.mark.parametrize(("used", "style"), [(10_000, "dim"), (150_000, "$warning"), (190_000, "$error")])
 def test_a_full_context_is_colored(used: int, style: str) -> None:
     gauge = next(part for part in status_parts(state(context_used=used), Situation()) if part.short)

@@ -94,6 +94,8 @@ class Reply:
         self._reason = ""
         self._last_activity = monotonic()
         self._answering = False
+        self._retries = 0
+        """How often the request was sent again, by the model's client or shorter or to a fallback."""
         self._silence_limit = CONVERSATION.silence
         self._begun: asyncio.Task[None] | None = None
         self._heard = asyncio.Event()
@@ -181,6 +183,7 @@ class Reply:
     async def _ask(self, request: TurnRequest) -> None:
         try:
             while not await self._answered(request):
+                self._retries += 1
                 await self._recorder.store_context(self.message, request.stored)
         except asyncio.CancelledError:
             await self._end_checkpoints()
@@ -266,6 +269,7 @@ class Reply:
             case Progress():
                 pass
             case Retrying():
+                self._retries += 1
                 self._last_activity += part.wait_seconds
                 self._emit(
                     ModelRetry(
@@ -279,7 +283,7 @@ class Reply:
                 )
             case Finished(usage=usage, reason=reason):
                 self._reason, self.state = reason, part.state
-                self.message.usage = usage
+                self.message.usage = msgspec.structs.replace(usage, retries=self._retries)
 
     async def _keep_checkpointing(self) -> None:
         while True:

@@ -349,6 +349,8 @@ def total_usage(usages: list[Usage]) -> Usage:
         output_tokens=sum(usage.output_tokens for usage in usages),
         cached_tokens=sum(usage.cached_tokens for usage in usages),
         cost_usd=sum(priced) if priced and len(priced) == len(costs) else None,
+        reasoning_tokens=sum(usage.reasoning_tokens for usage in usages),
+        retries=sum(usage.retries for usage in usages),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ragforge_tui.engine.registry import EngineContext, handles
 from ragforge_tui.shared.past_records import InsightEntry, InsightPlan, InsightsMade, Recalled, WorkDone
 from ragforge_tui.shared.requests import past as requests
+from ragforge_tui.shared.usage_records import UsageReport
 from ragforge_tui.shared.wire import Empty
 
 
@@ -38,4 +39,11 @@ async def recall(engine: EngineContext, request: requests.RecallPast) -> Recalle
 async def standup(engine: EngineContext, request: requests.Standup) -> list[WorkDone]:
     return await engine.agent.past.standup(
         request.since, until=request.until, workspace=request.workspace, current=request.current
+    )
+
+
+@handles(requests.FetchUsage)
+async def usage(engine: EngineContext, request: requests.FetchUsage) -> UsageReport:
+    return await engine.agent.past.usage(
+        request.by, since=request.since, workspace=request.workspace, conversation_id=request.conversation_id
     )

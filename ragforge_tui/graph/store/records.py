@@ -24,7 +24,7 @@ NAMESPACE = uuid.UUID("5f0c2a5e-8a6d-5d0f-9b0e-2f6d1c7a4e31")
 
 CONVERSATION_FIELDS = Conversation.__struct_fields__
 MESSAGE_FIELDS = tuple(f for f in Message.__struct_fields__ if f not in ("usage", "tool_calls"))
-USAGE_FIELDS = ("input_tokens", "output_tokens", "cached_tokens", "cost_usd")
+USAGE_FIELDS = Usage.__struct_fields__
 CALL_FIELDS = tuple(f for f in ToolCall.__struct_fields__ if f not in ("result", "files", "changes"))
 RESULT_FIELDS = ToolResult.__struct_fields__
 
@@ -86,15 +86,21 @@ def conversation_from(properties: Mapping[str, Any]) -> Conversation | None:
 
 def message_properties(message: Message) -> dict[str, Any]:
     properties = properties_of(message, MESSAGE_FIELDS)
-    for name in USAGE_FIELDS:
-        properties[name] = getattr(message.usage, name) if message.usage else None
-    return properties
+    return properties | usage_properties(message.usage)
+
+
+def usage_properties(usage: Usage | None) -> dict[str, Any]:
+    return {name: getattr(usage, name) if usage else None for name in USAGE_FIELDS}
+
+
+def usage_from(properties: Mapping[str, Any]) -> Usage | None:
+    return record_from(Usage, given(properties, USAGE_FIELDS)) if properties.get("input_tokens") is not None else None
 
 
 def message_from(properties: Mapping[str, Any]) -> Message | None:
     message = record_from(Message, given(properties, MESSAGE_FIELDS))
-    if message is not None and properties.get("input_tokens") is not None:
-        message.usage = record_from(Usage, given(properties, USAGE_FIELDS))
+    if message is not None:
+        message.usage = usage_from(properties)
     return message
 
 

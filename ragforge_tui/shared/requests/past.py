@@ -1,10 +1,11 @@
-"""Requests about many past conversations: their insights, a question to all of them, and the work done since a date."""
+"""Requests about many past conversations: insights, a question to all, the work since a date, what models took."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
 from ragforge_tui.shared.past_records import InsightEntry, InsightPlan, InsightsMade, PastChoice, Recalled, WorkDone
+from ragforge_tui.shared.usage_records import UsageBy, UsageReport
 from ragforge_tui.shared.wire import Empty, Request
 
 
@@ -53,3 +54,15 @@ class Standup(Request[list[WorkDone]]):
     until: datetime | None = None
     workspace: str | None = None
     current: str = ""
+
+
+class FetchUsage(Request[UsageReport]):
+    """Report what requests to models took since a time, None for all that is stored.
+
+    Of one conversation and its helpers, of one folder, or of all.
+    """
+
+    by: UsageBy = "day"
+    since: datetime | None = None
+    workspace: str | None = None
+    conversation_id: str = ""

@@ -133,10 +133,16 @@ def turn_number(text: str, example: str) -> int:
     return int(wanted or 0)
 
 
-@COMMANDS.add("usage", "Show the tokens and the cost of this chat", ("cost",))
+@COMMANDS.add("usage", "Show tokens and cost by day, model, folder or cause", ("cost",))
 async def show_usage(host: Host, _: str) -> None:
-    """Show the tokens sent to and received from models since the chat was started."""
-    host.session.notice(usage_text(host.session.state.spent))
+    """Show what requests to models took, and what they were spent on."""
+    from ragforge_tui.tui.past.usage_screen import UsageScreen
+
+    state = host.session.state
+    places = {"all folders": {}, "this folder": {"workspace": host.options.workspace}}
+    if state.conversation_id:
+        places["this conversation"] = {"conversation_id": state.conversation_id}
+    host.open_screen(UsageScreen(host.session.ask, places, said=usage_text(state.spent), now=host.now))
 
 
 def usage_text(spent: Spent) -> str:
