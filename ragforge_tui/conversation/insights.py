@@ -10,6 +10,8 @@ from ragforge_tui.conversation.shared_memory import SharedMemory
 from ragforge_tui.conversation.storage.graph_connection import GraphConnection
 from ragforge_tui.graph import Store
 from ragforge_tui.llm import THIS_MACHINE, ChatModel
+from ragforge_tui.memory.findings.keeper import FindingKeeper
+from ragforge_tui.memory.findings.shown import FindingLights, lights_of
 from ragforge_tui.memory.insights import InsightWriter, estimated_tokens, is_due
 from ragforge_tui.shared.errors import ModelError, NotFoundError, RagforgeError
 from ragforge_tui.shared.events import Event, InsightsProgress
@@ -23,6 +25,7 @@ BATCH = 4
 GIVEN_UP = 2
 """Failed batches in a row after which the rest of a run is left for later."""
 _MOST = 100_000
+_MOST_FOLDERS = 100
 
 
 async def chosen(store: Store, choice: PastChoice) -> list[Conversation]:
@@ -71,7 +74,10 @@ class Insights:
         store = await self._graph.store()
         conversations = await chosen(store, choice)
         insights = await store.insights.of([one.uuid for one in conversations])
-        return [_entry(one, insights[one.uuid]) for one in conversations if one.uuid in insights]
+        shown = [one for one in conversations if one.uuid in insights]
+        asking = choice.current if any(one.private for one in shown) else ""
+        lights = await lights_of(store, list(dict.fromkeys(one.workspace for one in shown))[:_MOST_FOLDERS], asking)
+        return [_entry(one, insights[one.uuid], lights) for one in shown]
 
     async def plan(self, choice: PastChoice, most: int) -> InsightPlan:
         """Return what `make` would do."""
@@ -140,6 +146,10 @@ class Insights:
         writer = InsightWriter(store, await self._memory.summary_model("insight", conversation.uuid))
         try:
             insight = await writer.write(conversation)
+            store = await self._graph.store()
+            points = [*insight.key_findings, *insight.action_items]
+            await FindingKeeper(store, conversation).noted(points, insight.made_by, insight.up_to_turn)
+            lights = await lights_of(store, [conversation.workspace], conversation.uuid)
         except NotFoundError:
             self._left -= 1  # deleted meanwhile
             return ""
@@ -148,11 +158,13 @@ class Insights:
             return str(error) or "The model did not answer in time."
         self._made += 1
         self._left -= 1
-        self._emit(InsightsProgress(done=self._made, total=total, entry=_entry(conversation, insight)))
+        self._emit(InsightsProgress(done=self._made, total=total, entry=_entry(conversation, insight, lights)))
         return ""
 
 
-def _entry(conversation: Conversation, insight: Insight) -> InsightEntry:
+def _entry(conversation: Conversation, insight: Insight, lights: FindingLights) -> InsightEntry:
+    points = [*insight.key_findings, *insight.action_items]
+    shown = lights.all_shown(points, conversation.uuid, insight.up_to_turn)
     fields = {name: getattr(insight, name) for name in insight.__struct_fields__}
     return InsightEntry(
         **fields,
@@ -161,5 +173,6 @@ def _entry(conversation: Conversation, insight: Insight) -> InsightEntry:
         tags=conversation.tags,
         updated_at=conversation.updated_at,
         turns=conversation.next_turn - 1,
+        gone={at: one for at, one in enumerate(shown) if one.became},
         outdated=insight.fingerprint != fingerprint(conversation),
     )

@@ -34,12 +34,21 @@ from ragforge_tui.memory.context import (
     scope_with_text,
     without_memory,
 )
+from ragforge_tui.memory.findings.keeper import FindingKeeper
+from ragforge_tui.memory.findings.settled import NOTHING_SETTLED, Settled
 from ragforge_tui.memory.recent_files import RecentFiles
 from ragforge_tui.memory.retrieval import Recall
 from ragforge_tui.memory.summaries import Summarizer
 from ragforge_tui.memory.titles import make_title
 from ragforge_tui.shared.errors import RagforgeError
-from ragforge_tui.shared.events import ConversationChanged, Event, MemoryProgress, Notice, SummaryCreated
+from ragforge_tui.shared.events import (
+    ConversationChanged,
+    Event,
+    FindingsChanged,
+    MemoryProgress,
+    Notice,
+    SummaryCreated,
+)
 from ragforge_tui.shared.limits import LIMITS
 from ragforge_tui.shared.records import TITLE_CHARS, Conversation, Message, Summary, Turn
 
@@ -70,6 +79,8 @@ class ConversationMemory:
         self._settings = services.settings.agent.memory
         self._opening = list(turns)
         self.summaries: list[Summary] = []
+        self.settled = NOTHING_SETTLED
+        """Findings of the folder that hold no more, as they were when the last message was sent."""
         self.files = RecentFiles(services.workspace, services.settings.tools.ignore)
         self.recall = Recall(
             services.memory.questions,
@@ -142,6 +153,7 @@ class ConversationMemory:
             with suppress(TimeoutError), self._services.memory.pace.awaited():
                 async with asyncio.timeout(LIMITS.load):
                     await self._loaded.wait()
+            await self._look_up_settled()
         inputs = ContextInputs(
             conversation_id=self._record.uuid,
             turn_index=turn_index,
@@ -156,6 +168,7 @@ class ConversationMemory:
             summaries=self.summaries,
             files=self.files.render,
             wishes=await self.wishes.section(self.choices.excluded) if self._settings.enabled else None,
+            settled=self.settled,
         )
         if self._services.recorder.journaling:
             starts = self._services.graph.state.phase == "starting"
@@ -185,6 +198,18 @@ class ConversationMemory:
             log.info("pinned code not read again: %s", error)
             return ""
         return scope_with_text(msgspec.structs.replace(scope, text=text))
+
+    async def _look_up_settled(self) -> None:
+        """Look up what holds no more, unless that takes too long; the user or another chat may have changed it."""
+        record = self._record
+        try:
+            async with asyncio.timeout(LIMITS.recall):
+                store = await self._services.store()
+                found = await store.findings.settled(record.workspace, asking=record.uuid)
+        except (RagforgeError, TimeoutError) as error:
+            log.warning("what was closed or replaced was not looked up: %s", error or "that took too long")
+            return
+        self.settled = self.recall.settled = Settled.of(found)
 
     async def _write_overdue(self) -> None:
         """Write the summaries that are due, since turns are about to be cut; after `LIMITS.summary` go on without.
@@ -326,6 +351,7 @@ class ConversationMemory:
             await self.recall.load()
         self._loaded.set()
         await self.recall.store_missing()
+        await self._keep_findings(None)
         await self.recall.summaries_changed(self.summaries)
         self._caught_up = True
         self._vectors.ask()
@@ -348,6 +374,7 @@ class ConversationMemory:
         await self.wishes.store_said()
         await asyncio.to_thread(self.files.note, turn)
         await self.recall.turn_stored(turn)
+        await self._keep_findings(turn)
         own = turn.turn_index - (self._record.branch_turn or 0)
         if own == 1 and not any(message.role == "system" for message in turn.messages):
             self._untitled = turn
@@ -358,6 +385,15 @@ class ConversationMemory:
         self._due.ask()
         self._code.ask()
         self._attempts.ask()
+
+    async def _keep_findings(self, turn: Turn | None) -> None:
+        """Store what a turn decides, leaves open, closes and replaces; without one, what turns not read yet do."""
+        if not self._settings.enabled:
+            return
+        keeper = FindingKeeper(await self._services.store(), self._record)
+        if await (keeper.catch_up() if turn is None else keeper.turn_stored(turn)):
+            self._services.exports.turn_stored(self._record.uuid)
+            self._services.emit(FindingsChanged(conversation_id=self._record.uuid))
 
     async def _embed(self) -> None:
         """Create the missing vectors; if there are many, notify the user at the start and at the end."""

@@ -15,7 +15,8 @@ from typing import Any, Literal
 from ragforge_tui.graph import Store
 from ragforge_tui.graph.store.findings import new_finding
 from ragforge_tui.graph.store.search import Matcher, excerpt
-from ragforge_tui.memory.retrieval.candidates import Candidate, FindingCandidate, findings_in
+from ragforge_tui.memory.findings.settled import Settled
+from ragforge_tui.memory.retrieval.candidates import Candidate, FindingCandidate, findings_in, holding
 from ragforge_tui.memory.retrieval.question import Question, Questions
 from ragforge_tui.memory.retrieval.ranking import fused_rankings, rank, wordings
 from ragforge_tui.memory.retrieval.reach import Reach, calling_turn, lineage, reach_of
@@ -60,7 +61,9 @@ class HistorySource:
         questions = [one for one in asked if one.rarities]
         if not questions:
             return ""
-        rankings = await asyncio.gather(*(self._ranked(store, reach, one, among) for one in questions))
+        asking = calling_turn().conversation_id
+        settled = Settled.of(await store.findings.settled(self._questions.workspace, asking=asking))
+        rankings = await asyncio.gather(*(self._ranked(store, reach, one, among, settled) for one in questions))
         findings = fused_rankings([ranked for ranked, _, _ in rankings], _finding_line)
         own = fused_rankings([turns for _, turns, _ in rankings], _turn_of)
         others = fused_rankings([turns for _, _, turns in rankings], _turn_of)
@@ -71,7 +74,7 @@ class HistorySource:
         return "\n".join([*([f"[{note}]"] if note and lines else []), *lines])
 
     async def _ranked(
-        self, store: Store, reach: Reach, question: Question, among: Ranges | None
+        self, store: Store, reach: Reach, question: Question, among: Ranges | None, settled: Settled
     ) -> tuple[list[FindingCandidate], list[Candidate], list[Candidate]]:
         """Return findings, turns of this conversation and turns of others that match one wording, best first."""
         turns, summaries = await asyncio.gather(
@@ -80,7 +83,7 @@ class HistorySource:
         similar = self._settings.min_score
         findings = (one for one in findings_in(question, summaries) if _is_wanted(one, reach, among))
         return (
-            rank(question, findings, HISTORY.findings, similar),
+            rank(question, holding(findings, settled, past=True), HISTORY.findings, similar),
             rank(question, turns[0], HISTORY.own, similar),
             rank(question, turns[1], HISTORY.turns, similar),
         )
@@ -209,7 +212,8 @@ def _is_wanted(one: FindingCandidate, reach: Reach, among: Ranges | None) -> boo
 
 def _finding_line(one: FindingCandidate) -> str:
     turns = ", ".join(f"t{turn}" for turn in one.finding.turns) or f"t{one.turn_index}"
-    return f"[{turns}] {_where(one)}, {one.finding.kind or 'finding'}: {_one_line(one.text)}"
+    became = f" ({_one_line(one.became)})" if one.became else ""
+    return f"[{turns}] {_where(one)}, {one.finding.kind or 'finding'}: {_one_line(one.text)}{became}"
 
 
 def _one_line(text: str) -> str:

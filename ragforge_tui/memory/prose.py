@@ -68,6 +68,8 @@ _MEMORY = re.compile(r"^(?:From the memory|Dans la mémoire) ?:\s*\n+(?=`{3})", 
 _EVIDENCE = re.compile(r"^[ \t]*[-*] (?:`[^`\n]+:\d+`.*|(?:you|me|vous|moi) ?:.*|`[^`\n ]+`)$", re.M)
 _LEAD_IN = re.compile(r"^[^\n`]{1,40}:[ \t]*$", re.M)
 _CODE_SPAN = re.compile(r"`[^`\n]*`")
+PASTED = re.compile(r"(?:^[^\n]*[^\s.!?…:;][ \t]*\n){12,}", re.M)
+"""Many lines in a row without the end of a sentence: a log or a file, not the user's own words."""
 _QUOTED_PLACE = re.compile(r"^(`[^`\n]+:\d+(?:-\d+)?`)[ \t]*\n+(?=\S)", re.M)
 _QUOTED_COMMAND = re.compile(r"^(`[^`\n]+`)[ \t]*\n+(?=\S)", re.M)
 _LINE_NUMBER = re.compile(r"^\s*\d+\t")
@@ -88,10 +90,10 @@ _LISTED = 3
 
 def user_prose(text: str) -> str:
     """Return the user's text without code blocks, one paragraph a line; other marks may be intended and stay."""
-    return _lines(_BULLET.sub("", _without_code(FENCE.sub("\n", text))))
+    return _lines(_BULLET.sub("", without_code(FENCE.sub("\n", text))))
 
 
-def _without_code(text: str) -> str:
+def without_code(text: str) -> str:
     """Return a text without lines of code outside of fences and the comments next to them; the text if all is code."""
     lines = [line for line in text.splitlines() if line.strip()]
     code = [_CODE_LINE.search(line) is not None for line in lines]
@@ -125,14 +127,19 @@ def answer_prose(text: str) -> str:
     else.
     """
     text = _INTRODUCTION.sub("", text, count=1)
-    memory = _MEMORY.search(text)
-    own = _EVIDENCE.sub("", text[: memory.start()] if memory else text)
+    own = own_words(text)
     text_only = _without_lead_ins(strip_markdown(own))
     if len(_CODE_SPAN.sub("", text_only).split()) >= _FEWEST_WORDS:
         return text_only
     digest = strip_markdown(_QUOTED_COMMAND.sub(r"\1: ", _QUOTED_PLACE.sub(r"\1 ", FENCE.sub(_digest, own))))
     digest = "\n".join(line for line in digest.splitlines() if not line.endswith(_NOTHING))
     return _without_lead_ins(digest) or _without_lead_ins(strip_markdown(text)) or strip_markdown(text)
+
+
+def own_words(text: str) -> str:
+    """Return an answer without its lists of places and its quotations from the memory."""
+    memory = _MEMORY.search(text)
+    return _EVIDENCE.sub("", text[: memory.start()] if memory else text)
 
 
 def _without_lead_ins(text: str) -> str:

@@ -325,6 +325,12 @@ class TopicsChanged(_Event):
     topics: list[Topic]
 
 
+class FindingsChanged(_Event):
+    """Findings of this conversation were noted, closed, replaced or forgotten."""
+
+    conversation_id: str
+
+
 class InsightsProgress(_Event):
     """A run over past conversations has made so many of its insights; `entry` is the newest one."""
 
@@ -453,7 +459,15 @@ TurnEvent = (
     | TurnReset
 )
 
-MemoryEvent = MemoryProgress | SummaryStarted | SummaryCreated | SummaryFailed | TopicsChanged | InsightsProgress
+MemoryEvent = (
+    MemoryProgress
+    | SummaryStarted
+    | SummaryCreated
+    | SummaryFailed
+    | TopicsChanged
+    | FindingsChanged
+    | InsightsProgress
+)
 
 Event = (
     TurnEvent

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from ragforge_tui.shared.records import FindingKind
+from ragforge_tui.shared.records import Finding, FindingKind
 
 KeptKind = Literal["decision", "wish", "open", "fact"]
 FindingState = Literal["open", "done", "valid", "replaced", "forgotten"]
@@ -54,6 +54,20 @@ class KeptFinding(msgspec.Struct, frozen=True, kw_only=True):
     def is_current(self) -> bool:
         """Whether it still holds or is still to do."""
         return self.state in CURRENT
+
+
+class ShownFinding(Finding, frozen=True, kw_only=True):
+    """Finding as the screens show it.
+
+    Attributes:
+        became: What became of it, in words, if it no longer holds; it is shown struck through.
+        leads_to: Conversation of the turn that closed or replaced it; empty for its own.
+        leads_turn: That turn; 0 without one.
+    """
+
+    became: str = ""
+    leads_to: str = ""
+    leads_turn: int = 0
 
 
 def kept_kind(kind: FindingKind) -> KeptKind:

@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from ragforge_tui.shared.finding_records import ShownFinding
 from ragforge_tui.shared.records import Finding, Insight, Role
 
 PastStatus = Literal["active", "archived", "any"]
@@ -43,6 +44,7 @@ class InsightEntry(Insight, kw_only=True):
     Attributes:
         turns: Number of turns of the conversation.
         outdated: Whether the conversation has changed since it was read.
+        gone: Its findings and then action items that no longer hold, by their place, with what became of them.
     """
 
     title: str = ""
@@ -51,6 +53,7 @@ class InsightEntry(Insight, kw_only=True):
     updated_at: datetime
     turns: int = 0
     outdated: bool = False
+    gone: dict[int, ShownFinding] = msgspec.field(default_factory=dict)
 
 
 class InsightPlan(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ import msgspec
 
 from ragforge_tui.shared.context_choices import ChosenItem, item_key
 from ragforge_tui.shared.errors import NotFoundError
+from ragforge_tui.shared.finding_records import ShownFinding
 from ragforge_tui.shared.records import (
     AccessedFile,
     ContextItem,
@@ -37,6 +38,7 @@ from ragforge_tui.shared.requests.memory import (
     MemoryTree,
     MergeTopics,
     SentRequest,
+    ShownSummary,
     SummarizeConversation,
     TopicPlace,
     TreeNode,
@@ -80,6 +82,8 @@ class MemoryShelf:
         self.merges: list[tuple[str, str]] = []
         self.requests = 1
         self.verified = True
+        self.findings: list[ShownFinding] = []
+        self.gone: dict[int, str] = {}
 
     @answers(FetchTree)
     def _fetch_tree(self, request: FetchTree) -> Any:
@@ -103,7 +107,7 @@ class MemoryShelf:
         found = next((one for one in known if one.uuid == wanted), None)
         if found is None:
             raise NotFoundError("This summary is not there any more.")
-        return found
+        return ShownSummary(**{name: getattr(found, name) for name in found.__struct_fields__}, gone=self.gone)
 
     @answers(FetchTurnLines)
     def _fetch_turn_lines(self, request: FetchTurnLines) -> Any:
@@ -126,7 +130,8 @@ class MemoryShelf:
     @answers(FetchFindings)
     def _fetch_findings(self, request: FetchFindings) -> Any:
         uuid = request.conversation_id
-        return [finding for one in self._summaries(uuid) if one.level == 1 for finding in one.key_findings]
+        told = [finding for one in self._summaries(uuid) if one.level == 1 for finding in one.key_findings]
+        return self.findings or [ShownFinding(text=one.text, turns=one.turns, kind=one.kind) for one in told]
 
     @answers(FetchSent)
     def _fetch_sent(self, request: FetchSent) -> Any:

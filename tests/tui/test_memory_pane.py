@@ -13,6 +13,7 @@ from ragforge_tui.shared.events import (
     SummaryStarted,
     TopicsChanged,
 )
+from ragforge_tui.shared.finding_records import ShownFinding
 from ragforge_tui.shared.records import Finding
 from ragforge_tui.shared.requests.memory import (
     FetchDue,
@@ -260,6 +261,28 @@ async def test_findings_are_listed_by_kind_and_lead_to_their_turns(run_chat: Cha
         await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and chat.app.screen.sections)
         await chat.press("escape", "f")
         await chat.until(lambda: pane.tree_rows.has_focus)
+
+
+async def test_what_no_longer_holds_is_struck_through_and_leads_to_what_replaced_it(
+    run_chat: ChatRunner, engine: FakeEngine
+) -> None:
+    engine.memory.findings = [
+        ShownFinding(text="It waits 60 s.", turns=[5], kind="decision"),
+        ShownFinding(
+            text="It waits 30 s.", turns=[2], kind="decision", became=f"replaced by “60” {HOSTILE}", leads_turn=5
+        ),
+    ]
+    async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
+        pane = await opened(chat)
+        await chat.press("f")
+        await chat.until(lambda: pane.finding_rows.has_focus and listed(pane, "Decisions 1"))
+        assert listed(pane, "→ t5 replaced by “60” [bold]red")
+        palette = chat.app.chat.transcript.palette
+        drawn = {line.text: pane.finding_rows.draw(line, 40, palette)[-1][1] for line in pane.findings.lines(40)}
+        assert drawn["It waits 30 s."].strike and not drawn["It waits 60 s."].strike
+        pane.finding_rows.choose("finding:1")
+        await chat.press("enter")
+        await chat.until(lambda: list(chat.app.chat.transcript.cursor.turns) == [5])
 
 
 async def test_findings_follow_new_summaries(run_chat: ChatRunner, engine: FakeEngine) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from ragforge_tui.conversation import Conversation
 from ragforge_tui.engine.registry import EngineContext, handles
 from ragforge_tui.memory.context import accounted, look_up
+from ragforge_tui.memory.findings.shown import lights_of, listed_findings
 from ragforge_tui.memory.summaries.findings import gathered_findings
 from ragforge_tui.shared import records
 from ragforge_tui.shared.context_choices import ChosenItem
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.events import TopicsChanged
-from ragforge_tui.shared.records import AccessedFile, Finding, SimilarConversation, Summary, Topic
+from ragforge_tui.shared.finding_records import ShownFinding
+from ragforge_tui.shared.records import AccessedFile, SimilarConversation, Topic
 from ragforge_tui.shared.requests import memory as requests
 
 
@@ -36,9 +38,13 @@ async def tree(engine: EngineContext, request: requests.FetchTree) -> requests.M
 
 
 @handles(requests.FetchFindings)
-async def findings(engine: EngineContext, request: requests.FetchFindings) -> list[Finding]:
+async def findings(engine: EngineContext, request: requests.FetchFindings) -> list[ShownFinding]:
     store = await engine.agent.store()
-    return gathered_findings(await store.summaries.of(request.conversation_id))
+    uuid = request.conversation_id
+    workspace = engine.conversation(uuid).record.workspace
+    lights = await lights_of(store, [workspace], uuid)
+    told = gathered_findings(await store.summaries.of(uuid))
+    return listed_findings(await store.findings.of_conversation(uuid), told, lights, uuid)
 
 
 @handles(requests.FetchDue)
@@ -58,11 +64,17 @@ async def _due(engine: EngineContext, conversation: Conversation) -> requests.Me
 
 
 @handles(requests.FetchSummary)
-async def summary(engine: EngineContext, request: requests.FetchSummary) -> Summary:
-    found = await (await engine.agent.store()).summaries.by_id([request.uuid])
+async def summary(engine: EngineContext, request: requests.FetchSummary) -> requests.ShownSummary:
+    store = await engine.agent.store()
+    found = await store.summaries.by_id([request.uuid])
     if not found:
         raise NotFoundError("This summary no longer exists.")
-    return found[0]
+    uuid = found[0].conversation_id
+    workspace = (await store.conversations.get(uuid)).workspace
+    lights = await lights_of(store, [workspace], uuid)
+    shown = lights.all_shown(found[0].key_findings, uuid, found[0].end_turn_index)
+    fields = {name: getattr(found[0], name) for name in found[0].__struct_fields__}
+    return requests.ShownSummary(**fields, gone={at: one.became for at, one in enumerate(shown) if one.became})
 
 
 @handles(requests.SummarizeConversation)

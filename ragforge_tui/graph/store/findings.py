@@ -227,6 +227,53 @@ class Findings:
 
         return await self._graph.write(work)
 
+    async def settled(self, workspace: str, *, asking: str = "") -> list[KeptFinding]:
+        """Return the findings of a folder that hold no more, the newest first, and after them what replaced them."""
+        found = [
+            one
+            for place in ("workspace: $workspace", "scope: 'user'")
+            for one in await self._found(
+                f"MATCH {own_node('f', 'Finding', place)} WITH f WHERE NOT f.state IN $states {_VISIBLE}",
+                workspace=storable(workspace),
+                states=list(CURRENT),
+                asking=asking,
+            )
+        ]
+        replacing = await self.by_id([one.replaced_by for one in found if one.replaced_by], asking=asking)
+        return list({one.uuid: one for one in (*found, *replacing)}.values())
+
+    async def closing_turns(self, ids: Sequence[str]) -> dict[str, tuple[str, int]]:
+        """Return the conversation and turn that closed each of these findings, where that is known."""
+        found: dict[str, tuple[str, int]] = {}
+        for start in range(0, len(ids), _AT_ONCE):
+            for pattern in (
+                "-[:CLOSED_BY]->(m:Message)",
+                "-[:CLOSED_BY]->(t:ToolCall) MATCH (m:Message {uuid: t.message_id})",
+            ):
+                rows = await self._graph.rows(
+                    f"UNWIND $ids AS id MATCH (:Finding {{uuid: id}}){pattern} "
+                    "RETURN id, m.conversation_id AS conversation_id, m.turn_index AS turn",
+                    ids=list(ids[start : start + _AT_ONCE]),
+                )
+                found |= {row["id"]: (row["conversation_id"], row["turn"]) for row in rows}
+        return found
+
+    async def read_until(self, conversation_id: str) -> int:
+        """Return the last turn of a conversation that was read for findings, 0 without one."""
+        row = await self._graph.one(
+            "MATCH (c:Conversation {uuid: $id}) RETURN coalesce(c.findings_until, 0) AS turn", id=conversation_id
+        )
+        return int(row["turn"]) if row else 0
+
+    async def set_read_until(self, conversation_id: str, turn_index: int) -> None:
+        """Note the last turn of a conversation that was read for findings."""
+        await self._graph.run(
+            "MATCH (c:Conversation {uuid: $id}) WHERE coalesce(c.findings_until, 0) < $turn "
+            "SET c.findings_until = $turn",
+            id=conversation_id,
+            turn=turn_index,
+        )
+
     async def _found(self, statement: str, **parameters: Any) -> list[KeptFinding]:
         rows = await self._graph.rows(f"{statement} {_RETURN}", limit=_MOST, **parameters)
         return [finding for row in rows if (finding := finding_from(row["f"])) is not None]

@@ -58,11 +58,13 @@ from ragforge_tui.memory.context.sections import (
     request_messages,
     request_parts,
     section_of,
+    settled_lines,
     topics_section,
     without_told,
 )
 from ragforge_tui.memory.context.truncation import tokens_in
 from ragforge_tui.memory.context.wishes import told_again
+from ragforge_tui.memory.findings.settled import NOTHING_SETTLED, Settled, without_settled
 from ragforge_tui.memory.history import ChatMessage, has_reasoning, message_text, without_graph
 from ragforge_tui.memory.retrieval import Recall, Recalled
 from ragforge_tui.settings.schema import MemorySettings, RecentSettings
@@ -148,6 +150,7 @@ class ContextInputs(msgspec.Struct, kw_only=True):
             turn 1 if all of them may be sent.
         first_message: The user's first message, None if there is none.
         files: Renders the recently accessed files within a number of tokens; empty if there are none.
+        settled: Findings that hold no more; what repeats them is not sent as current.
         overhead: Tokens of the tools' schemas.
         reasoning: Whether the model takes back the reasoning of its newest turns.
         wishes: Section of what the user wishes; empty for none.
@@ -166,6 +169,7 @@ class ContextInputs(msgspec.Struct, kw_only=True):
     summaries: list[Summary] = []
     files: Callable[[int], str] = lambda tokens: ""
     wishes: ContextSection | None = None
+    settled: Settled = NOTHING_SETTLED
 
 
 class ContextOptions(msgspec.Struct, kw_only=True, frozen=True):
@@ -341,6 +345,7 @@ class ContextBuilder:
         files = files_section(inputs.files, budget.share("files"))
         topics = topics_section(inputs.summaries, budget.share("topics"))
         frontier = [summary for summary in self._choices.summaries(inputs.summaries) if not summary.parent]
+        frontier, altered = without_settled(frontier, inputs.settled)
         pinned = self._pinned_section(budget)
         later = budget.share("goal") + budget.share("queries")
         recall = self._settings.recall
@@ -348,7 +353,7 @@ class ContextBuilder:
         code = budget.share(CODE_SECTION) if with_code else 0
         left = budget.total - FRAME_TOKENS - recalled - code - pinned.tokens
         days = {turn.turn_index: day_of(turn.messages[0].timestamp) for turn in inputs.turns}
-        represented = frontier_section(frontier, budget.share("frontier"), days).tokens
+        represented = frontier_section(frontier, budget.share("frontier"), days, altered).tokens
         sections = files.tokens + topics.tokens + later + represented
         # No turn of this conversation is cut to make room for others; where it is cut, its own are recalled too.
         complete = left + max(0, recalled - FINDINGS_TOKENS)
@@ -366,7 +371,7 @@ class ContextBuilder:
             older = [summary for summary in frontier if summary.start_turn_index < first]
             # Tokens freed by a step go to the summaries until turns need them.
             share = max(min(budget.share("frontier"), left), left - recalled)
-            draft.frontier = frontier_section(older, share, days)
+            draft.frontier = frontier_section(older, share, days, altered)
             draft.reserved = later
         if recall.strategy != "recent":
             left = budget.total - draft.used - heading_tokens("recalled")
@@ -436,8 +441,10 @@ class ContextBuilder:
                 for finding in recalled.findings
                 if finding_text(finding.finding) not in told and finding.finding.text not in again
             ]
-            findings = findings_section(untold, min(FINDINGS_TOKENS, left))
-            sections += [findings, recalled_summaries_section(recalled.summaries, left - findings.tokens), turns]
+            gone = settled_lines(recalled.turns, inputs.settled)
+            findings = findings_section(untold, min(FINDINGS_TOKENS, left), gone)
+            summaries = recalled_summaries_section(recalled.summaries, left - findings.tokens, inputs.settled)
+            sections += [findings, summaries, turns]
         if self._settings.enabled and not draft.past.complete:
             sections += self._goal_and_queries(inputs, draft, recalled)
         sections += [section for section in (draft.pinned, draft.files, draft.topics) if section]

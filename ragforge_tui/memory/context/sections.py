@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from ragforge_tui.graph.store.topics import shown_topics
 from ragforge_tui.memory.context.truncation import cut_to, left_out, locate, tokens_in
+from ragforge_tui.memory.findings.settled import NOTHING_SETTLED, Settled
 from ragforge_tui.memory.history import ChatMessage
 from ragforge_tui.memory.retrieval import Candidate, Recalled, render_turns
 from ragforge_tui.memory.retrieval.candidates import FindingCandidate, SummaryCandidate
@@ -82,6 +83,7 @@ TITLES = {
 SUMMARY_DETAILS = (4, 2, 1)
 """Numbers of a summary's parts that are sent, one after the other until all summaries fit."""
 FILES_NAMED = 8
+MOST_SETTLED = 3
 KIND_NAMES = {"open": "still open"}
 KEPT = "kept"
 """Form of an item whose text cannot be rebuilt from its source and is stored."""
@@ -114,7 +116,9 @@ def queries_section(messages: Sequence[Message], share: int) -> ContextSection:
     return section
 
 
-def frontier_section(frontier: Sequence[Summary], share: int, days: Mapping[int, date]) -> ContextSection:
+def frontier_section(
+    frontier: Sequence[Summary], share: int, days: Mapping[int, date], altered: Collection[str] = ()
+) -> ContextSection:
     """Return the section with the summaries of all older turns.
 
     If not all fit, none names its files and actions, which matter least, then none its findings; if that is not enough,
@@ -122,6 +126,7 @@ def frontier_section(frontier: Sequence[Summary], share: int, days: Mapping[int,
 
     Args:
         days: Days of turns by their index, as far as they are known.
+        altered: Ids of summaries without something of what is stored, whose texts are kept with the request.
     """
     ranked = sorted(frontier, key=lambda s: (-s.level, -s.start_turn_index))
     for detail in SUMMARY_DETAILS:
@@ -129,6 +134,7 @@ def frontier_section(frontier: Sequence[Summary], share: int, days: Mapping[int,
         for summary in ranked:
             item = summary_item(summary, days.get(summary.end_turn_index))
             item.title = str(days.get(summary.start_turn_index, ""))
+            item.form = KEPT if summary.uuid in altered else ""
             candidates.append(_Candidate(item, summary_text(summary), len(summary_text(summary, detail))))
         section = _fill("frontier", share, candidates)
         wanted = sum(len(candidate.text) - candidate.most for candidate in candidates)
@@ -177,22 +183,52 @@ def _recalled_item(turn: Candidate) -> ContextItem:
     )
 
 
-def findings_section(findings: Sequence[FindingCandidate], share: int) -> ContextSection:
-    """Return the section with relevant findings, best first; their texts are stored."""
+def findings_section(
+    findings: Sequence[FindingCandidate], share: int, gone: Sequence[FindingCandidate] = ()
+) -> ContextSection:
+    """Return the section with relevant findings, best first; their texts are stored.
+
+    Args:
+        gone: What recalled turns say that holds no more; it comes first, since it would mislead.
+    """
     candidates = []
-    for recalled in findings:
+    for recalled in (*gone, *findings):
         item = _from(recalled, ContextItem(kind="finding", source=recalled.summary_id, date=recalled.date))
         item.turn_index, item.last_turn = recalled.turn_index, recalled.last_turn
-        candidates.append(_Candidate(item, finding_text(recalled.finding)))
+        became = f" ({recalled.became})" if recalled.became else ""
+        candidates.append(_Candidate(item, finding_text(recalled.finding) + became))
     return _fill("findings", share, candidates)
 
 
-def recalled_summaries_section(summaries: Sequence[SummaryCandidate], share: int) -> ContextSection:
-    """Return the section with relevant summaries beyond the frontier, in order of score, as far as they fit."""
-    candidates = [
-        _Candidate(_from(recalled, summary_item(recalled.summary)), summary_text(recalled.summary))
-        for recalled in summaries
+def settled_lines(turns: Sequence[Candidate], settled: Settled) -> list[FindingCandidate]:
+    """Return what recalled turns state that holds no more, each with what became of it."""
+    lines = [
+        FindingCandidate(
+            conversation_id=turn.conversation_id,
+            title=turn.title,
+            turn_index=turn.turn_index,
+            date=turn.date,
+            text=one.text,
+            own=turn.own,
+            finding=Finding(text=f"no longer so: {one.text}", turns=[turn.turn_index]),
+            became=settled.what_became(one),
+        )
+        for turn in turns
+        for one in settled.of_turn(turn.conversation_id, turn.turn_index)
     ]
+    return lines[:MOST_SETTLED]
+
+
+def recalled_summaries_section(
+    summaries: Sequence[SummaryCandidate], share: int, settled: Settled = NOTHING_SETTLED
+) -> ContextSection:
+    """Return the section with relevant summaries beyond the frontier, in order of score, as far as they fit."""
+    candidates = []
+    for recalled in summaries:
+        summary = settled.current(recalled.summary, None if recalled.own else recalled.date)
+        item = _from(recalled, summary_item(summary))
+        item.form = "" if summary is recalled.summary else KEPT
+        candidates.append(_Candidate(item, summary_text(summary)))
     return _fill("summaries", share, candidates)
 
 

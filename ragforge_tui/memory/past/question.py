@@ -13,6 +13,7 @@ from datetime import datetime
 
 from ragforge_tui.graph import Store
 from ragforge_tui.llm import ChatModel
+from ragforge_tui.memory.findings.settled import Settled
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.past.quotes import best_quote, highlights
 from ragforge_tui.memory.prose import clean_text
@@ -21,6 +22,7 @@ from ragforge_tui.memory.retrieval.candidates import (
     Candidate,
     FindingCandidate,
     findings_in,
+    holding,
     summaries_elsewhere,
     turns_elsewhere,
 )
@@ -36,6 +38,8 @@ SAME_WORDS = 0.85
 """Share of a quote's words from which it only repeats another."""
 ANSWER_TOKENS = 400
 _READ_AT_ONCE = 8
+_MOST_FOLDERS = 20
+"""Folders whose closed and replaced findings are looked up."""
 _ABOUT_PAST = re.compile(
     r"(?:decid|agree|discuss|talk|mention|conclu|sa(?:id|y)|told|decision|décid|convenu|parl[ée]|discut|entsch[ie]+d|"
     r"besproch|beschloss)\w*",
@@ -72,6 +76,10 @@ class PastQuestions:
             return []
         await self._questions.frequencies.learn(store)
         question = await self._questions.ask(text, PAST.seconds, ignored=_ABOUT_PAST)
+        asking = next((one.uuid for one in conversations if one.private), "")
+        gone = await asyncio.gather(
+            *(store.findings.settled(folder, asking=asking) for folder in _folders(conversations))
+        )
         turns, summaries, insights = await asyncio.gather(
             turns_elsewhere(store, question, others, PAST.turns),
             summaries_elsewhere(store, question, others, PAST.summaries.asked),
@@ -79,10 +87,11 @@ class PastQuestions:
         )
         similar = self._questions.settings.min_score
         titles = {one.uuid: one.title for one in conversations}
-        findings = [
+        found = [
             *findings_in(question, summaries),
             *(one for insight in insights.values() for one in _findings(insight, titles[insight.conversation_id])),
         ]
+        findings = holding(found, Settled.of(one for some in gone for one in some), past=True)
         said = await self._said(store, rank(question, turns, PAST.turns, similar)[: 2 * limit], question)
         told = await _dated(store, rank(question, findings, PAST.findings, similar)[:limit], question)
         quotes = [
@@ -99,6 +108,11 @@ class PastQuestions:
             found = await asyncio.gather(*(_quote(store, candidate, question) for candidate in page))
             quotes += [quote for quote in found if quote is not None]
         return quotes
+
+
+def _folders(conversations: Sequence[Conversation]) -> list[str]:
+    """Return the folders of conversations, those used last first."""
+    return list(dict.fromkeys(one.workspace for one in conversations))[:_MOST_FOLDERS]
 
 
 def _findings(insight: Insight, title: str) -> Iterator[FindingCandidate]:
@@ -175,7 +189,7 @@ async def _dated(store: Store, findings: Iterable[FindingCandidate], question: Q
                     turn_index=one.turn_index,
                     date=lines[0].timestamp,
                     role="memory",
-                    quote=one.text,
+                    quote=f"{one.text} ({one.became})" if one.became else one.text,
                     score=round(one.score, 3),
                     kind=one.finding.kind or "finding",
                     highlights=highlights(one.text, question.rarities),

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 
 from ragforge_tui.memory.keyterms import weights
 from ragforge_tui.memory.language import language_of
-from ragforge_tui.memory.prose import ELLIPSIS, answer_prose, sentences, user_prose
+from ragforge_tui.memory.prose import ELLIPSIS, PASTED, answer_prose, sentences, user_prose
 from ragforge_tui.memory.summaries.offline.actions import calls_of
-from ragforge_tui.memory.summaries.offline.extract import ASKS, PASTED, with_full_stop
+from ragforge_tui.memory.summaries.offline.extract import ASKS, with_full_stop
 from ragforge_tui.memory.summaries.offline.informativeness import QUESTION_MARKS, announces, kind_of, score
 from ragforge_tui.shared.json_text import json_object
 from ragforge_tui.shared.records import Finding, FindingKind, ToolCall, Turn, call_end

@@ -12,6 +12,7 @@ import msgspec
 
 from ragforge_tui.graph import Store
 from ragforge_tui.graph.store.other_conversations import Others, OtherSummary, Ranges
+from ragforge_tui.memory.findings.settled import Settled
 from ragforge_tui.memory.retrieval.keys import shown
 from ragforge_tui.memory.retrieval.question import Question, Vector
 from ragforge_tui.memory.retrieval.recipes import Pick
@@ -82,10 +83,12 @@ class FindingCandidate(Candidate, kw_only=True):
 
     Attributes:
         summary_id: Empty for a finding of an insight.
+        became: What became of it, if it no longer holds.
     """
 
     finding: Finding
     summary_id: str = ""
+    became: str = ""
 
 
 class SummaryStems(msgspec.Struct, frozen=True, kw_only=True):
@@ -214,6 +217,19 @@ def findings_in(question: Question, summaries: Iterable[SummaryCandidate]) -> It
                     finding=finding,
                     summary_id=one.summary.uuid,
                 )
+
+
+def holding(findings: Iterable[FindingCandidate], settled: Settled, *, past: bool) -> Iterator[FindingCandidate]:
+    """Yield the findings that still hold; for a question about the past the others too, with what became of them."""
+    for one in findings:
+        gone = settled.repeated_by(
+            one.finding, one.conversation_id, last_turn=one.last_turn, date=None if one.own else one.date
+        )
+        if gone is None:
+            yield one
+        elif past:
+            one.became = settled.what_became(gone)
+            yield one
 
 
 def cosine(a: Vector | None, b: Vector | None) -> float | None:

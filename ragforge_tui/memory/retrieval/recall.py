@@ -18,12 +18,14 @@ from ragforge_tui.graph import Store
 from ragforge_tui.graph.store.other_conversations import Others
 from ragforge_tui.graph.store.search import Scope
 from ragforge_tui.llm.tokens import count_tokens
+from ragforge_tui.memory.findings.settled import NOTHING_SETTLED
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.retrieval.candidates import (
     Candidate,
     SummaryCandidate,
     SummaryStems,
     findings_in,
+    holding,
     own_summary,
     stems_of,
     summaries_elsewhere,
@@ -111,6 +113,8 @@ class Recall:
         new: bool = False,
     ) -> None:
         self.index = ConversationIndex()
+        self.settled = NOTHING_SETTLED
+        """Findings that hold no more: what repeats them is not recalled as current."""
         self._questions = questions
         self._settings = settings
         self._model = questions.model
@@ -332,7 +336,8 @@ class Recall:
                 rated = [*(self._own_summaries(here) if own else []), *searched.summaries]
                 similar = self._settings.recall.min_score
                 findings = (one for one in findings_in(here, rated) if not _sent(one, one.finding.turns, exclude))
-                recalled.findings = rank(here, findings, CONTEXT.findings, similar)
+                valid = holding(findings, self.settled, past=past)
+                recalled.findings = rank(here, valid, CONTEXT.findings, similar)
                 excluded = wanted.get("exclude_summaries", ())
                 recalled.summaries = self._summaries_of(here, rated, recalled.turns, {*exclude}, excluded)
                 if not past:

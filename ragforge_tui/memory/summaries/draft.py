@@ -8,7 +8,7 @@ summarizer describes in a second request. Few topics are no problem: one, or non
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, get_args
 
 import msgspec
@@ -33,6 +33,20 @@ _LABEL = re.compile(r"(decision|fact|preference|open)(?: point| question)?:\s+",
 """Start of a finding whose kind a model wrote into the text."""
 
 
+class KnownChange(msgspec.Struct, frozen=True, kw_only=True):
+    """What a model says of a finding that it was shown by number.
+
+    Attributes:
+        known: Its number, from 1.
+        turn: Turn that closed it; 0 if the model named none.
+        new: Finding that takes its place; None if it is closed.
+    """
+
+    known: int
+    turn: int = 0
+    new: Finding | None = None
+
+
 class Draft(msgspec.Struct, kw_only=True):
     """Content of a summary before it is stored."""
 
@@ -43,6 +57,7 @@ class Draft(msgspec.Struct, kw_only=True):
     files_mentioned: list[str] = []
     topics: list[ProposedTopic] = []
     links: list[TopicLink] = []
+    changes: list[KnownChange] = []
     made_by: str = ""
 
 
@@ -83,7 +98,7 @@ class UnusableAnswerError(Exception):
         self.problems = problems
 
 
-def read_answer(text: str, *, turns: Collection[int], material: str, acted: bool) -> Draft:
+def read_answer(text: str, *, turns: Collection[int], material: str, acted: bool, known: int = 0) -> Draft:
     """Return the summary in an answer.
 
     Args:
@@ -91,6 +106,7 @@ def read_answer(text: str, *, turns: Collection[int], material: str, acted: bool
         turns: Turns that findings may cite.
         material: The summarised text; files that do not occur in it are dropped.
         acted: Whether tools were used; if not, the summary of actions is dropped.
+        known: How many findings the model was shown by number.
 
     Raises:
         UnusableAnswerError: The answer has no JSON object, or no text for the summary.
@@ -108,11 +124,54 @@ def read_answer(text: str, *, turns: Collection[int], material: str, acted: bool
             files_mentioned=[path for path in _texts(data.get("files_mentioned")) if path in material],
             topics=read_topics(data.get("topics")),
             links=read_links(data.get("same_topics")),
+            changes=_changes(data, turns, known),
         )
     )
     if not draft.conversation_summary:
         raise UnusableAnswerError(['"conversation_summary" is missing or empty'])
     return draft
+
+
+def _changes(data: Mapping[str, Any], turns: Collection[int], known: int) -> list[KnownChange]:
+    """Return what an answer says of the known findings, each once; what it replaces it does not close as well."""
+    found: dict[int, KnownChange] = {}
+    listed = data.get("key_findings")
+    for item in _items(data.get("replaces")):
+        number = _number(item, "known", "number", "id")
+        new = _new_finding(item, listed if isinstance(listed, list) else [], turns)
+        if 1 <= number <= known and new is not None:
+            found.setdefault(number, KnownChange(known=number, turn=max(new.turns, default=0), new=new))
+    for item in _items(data.get("closes")):
+        number, turn = _number(item, "known", "number", "id"), _number(item, "turn", "by_turn", "turns")
+        if 1 <= number <= known:
+            found.setdefault(number, KnownChange(known=number, turn=turn if turn in turns else 0))
+    return list(found.values())
+
+
+def _items(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def _number(item: Any, *names: str) -> int:
+    """Return the number that an item is, or has under one of these names; 0 without one."""
+    if isinstance(item, Mapping):
+        item = next((item[name] for name in names if item.get(name) is not None), "")
+    elif "turn" in names:
+        return 0
+    return next(iter(_cited(item)), 0)
+
+
+def _new_finding(item: Any, listed: Sequence[Any], turns: Collection[int]) -> Finding | None:
+    """Return the finding that replaces another: one of the answer's by its place, or one given as text."""
+    if not isinstance(item, Mapping):
+        return None
+    place = _number(item, "finding", "by", "with")
+    value = item.get("finding") or item.get("by") or item.get("with")
+    if place and place <= len(listed) and not (isinstance(value, str) and not value.strip().isdigit()):
+        value = listed[place - 1]
+    if isinstance(value, int | float):
+        return None
+    return next(iter(cited_findings([value], turns, uncited=True)), None)
 
 
 def _texts(value: Any) -> list[str]:

@@ -72,7 +72,22 @@ _LINKS = """
 _LINKS_FORM = ',\n  "same_topics": [{"a": "…", "b": "…", "confidence": 0.9, "reason": "…"}]'
 
 
-def over_turns(turns: Sequence[Turn], *, language: str, window: int, known_topics: Sequence[str] = ()) -> ChatMessages:
+_KNOWN = """
+- closes: the known open points below that this part settles, each by its number with the turn that settled it; only \
+what is clearly done or given up. An empty list if there are none.
+- replaces: the known statements below that no longer hold, each by its number with the place (from 1) of the key \
+finding that takes its place. An empty list if there are none."""
+_KNOWN_FORM = ',\n  "closes": [{"known": 2, "turn": 9}],\n  "replaces": [{"known": 1, "finding": 3}]'
+
+
+def over_turns(
+    turns: Sequence[Turn],
+    *,
+    language: str,
+    window: int,
+    known_topics: Sequence[str] = (),
+    known_findings: Sequence[str] = (),
+) -> ChatMessages:
     """Return the request for a summary of these turns."""
     task = (
         f"You summarise turns {turns[0].turn_index} to {turns[-1].turn_index} of a conversation between a user and "
@@ -83,12 +98,18 @@ def over_turns(turns: Sequence[Turn], *, language: str, window: int, known_topic
         _fitted([format_turn(turn) for turn in turns], material_tokens(window)),
         language,
         known_topics,
+        known_findings,
         links=False,
     )
 
 
 def over_summaries(
-    children: Sequence[Summary], *, language: str, window: int, known_topics: Sequence[str] = ()
+    children: Sequence[Summary],
+    *,
+    language: str,
+    window: int,
+    known_topics: Sequence[str] = (),
+    known_findings: Sequence[str] = (),
 ) -> ChatMessages:
     """Return the request for a summary of these summaries."""
     task = (
@@ -101,6 +122,7 @@ def over_summaries(
         _fitted([format_summary(child) for child in children], material_tokens(window)),
         language,
         known_topics,
+        known_findings,
         links=True,
     )
 
@@ -174,17 +196,28 @@ def _language_rule(language: str) -> str:
     return f"Write in {name}." if name else "Write in the language of the conversation."
 
 
-def _request(task: str, material: str, language: str, known_topics: Sequence[str], *, links: bool) -> ChatMessages:
+def _request(
+    task: str,
+    material: str,
+    language: str,
+    known_topics: Sequence[str],
+    known_findings: Sequence[str],
+    *,
+    links: bool,
+) -> ChatMessages:
     system = "\n".join(
         (
             task,
-            _FORM % (_LINKS_FORM if links else ""),
-            _RULES + (_LINKS if links else ""),
+            _FORM % ((_LINKS_FORM if links else "") + (_KNOWN_FORM if known_findings else "")),
+            _RULES + (_LINKS if links else "") + (_KNOWN if known_findings else ""),
             "Write names, paths, flags, numbers and dates exactly as in the material.",
             _language_rule(language),
             _DATA_RULE,
         )
     )
+    if known_findings:
+        lines = "\n".join(f"{number}: {text}" for number, text in enumerate(known_findings, 1))
+        material = f"{material}\n\nKnown so far, from earlier turns:\n{lines}"
     if known_topics:
         names = json.dumps(list(known_topics), ensure_ascii=False)
         material = f"{material}\n\nTopics known so far; use the same name for the same subject: {names}"

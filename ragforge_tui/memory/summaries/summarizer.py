@@ -25,6 +25,7 @@ from ragforge_tui.graph.repositories import Store
 from ragforge_tui.graph.store.summary_tree import TurnSize, chosen_end, frontier_marked, summary_uuid, text_size
 from ragforge_tui.graph.store.topic_names import topic_key
 from ragforge_tui.llm import ChatModel
+from ragforge_tui.memory.findings.keeper import FindingKeeper, ModelChange, known_line, relevant_findings
 from ragforge_tui.memory.keyterms import same_forms
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.prose import clean_text, cut_before_end
@@ -58,6 +59,7 @@ from ragforge_tui.shared.events import (
     SummaryStarted,
     TopicsChanged,
 )
+from ragforge_tui.shared.finding_records import KeptFinding
 from ragforge_tui.shared.records import EXTRACTIVE, Summary, Turn, now
 from ragforge_tui.shared.sanitize import storable
 
@@ -78,12 +80,17 @@ Locks = WeakValueDictionary[str, asyncio.Lock]
 
 
 class _Source(msgspec.Struct, kw_only=True):
-    """Material of a summary: turns at level 1, summaries of the level below at higher levels."""
+    """Material of a summary: turns at level 1, summaries of the level below at higher levels.
+
+    Attributes:
+        known: Findings of earlier turns that the model was shown, in the order of their numbers.
+    """
 
     turns: list[Turn] = []
     children: list[Summary] = []
     tools: list[str] = []
     language: str = ""
+    known: list[KeptFinding] = []
 
 
 class _Refreshed(NamedTuple):
@@ -241,10 +248,12 @@ class Summarizer:
         started = _started(conversation_id, due)
         self._emit(started)
         try:
-            draft, tools = await self._write(conversation_id, due, tree)
+            draft, source = await self._write(conversation_id, due, tree)
             owner = await self._store.summaries.owner(conversation_id, due.level, due.start, due.end, due.children)
-            summary = _summary(owner, due, draft, tools)
+            summary = _summary(owner, due, draft, source.tools)
             stored = await self._store.summaries.store(summary, draft.topics, draft.links)
+            if stored is not None:
+                await self._keep_findings(stored, draft, source.known)
         except (GraphError, TimeoutError, asyncio.CancelledError) as error:
             match error:
                 case GraphError():
@@ -272,11 +281,23 @@ class Summarizer:
         draft = await self._by_model(model, conversation_id, due, source)
         if draft is None:
             return None
+        known = source.known
         summary = msgspec.structs.replace(_summary(conversation_id, due, draft, source.tools), uuid=extracted.uuid)
         stored = await self._store.summaries.store(summary, draft.topics, draft.links)
         if stored is not None:
+            await self._keep_findings(stored, draft, known)
             self._emit(SummaryCreated(conversation_id=conversation_id, summary=stored))
         return stored
+
+    async def _keep_findings(self, stored: Summary, draft: Draft, known: Sequence[KeptFinding]) -> None:
+        """Store the findings of a summary, and what its model says of the findings it was shown."""
+        keeper = FindingKeeper(self._store, await self._store.conversations.get(stored.conversation_id))
+        changes = [
+            ModelChange(known[change.known - 1], change.turn, change.new)
+            for change in draft.changes
+            if change.known <= len(known)
+        ]
+        await keeper.noted(stored.key_findings, stored.made_by, stored.end_turn_index, changes)
 
     async def _emit_existing(self, conversation_id: str, tree: Sequence[Summary], due: Due) -> None:
         """Emit the existing summary of these turns, which another process stored first."""
@@ -289,8 +310,8 @@ class Summarizer:
         for summary in await self._store.summaries.by_id(uuids) if uuids else ():
             self._emit(SummaryCreated(conversation_id=conversation_id, summary=summary))
 
-    async def _write(self, conversation_id: str, due: Due, tree: Sequence[Summary]) -> tuple[Draft, list[str]]:
-        """Return the draft of a summary, and the tools its turns used."""
+    async def _write(self, conversation_id: str, due: Due, tree: Sequence[Summary]) -> tuple[Draft, _Source]:
+        """Return the draft of a summary, and what it was made from."""
         source = await self._source(conversation_id, due)
         draft = None
         if self._model is not None:
@@ -298,7 +319,7 @@ class Summarizer:
                 draft = await self._by_model(self._model, conversation_id, due, source)
             except ModelError as error:
                 logger.warning("%s gave no summary: %s", self._model.name, error)
-        return draft or await self._extracted(conversation_id, source, tree), source.tools
+        return draft or await self._extracted(conversation_id, source, tree), source
 
     async def _source(self, conversation_id: str, due: Due) -> _Source:
         if due.level > 1:
@@ -320,14 +341,19 @@ class Summarizer:
         turns, children = source.turns, source.children
         request = partial(prompt.over_summaries, children) if children else partial(prompt.over_turns, turns)
         topics = await self._known_topics(conversation_id)
+        source.known = await self._known_findings(conversation_id, due, source)
         messages = await asyncio.to_thread(
-            request, language=source.language, window=model.context_window, known_topics=topics
+            request,
+            language=source.language,
+            window=model.context_window,
+            known_topics=topics,
+            known_findings=[known_line(one, conversation_id) for one in source.known],
         )
         cited = [turn.turn_index for turn in turns]
         if children:
             cited = sorted({turn for child in children for f in child.key_findings for turn in f.turns})
             cited = cited or list(range(due.start, due.end + 1))
-        draft = await self._ask(model, messages, cited, acted=bool(source.tools))
+        draft = await self._ask(model, messages, cited, acted=bool(source.tools), known=len(source.known))
         if draft is not None:
             files = [*(joined_files(children) if children else files_of(turns)), *draft.files_mentioned]
             draft.files_mentioned = list(dict.fromkeys(files))[:MAX_FILES]
@@ -346,14 +372,15 @@ class Summarizer:
         return await asyncio.to_thread(extract, source.turns, language=source.language, known_topics=names)
 
     async def _ask(
-        self, model: ChatModel, messages: prompt.ChatMessages, cited: Sequence[int], *, acted: bool
+        self, model: ChatModel, messages: prompt.ChatMessages, cited: Sequence[int], *, acted: bool, known: int
     ) -> Draft | None:
         """Return the model's summary; None if `ATTEMPTS` answers were unusable."""
         request = messages
         for attempt in range(1, ATTEMPTS + 1):
             text, _ = await model.complete(request, max_tokens=prompt.ANSWER_TOKENS)
             try:
-                draft = read_answer(text, turns=cited, material=str(messages[-1]["content"]), acted=acted)
+                material = str(messages[-1]["content"])
+                draft = read_answer(text, turns=cited, material=material, acted=acted, known=known)
             except UnusableAnswerError as error:
                 logger.info("answer %s of %s is not a summary: %s", attempt, model.name, error)
                 request = prompt.retry(messages, text, error.problems)
@@ -361,6 +388,14 @@ class Summarizer:
                 draft.made_by = model.name
                 return draft
         return None
+
+    async def _known_findings(self, conversation_id: str, due: Due, source: _Source) -> list[KeptFinding]:
+        """Return the findings that these turns may close or replace, the most likely first."""
+        keeper = FindingKeeper(self._store, await self._store.conversations.get(conversation_id))
+        current = await keeper.current()
+        older = [one for one in current if one.conversation_id != conversation_id or one.turn_index <= due.end]
+        texts = [*map(prompt.format_turn, source.turns), *map(prompt.format_summary, source.children)]
+        return await asyncio.to_thread(relevant_findings, older, "\n".join(texts), conversation_id)
 
     async def _known_topics(self, conversation_id: str) -> list[str]:
         """Return the topics a summary may reuse: the conversation's own, and its folder's unless it is private."""

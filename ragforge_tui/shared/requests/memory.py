@@ -11,12 +11,12 @@ from datetime import datetime
 import msgspec
 
 from ragforge_tui.shared.context_choices import Choice, ChosenItem
+from ragforge_tui.shared.finding_records import ShownFinding
 from ragforge_tui.shared.records import (
     AccessedFile,
     ContextItem,
     ContextRecord,
     Conversation,
-    Finding,
     SimilarConversation,
     Summary,
     Topic,
@@ -139,17 +139,20 @@ class FetchDue(Request[MemoryDue]):
     conversation_id: str
 
 
-class FetchSummary(Request[Summary]):
+class ShownSummary(Summary, kw_only=True):
+    """Summary with what became of its findings that no longer hold, by their place."""
+
+    gone: dict[int, str] = msgspec.field(default_factory=dict)
+
+
+class FetchSummary(Request[ShownSummary]):
     """One complete summary. Fails with kind ``not_found`` if it does not exist."""
 
     uuid: str
 
 
-class FetchFindings(Request[list[Finding]]):
-    """Decisions, open points and other findings of an open conversation, newest first.
-
-    A point counts as open as long as the newest summary of its turns lists it as open.
-    """
+class FetchFindings(Request[list[ShownFinding]]):
+    """Decisions, open points and other findings of an open conversation, newest first; those that hold come first."""
 
     conversation_id: str
 

@@ -24,7 +24,7 @@ from ragforge_tui.tui.drawing.code import language_of
 from ragforge_tui.tui.drawing.lines import one_line
 from ragforge_tui.tui.transcript.tool_block import CallState, duration_text, failure_of, state_of, state_word
 
-SectionKind = Literal["prose", "markdown", "code", "diff", "error"]
+SectionKind = Literal["prose", "markdown", "struck", "code", "diff", "error"]
 
 MAX_FILE_BYTES = 2_000_000
 _SNIFFED = 8192

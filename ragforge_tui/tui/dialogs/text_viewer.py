@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from math import ceil
 from typing import ClassVar
 
+from rich.style import Style
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -97,8 +98,10 @@ class PieceBlock(Block):
 
     def draw(self, width: int, palette: Palette) -> list[Line]:
         section = self._section
-        if section.kind in ("prose", "error"):
+        if section.kind in ("prose", "struck", "error"):
             style = palette.failed if section.kind == "error" else palette.text
+            if section.kind == "struck":
+                style = palette.muted + Style(strike=True)
             return wrap([(clean(self.source), style)], width)
         if self.whole is not None:
             highlighted = self.whole.lines(palette)[self._start : self._start + len(self._text)]

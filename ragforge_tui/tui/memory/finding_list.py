@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
+from rich.style import Style
 
+from ragforge_tui.shared.finding_records import ShownFinding
 from ragforge_tui.shared.records import Finding, FindingKind
 from ragforge_tui.tui.drawing.lines import Run, clip, one_line, wrap_spans
 from ragforge_tui.tui.drawing.palette import Palette
@@ -33,12 +35,15 @@ class FindingLine(msgspec.Struct, frozen=True):
     Attributes:
         key: Identifies the finding; empty for a heading.
         turn: First turn it comes from, 0 if it names none; shown in its first row only.
+        gone: It no longer holds: its text is struck through; `note` says what became of it.
     """
 
     key: str
     text: str
     turn: int = 0
     part: int = 0
+    gone: bool = False
+    note: str = ""
 
 
 class FindingList:
@@ -46,13 +51,13 @@ class FindingList:
 
     def __init__(self) -> None:
         self.loaded = False
-        self.findings: list[Finding] = []
+        self.findings: list[ShownFinding] = []
 
-    def load(self, findings: Sequence[Finding]) -> None:
+    def load(self, findings: Sequence[ShownFinding]) -> None:
         self.findings = list(findings)
         self.loaded = True
 
-    def get(self, key: str) -> Finding | None:
+    def get(self, key: str) -> ShownFinding | None:
         """Return the finding of a line, None for a heading."""
         number = key.removeprefix(_KEY)
         return self.findings[int(number)] if number.isdecimal() and int(number) < len(self.findings) else None
@@ -63,11 +68,17 @@ class FindingList:
         for heading, kinds in GROUPS:
             group = [(number, one) for number, one in enumerate(self.findings) if one.kind in kinds]
             if group:
-                found.append(FindingLine("", f"{heading} {len(group)}"))
+                held = sum(not one.became for _, one in group)
+                found.append(FindingLine("", f"{heading} {held}"))
             for number, finding in group:
-                rows = _rows(finding.text, max(width - _TURN_CELLS - 1, 8))
-                turn = min(finding.turns, default=0)
-                found += [FindingLine(f"{_KEY}{number}", row, turn, part) for part, row in enumerate(rows)]
+                inner = max(width - _TURN_CELLS - 1, 8)
+                rows = _rows(finding.text, inner)
+                turn, gone = min(finding.turns, default=0), bool(finding.became)
+                lines = [FindingLine(f"{_KEY}{number}", row, turn, part, gone) for part, row in enumerate(rows)]
+                if gone:
+                    note = clip(one_line(f"{_arrow(finding)}{finding.became}"), inner)
+                    lines.append(FindingLine(f"{_KEY}{number}", "", turn, len(lines), gone, note))
+                found += lines
         return found
 
 
@@ -79,8 +90,12 @@ def _rows(text: str, width: int) -> list[str]:
     return rows
 
 
+def _arrow(finding: ShownFinding) -> str:
+    return f"→ t{finding.leads_turn} " if finding.leads_turn and not finding.leads_to else ""
+
+
 def finding_turns(finding: Finding) -> str:
-    """Return the turns that a finding comes from."""
+    """Return the turns that a finding comes from, in words."""
     if not finding.turns:
         return "no turn is known"
     first, last = min(finding.turns), max(finding.turns)
@@ -98,4 +113,8 @@ class FindingRows(VirtualList[FindingLine]):
         if not line.key:
             return [(clip(line.text, width), palette.heading)]
         turn = f"t{line.turn}" if line.turn and not line.part else ""
-        return with_text([(f"{turn:<{_TURN_CELLS}} ", palette.accent)], line.text, palette.text, width)
+        lead = [(f"{turn:<{_TURN_CELLS}} ", palette.muted if line.gone else palette.accent)]
+        if line.note:
+            return with_text(lead, line.note, palette.muted, width)
+        style = palette.muted + Style(strike=True) if line.gone else palette.text
+        return with_text(lead, line.text, style, width)

@@ -18,7 +18,15 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from ragforge_tui.shared.errors import RagforgeError
-from ragforge_tui.shared.events import ConversationChanged, Event, MessageStarted, SummaryCreated, TopicsChanged
+from ragforge_tui.shared.events import (
+    ConversationChanged,
+    Event,
+    FindingsChanged,
+    MessageStarted,
+    SummaryCreated,
+    TopicsChanged,
+)
+from ragforge_tui.shared.finding_records import ShownFinding
 from ragforge_tui.shared.records import Topic
 from ragforge_tui.shared.requests.memory import (
     FetchFindings,
@@ -225,6 +233,10 @@ class MemoryPane(Pane):
             case MessageStarted():
                 # The request was sent: what was recalled for it is known.
                 self._look_up_recalled(event.turn_index)
+            case FindingsChanged():
+                self.findings.loaded = False
+                if self.display and self.view == "findings":
+                    self._fetch_findings()
             case TopicsChanged():
                 self.topics.loaded = False
                 if self.display and self.memory.loaded:
@@ -258,7 +270,7 @@ class MemoryPane(Pane):
             self._fresh = False
             self.tree_rows.choose(next((line.key for line in lines[::-1] if line.kind == "summary"), lines[-1].key))
         self.topic_rows.show(self.topics.lines(state.conversation_id, self._headline))
-        none = "no findings yet; summaries add them" if self.findings.loaded else waits
+        none = "no findings yet" if self.findings.loaded else waits
         self.finding_rows.show(self.findings.lines(self.size.width - MARGIN - 1), empty=none)
         self._foot.update()
         self._bar.display = self.filled = not self.memory.empty
@@ -429,8 +441,14 @@ class MemoryPane(Pane):
         self._used()
         if event.key == ABOUT or (event.rows is self.tree_rows and self.memory.failure(event.key)):
             self.action_read()
+        elif (gone := self._finding(event.key)) is not None and gone.leads_turn:
+            # What no longer holds leads to the turn that closed or replaced it.
+            self.host.navigator.go_to_turns(gone.leads_turn, conversation_id=gone.leads_to)
         elif not self._toggle(event.key, None):
             self.action_show_turns()
+
+    def _finding(self, key: str) -> ShownFinding | None:
+        return self.findings.get(key) if self.view == "findings" else None
 
     def on_tree_list_folded(self, event: TreeList.Folded) -> None:
         """Open or close a line, or go to its parent."""
@@ -556,9 +574,11 @@ class MemoryPane(Pane):
         if finding is None:
             return
         title = (finding.kind or "finding").capitalize()
+        became = [Section(title="No longer so", text=finding.became, kind="prose")] if finding.became else []
 
         async def load() -> tuple[str, list[Section]]:
-            return title, [Section(title=finding_turns(finding), text=unmarked(finding.text), kind="prose")]
+            text = Section(title=finding_turns(finding), text=unmarked(finding.text), kind="prose")
+            return title, [text, *became]
 
         def closed(action: str | None) -> None:
             if action == "turns" and finding.turns:

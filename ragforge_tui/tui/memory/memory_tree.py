@@ -19,7 +19,7 @@ from rich.style import Style
 from ragforge_tui.shared.events import Event, SummaryCreated, SummaryFailed, SummaryStarted, TurnStarted
 from ragforge_tui.shared.moments import age_text
 from ragforge_tui.shared.records import EXTRACTIVE, Summary
-from ragforge_tui.shared.requests.memory import MemoryDue, MemoryTree, TreeNode, TurnLine
+from ragforge_tui.shared.requests.memory import MemoryDue, MemoryTree, ShownSummary, TreeNode, TurnLine
 from ragforge_tui.tui.dialogs.detail import Section
 from ragforge_tui.tui.drawing.lines import Run, one_line
 from ragforge_tui.tui.drawing.palette import Palette
@@ -371,13 +371,19 @@ def summary_title(summary: Summary) -> str:
     return f"{title}{size} · {summary.created_at.astimezone():%Y-%m-%d %H:%M}{made} · level {summary.level}"
 
 
-def summary_sections(summary: Summary) -> list[Section]:
+def summary_sections(summary: ShownSummary) -> list[Section]:
     """Return the sections of a summary: both parts, findings with kind and turns, files, tools, topics."""
     # A topic of one extract is not listed: its words are often accidental.
     topics = "Topics, listed once another summary names them" if summary.made_by == EXTRACTIVE else "Topics"
     findings = [
         f"{number}. {_KINDS[found.kind]}{unmarked(found.text)}{_cited(found.turns)}"
         for number, found in enumerate(summary.key_findings, start=1)
+        if number - 1 not in summary.gone
+    ]
+    gone = [
+        f"{at + 1}. {_KINDS[found.kind]}{unmarked(found.text)}{_cited(found.turns)}"
+        for at, found in enumerate(summary.key_findings)
+        if at in summary.gone
     ]
     parts = [
         ("Conversation", unmarked(summary.conversation_summary)),
@@ -387,7 +393,14 @@ def summary_sections(summary: Summary) -> list[Section]:
         ("Tools", ", ".join(summary.tools_used)),
         (topics, ", ".join(summary.topics)),
     ]
-    return [Section(title=title, text=text, kind="prose") for title, text in parts if text.strip()]
+    sections = [Section(title=title, text=text, kind="prose") for title, text in parts if text.strip()]
+    if gone:
+        became = "\n".join(f"{at + 1}. {became}" for at, became in sorted(summary.gone.items()))
+        sections += [
+            Section(title="No longer so", text="\n".join(gone), kind="struck"),
+            Section(title="What became of it", text=became, kind="prose"),
+        ]
+    return sections
 
 
 def cited_turns(summary: Summary) -> dict[str, int]:

@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 from rich.cells import cell_len
+from rich.style import Style
 
 from ragforge_tui.shared.moments import parse_moment
 from ragforge_tui.shared.past_records import InsightEntry, PastChoice
@@ -21,7 +22,7 @@ from ragforge_tui.tui.drawing.palette import Palette
 from ragforge_tui.tui.sessions.session_list_model import short_time
 from ragforge_tui.tui.widgets.virtual_list import TreeList, fold_arrow, sign_or_word, with_text
 
-Kind = Literal["insight", "where", "finding", "todo", "more"]
+Kind = Literal["insight", "where", "finding", "todo", "more", "became"]
 _INDENT = 4
 _MARK_CELLS = 2
 
@@ -33,6 +34,7 @@ class InsightLine(msgspec.Struct, frozen=True):
         key: Identifies the line; empty for one that continues another.
         open: Whether findings are listed; None if there are none.
         detail: Muted text after the main text.
+        gone: It no longer holds and is struck through.
     """
 
     kind: Kind
@@ -40,6 +42,7 @@ class InsightLine(msgspec.Struct, frozen=True):
     text: str
     open: bool | None = None
     detail: str = ""
+    gone: bool = False
 
 
 class InsightList:
@@ -70,6 +73,10 @@ class InsightList:
         if entry is None:
             return None
         _, _, number = key.partition("|")
+        gone = entry.gone.get(int(number)) if number.isdecimal() else None
+        if gone is not None and gone.leads_turn:
+            # What no longer holds leads to the turn that closed or replaced it.
+            return gone.leads_to or entry.conversation_id, gone.leads_turn
         cited = _points(entry)[int(number)].turns if number.isdecimal() else []
         return entry.conversation_id, cited[0] if cited else 0
 
@@ -126,11 +133,20 @@ def insight_sections(entry: InsightEntry) -> list[Section]:
     """Return an insight as sections to read and copy."""
     parts = [
         ("Main topic", entry.main_topic),
-        ("Findings", "\n".join(f"- {_kind(one)}{_cited(one)}" for one in entry.key_findings)),
-        ("To do", "\n".join(f"[ ] {_cited(one)}" for one in entry.action_items)),
+        ("Findings", "\n".join(f"- {text}" for text in _read(entry, "finding"))),
+        ("To do", "\n".join(f"[ ] {text}" for text in _read(entry, "todo"))),
+        ("No longer so", "\n".join(f"- {one.text} ({one.became})" for one in entry.gone.values())),
         ("Made by", _origin(entry)),
     ]
     return [Section(title=title, text=text, kind="prose") for title, text in parts if text]
+
+
+def _read(entry: InsightEntry, kind: Kind) -> list[str]:
+    """Return the findings or action items that still hold."""
+    held = [(at, one) for at, one in enumerate(_points(entry)) if at not in entry.gone]
+    if kind == "todo":
+        return [_cited(one) for at, one in held if at >= len(entry.key_findings)]
+    return [f"{_kind(one)}{_cited(one)}" for at, one in held if at < len(entry.key_findings)]
 
 
 def _origin(entry: InsightEntry) -> str:
@@ -163,7 +179,10 @@ def _below(entry: InsightEntry, width: int) -> list[InsightLine]:
         spans = wrap_spans(text, max(20, width - _INDENT - _MARK_CELLS))
         for place, (start, end, _) in enumerate(spans):
             key = "" if place else f"{entry.conversation_id}|{number}"
-            found.append(InsightLine("more" if place else kind, key, text[start:end]))
+            gone = number in entry.gone
+            found.append(InsightLine("more" if place else kind, key, text[start:end], gone=gone))
+        if number in entry.gone:
+            found.append(InsightLine("became", "", one_line(entry.gone[number].became)))
     return found
 
 
@@ -185,6 +204,7 @@ class InsightRows(TreeList[InsightLine]):
     def draw(self, line: InsightLine, width: int, palette: Palette) -> list[Run]:
         """Draw a topic, its conversation, a finding, an action item, or the next line of one."""
         lead: Run = (" " * _INDENT, palette.text)
+        text = palette.muted + Style(strike=True) if line.gone else palette.text
         match line.kind:
             case "insight":
                 head = [(fold_arrow(line.open, palette), palette.arrow)]
@@ -195,10 +215,12 @@ class InsightRows(TreeList[InsightLine]):
             case "where":
                 return with_text([(" " * _MARK_CELLS, palette.text)], f"in {line.text}", palette.link, width)
             case "todo":
-                mark = (sign_or_word("☐", "to do:", palette), palette.running)
-                return with_text([(" " * _MARK_CELLS, palette.text), mark], line.text, palette.text, width)
+                mark = (sign_or_word("☐", "to do:", palette), palette.muted if line.gone else palette.running)
+                return with_text([(" " * _MARK_CELLS, palette.text), mark], line.text, text, width)
             case "finding":
                 mark = (sign_or_word("·", "found:", palette), palette.muted)
-                return with_text([(" " * _MARK_CELLS, palette.text), mark], line.text, palette.text, width)
+                return with_text([(" " * _MARK_CELLS, palette.text), mark], line.text, text, width)
             case "more":
-                return with_text([lead], line.text, palette.text, width)
+                return with_text([lead], line.text, text, width)
+            case "became":
+                return with_text([lead], line.text, palette.muted, width)

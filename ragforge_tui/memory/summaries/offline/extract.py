@@ -14,7 +14,7 @@ import msgspec
 from ragforge_tui.graph.store.topic_names import ProposedTopic
 from ragforge_tui.memory.keyterms import stem, topics_of, weights, words
 from ragforge_tui.memory.language import language_of
-from ragforge_tui.memory.prose import answer_prose, compress, cut, sentences, user_prose
+from ragforge_tui.memory.prose import PASTED, answer_prose, compress, cut, sentences, user_prose
 from ragforge_tui.memory.summaries.draft import (
     FINDING_CHARS,
     MAX_FILES,
@@ -64,8 +64,6 @@ _EMPTY = re.compile(
     r"bien sûr|d['’]accord|merci|bonjour|salut|voici)\b[^.!?]{0,40}[.!:]?$",
     re.I,
 )
-PASTED = re.compile(r"(?:^[^\n]*[^\s.!?…:;][ \t]*\n){12,}", re.M)
-"""Many lines in a row without the end of a sentence: a log or a file, not the user's own words."""
 _QUOTED = re.compile(r"`[^`]+:\d+")
 """Start of a sentence that quotes a place in a file."""
 _PATH = re.compile(

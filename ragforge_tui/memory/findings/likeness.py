@@ -1,0 +1,73 @@
+"""How far two statements are about the same: stems, names of code, numbers. Pure."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+import msgspec
+
+from ragforge_tui.memory.keyterms import stem, words
+from ragforge_tui.memory.language import language_of
+
+_NAME = re.compile(
+    r"`([^`\n]{2,60})`|((?:[\w.-]+/)+[\w.-]+|\b\w+\.(?:py|js|ts|tsx|go|rs|c|h|java|md|rst|toml|ya?ml|json|sql)\b)|"
+    r"\b(\w+_\w+|[a-z]+[A-Z]\w*|[A-Z][a-z]+(?:[A-Z][a-z]+)+)\b|\b([a-z]\w+)(?=\(\))"
+)
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_PART = re.compile(r"[^\W\d_]+|\d+")
+_SAME = 0.8
+_ALIKE = 0.5
+
+
+class Gist(msgspec.Struct, frozen=True):
+    """What a statement is compared by.
+
+    Attributes:
+        stems: Of its words.
+        names: Names of code and files in it, case-folded.
+    """
+
+    stems: frozenset[str]
+    names: frozenset[str]
+    numbers: frozenset[str]
+
+    def likeness(self, other: Gist) -> float:
+        """Return the share of the stems of both that they have in common."""
+        both = self.stems | other.stems
+        return len(self.stems & other.stems) / len(both) if both else 0.0
+
+    def share_in(self, other: Gist) -> float:
+        """Return the share of its stems that the other has."""
+        return len(self.stems & other.stems) / len(self.stems) if self.stems else 0.0
+
+    def is_same(self, other: Gist) -> bool:
+        """Return whether two statements say the same in about the same words."""
+        return self.numbers == other.numbers and self.likeness(other) >= _SAME
+
+    def is_alike(self, other: Gist) -> bool:
+        """Return whether two statements are about the same, whatever they say about it."""
+        return self.likeness(other) >= _ALIKE
+
+
+@functools.lru_cache(maxsize=8_192)
+def gist(text: str) -> Gist:
+    """Return what a text is compared by."""
+    names = {name.casefold().removesuffix("()") for found in _NAME.finditer(text) for name in found.groups() if name}
+    stems = {stem(word.removesuffix("()")) for word in words(text, language_of(text))}
+    return Gist(
+        stems=frozenset(one.strip("`") for one in stems if one.strip("`")),
+        names=frozenset(name for name in names if " " not in name),
+        numbers=frozenset(_NUMBER.findall(text)),
+    )
+
+
+def mentions(text: str, name: str) -> bool:
+    """Return whether a case-folded text has a name as a word."""
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
+
+
+def files_named(text: str) -> list[str]:
+    """Return the paths of files that a text names, each once."""
+    paths = (found[2] for found in _NAME.finditer(text) if found[2])
+    return list(dict.fromkeys(path.removeprefix("./").strip(".") for path in paths))
