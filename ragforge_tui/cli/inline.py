@@ -16,8 +16,9 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
+import msgspec
+
 from ragforge_tui.cli.output import print_text, shorten
-from ragforge_tui.cli.start import ChatFlags
 from ragforge_tui.shared import events
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.records import Conversation, ConversationFilter, Turn, call_end
@@ -53,7 +54,23 @@ _QUITS = ("/quit", "/q", "/exit", ":q")
 Question = events.ApprovalRequested | events.QuestionAsked | events.CostLimitReached | events.TrustRequested
 
 
-def run_inline(connect: Callable[[], Awaitable[Engine]], folder: str, flags: ChatFlags) -> int:
+class Opening(msgspec.Struct, frozen=True, kw_only=True):
+    """What a chat begins with.
+
+    Attributes:
+        resume: Conversation to open; empty to list them, None for a new one.
+        continue_last: Open the newest conversation of the folder.
+        text: First message.
+        persona: Persona of a new conversation; empty for the default one.
+    """
+
+    resume: str | None = None
+    continue_last: bool = False
+    text: str = ""
+    persona: str = ""
+
+
+def run_inline(connect: Callable[[], Awaitable[Engine]], folder: str, opening: Opening) -> int:
     """Run the chat until the user leaves; return the exit status.
 
     Args:
@@ -61,12 +78,12 @@ def run_inline(connect: Callable[[], Awaitable[Engine]], folder: str, flags: Cha
         folder: The workspace.
     """
     with _terminal_restored():
-        return asyncio.run(_chat(connect, folder, flags))
+        return asyncio.run(_chat(connect, folder, opening))
 
 
-async def _chat(connect: Callable[[], Awaitable[Engine]], folder: str, flags: ChatFlags) -> int:
+async def _chat(connect: Callable[[], Awaitable[Engine]], folder: str, opening: Opening) -> int:
     engine = await connect()
-    chat = InlineChat(engine, Lines(), folder, flags)
+    chat = InlineChat(engine, Lines(), folder, opening)
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, chat.interrupt)
     try:
         await chat.run()
@@ -131,10 +148,11 @@ class InlineChat:
         conversation_id: The open conversation; empty before the first message.
     """
 
-    def __init__(self, engine: Engine, lines: Lines, folder: str, flags: ChatFlags) -> None:
+    def __init__(self, engine: Engine, lines: Lines, folder: str, opening: Opening) -> None:
         self._engine = engine
         self._lines = lines
-        self._flags = flags
+        self._persona = opening.persona
+        self._opening = opening
         self._folder = folder
         self.conversation_id = ""
         self._mode = "ask"
@@ -153,7 +171,7 @@ class InlineChat:
         reading = asyncio.create_task(self._read_events())
         try:
             await self._begin()
-            text: str | None = self._flags.text
+            text: str | None = self._opening.text
             while text is not None:
                 if text.strip():
                     with _failures_said():
@@ -178,19 +196,19 @@ class InlineChat:
             sys.stdout.flush()
 
     async def _begin(self) -> None:
-        flags = self._flags
+        opening = self._opening
         hello = await self._engine.request(Hello())
         describe_tools(hello.tools)
         self._printer.show(hello.model, busy=False)
         if hello.graph.phase != "starting":
             self._graph_known.set()
-        if flags.continue_last or flags.resume is not None:
+        if opening.continue_last or opening.resume is not None:
             await self._graph_known.wait()
-        if flags.continue_last:
+        if opening.continue_last:
             await self._open("")
-        elif flags.resume:
-            await self._open(flags.resume)
-        elif flags.resume is not None:
+        elif opening.resume:
+            await self._open(opening.resume)
+        elif opening.resume is not None:
             await self._list_sessions()
         print_text("/help lists the commands; ctrl+c stops an answer, ctrl+d leaves.")
 
@@ -222,9 +240,7 @@ class InlineChat:
     async def _send(self, text: str) -> None:
         """Send a message, or run a shell command, and wait for the end of its turn."""
         if not self.conversation_id:
-            view: ConversationView = await self._engine.request(
-                CreateConversation(persona=self._flags.shared.persona or "")
-            )
+            view: ConversationView = await self._engine.request(CreateConversation(persona=self._persona))
             self.conversation_id = view.conversation.uuid
             if self._mode != "ask":
                 await self._set_mode(self._mode)
@@ -313,7 +329,7 @@ class InlineChat:
 
     async def _change_persona(self, name: str) -> None:
         chosen = await self._engine.request(SetPersona(name=name, conversation_id=self.conversation_id))
-        self._flags.shared.persona = chosen.name
+        self._persona = chosen.name
         print_text(f"{chosen.name} answers from the next message on.")
 
     # -- questions

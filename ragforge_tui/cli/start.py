@@ -171,9 +171,15 @@ def _open_inline(flags: ChatFlags) -> int:
 
     loaded = load_settings(flags.shared)
     requested = request_child(loaded)
-    from ragforge_tui.cli.inline import run_inline
+    from ragforge_tui.cli.inline import Opening, run_inline
 
-    return run_inline(lambda: connect_child(loaded, requested, from_host=True), loaded.workspace, flags)
+    opening = Opening(
+        resume=flags.resume,
+        continue_last=flags.continue_last,
+        text=flags.text,
+        persona=flags.shared.persona or "",
+    )
+    return run_inline(lambda: connect_child(loaded, requested, from_host=True), loaded.workspace, opening)
 
 
 @contextlib.contextmanager

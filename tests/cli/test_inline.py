@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from ragforge_tui.cli.inline import InlineChat, Lines
-from ragforge_tui.cli.start import ChatFlags, Shared
+from ragforge_tui.cli.inline import InlineChat, Lines, Opening
 from ragforge_tui.shared.events import (
     ApprovalRequested,
     AskedChoice,
@@ -44,7 +43,7 @@ class Typed(Lines):
 
 async def chat(engine: FakeEngine, *lines: str, **flags: Any) -> InlineChat:
     """Chat until the lines end."""
-    inline = InlineChat(engine, Typed(*lines), "/w", ChatFlags(shared=Shared(), **flags))
+    inline = InlineChat(engine, Typed(*lines), "/w", Opening(**flags))
     await inline.run()
     return inline
 
@@ -155,7 +154,7 @@ async def test_ctrl_c_stops_the_answer_and_the_chat_goes_on(capsys: pytest.Captu
         yield TurnCompleted(text="Half", **where)
 
     engine = FakeEngine(script=script)
-    inline = InlineChat(engine, Typed("stop me", "again"), "/w", ChatFlags(shared=Shared()))
+    inline = InlineChat(engine, Typed("stop me", "again"), "/w", Opening())
     await inline.run()
     assert len(engine.asked(CancelTurn)) == 1
     assert len(engine.asked(SendMessage)) == 2
