@@ -9,9 +9,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ragforge_tui.code.lookup import CodeLookup as CodeLookup
     from ragforge_tui.conversation.agent import ConversationAgent as ConversationAgent
     from ragforge_tui.conversation.answer import Answer as Answer
     from ragforge_tui.conversation.conversation import Conversation as Conversation
+    from ragforge_tui.conversation.past import Past as Past
     from ragforge_tui.conversation.reading import HistoryHit as HistoryHit
     from ragforge_tui.conversation.sync import SyncConversation as SyncConversation
     from ragforge_tui.conversation.sync import SyncConversationAgent as SyncConversationAgent
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from ragforge_tui.shared.errors import NotFoundError as NotFoundError
     from ragforge_tui.shared.errors import RagforgeError as RagforgeError
     from ragforge_tui.shared.events import ApprovalRequested as ApprovalRequested
+    from ragforge_tui.shared.past_records import PastChoice as PastChoice
     from ragforge_tui.tools.base import Tool as Tool
     from ragforge_tui.tools.base import ToolOutcome as ToolOutcome
     from ragforge_tui.tools.functions import tool as tool
@@ -39,6 +42,7 @@ _EXPORTS = {
     "ApprovalRequested": "shared.events",
     "BuiltContext": "memory.context.builder",
     "ChatModel": "llm.base",
+    "CodeLookup": "code.lookup",
     "ConfigError": "shared.errors",
     "Conversation": "conversation.conversation",
     "ConversationAgent": "conversation.agent",
@@ -49,6 +53,8 @@ _EXPORTS = {
     "HistoryHit": "conversation.reading",
     "ModelError": "shared.errors",
     "NotFoundError": "shared.errors",
+    "Past": "conversation.past",
+    "PastChoice": "shared.past_records",
     "RagforgeError": "shared.errors",
     "Settings": "settings.schema",
     "SyncConversation": "conversation.sync",

@@ -430,6 +430,24 @@ class ConversationAgent(ConversationLibrary):
         except GraphError as error:
             log.warning("chores not finished: %s", error)
 
+    @property
+    def code(self) -> CodeLookup:
+        """Questions about the code of the workspace, once it is indexed: see `index_code`.
+
+        Raises:
+            RagforgeError: Code is not indexed.
+
+        Examples:
+            ```python
+            await agent.index_code()
+            for scope in await agent.code.search("greeting", limit=3):
+                print(scope.kind, scope.name, scope.file, scope.start_line)
+            ```
+        """
+        if self.services.lookup is None:
+            raise RagforgeError("Code is not indexed.", todo="Set agent.code.enabled to true.", kind="code_off")
+        return self.services.lookup
+
     async def index_code(self) -> str:
         """Index the code of the workspace if it has no index yet, and link the turns that were not examined.
 

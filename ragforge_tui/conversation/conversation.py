@@ -399,13 +399,16 @@ class Conversation(StoredConversation):
         asked = (turn.messages[0] for turn in reversed(self._window.turns) if not turn.messages[0].doing)
         return next((message.content for message in asked if message.role == "user"), "")
 
-    async def branch(self, from_message: str = "", *, turn: int | None = None, title: str = "") -> Conversation:
+    async def branch(
+        self, from_message: str = "", *, turn: int | None = None, title: str = "", from_message_id: str = ""
+    ) -> Conversation:
         """Create a conversation that continues from a point of this one, which stays unchanged.
 
         Args:
             from_message: Id of a message; the branch shares the turns up to and including the message's own.
             turn: The last turn both share, 0 for none. Without message and turn: the newest one.
             title: Title of the branch; empty for that of this conversation, until its own first message gives it one.
+            from_message_id: The same as `from_message`, under the specification's name.
 
         Raises:
             NotFoundError: The conversation has no such message or turn.
@@ -418,7 +421,7 @@ class Conversation(StoredConversation):
             await branch.send_message("Which files are here?")
             ```
         """
-        if from_message:
+        if from_message := from_message or from_message_id:
             turn = await self._turn_of(from_message)
         if turn is None:
             turn = (self.active_turn or self.record.next_turn) - 1

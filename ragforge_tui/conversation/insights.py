@@ -20,6 +20,7 @@ from ragforge_tui.shared.records import Conversation, ConversationFilter, Insigh
 
 log = logging.getLogger(__name__)
 
+ALL = PastChoice()
 BATCH = 4
 """Conversations that a remote model is asked about at once; one on this machine answers one after another."""
 GIVEN_UP = 2
@@ -69,8 +70,8 @@ class Insights:
         self._made = 0
         self._left = 0
 
-    async def entries(self, choice: PastChoice) -> list[InsightEntry]:
-        """Return the stored insights of a choice."""
+    async def entries(self, choice: PastChoice = ALL) -> list[InsightEntry]:
+        """Return the stored insights of a choice, by default of all active conversations."""
         store = await self._graph.store()
         conversations = await chosen(store, choice)
         insights = await store.insights.of([one.uuid for one in conversations])
@@ -88,7 +89,7 @@ class Insights:
         tokens = await asyncio.to_thread(estimated_tokens, due, model.context_window)
         return InsightPlan(count=len(due), tokens=tokens, model=model.name, destination=model.destination)
 
-    async def make(self, choice: PastChoice, most: int) -> InsightsMade:
+    async def make(self, choice: PastChoice = ALL, most: int = 0) -> InsightsMade:
         """Make the missing insights, each stored at once.
 
         Args:
@@ -96,6 +97,13 @@ class Insights:
 
         Raises:
             RagforgeError: Another run is in progress.
+
+        Examples:
+            ```python
+            await agent.past.insights.make(most=20)
+            for insight in await agent.past.insights.entries():
+                print(insight.main_topic, insight.key_findings, insight.action_items)
+            ```
         """
         if self._run is not None:
             raise RagforgeError("Insights are being made already.", todo="Wait until they are done.", kind="busy")

@@ -8,9 +8,11 @@ from __future__ import annotations
 import asyncio
 import getpass
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
+
+import msgspec
 
 from ragforge_tui.conversation.conversation import OPENING_TURNS, Conversation
 from ragforge_tui.conversation.services import Services
@@ -40,6 +42,14 @@ class ConversationLibrary:
     def start(self) -> None:
         """Start to open the graph and the model in the background, unless that was done; returns at once."""
         raise NotImplementedError
+
+    async def initialize(self) -> None:
+        """Open the graph now, and bring its schema up to date; the first call that needs it does the same.
+
+        Raises:
+            GraphError: The graph is unreachable or was refused.
+        """
+        await self.store()
 
     async def store(self) -> Store:
         """Return the graph's store; wait while the graph starts.
@@ -201,13 +211,14 @@ class ConversationLibrary:
     ) -> list[SimilarConversation]:
         """Return conversations similar to a text or to a conversation, most similar first; never private ones.
 
-        Compared by their summaries; a conversation without one is represented by its turns. ``agent.memory.recall``
+        Compared by their summaries; a conversation without one is represented by its turns. A text is also compared
+        with the words of titles and summaries. ``agent.memory.recall``
         sets the `scope`: only conversations of this workspace by default.
 
         Args:
             query: The text.
             id: Id or unique prefix of the conversation, in place of a text.
-            min_score: Smallest cosine similarity; None for the setting ``agent.memory.recall.min_score``.
+            min_score: Smallest score, see `SimilarConversation`; None: the setting ``agent.memory.recall.min_score``.
 
         Raises:
             NotFoundError: The conversation does not exist.
@@ -221,6 +232,12 @@ class ConversationLibrary:
         """
         self.start()
         return await similar_conversations(self.services, query, id, limit=limit, min_score=min_score)
+
+    async def find_similar_conversations(
+        self, query: str, *, limit: int = 5, min_score: float | None = None
+    ) -> list[SimilarConversation]:
+        """Do what `find_similar` does with a text, under the specification's name."""
+        return await self.find_similar(query, limit=limit, min_score=min_score)
 
     async def search(
         self,
@@ -259,12 +276,13 @@ class ConversationLibrary:
         )
 
     async def import_conversation(
-        self, data: str | bytes | Path | ConversationExport, *, merge: bool = False
+        self, data: str | bytes | Path | Mapping[str, Any] | ConversationExport, *, merge: bool = False
     ) -> Imported:
         """Import an exported conversation; ids stay the same, and repeating it changes nothing.
 
         Args:
-            data: What `Conversation.export` or `Conversation.get_full_data` returned, or the path of such a file.
+            data: What `Conversation.export` or `Conversation.get_full_data` returned, the path of such a file, or what
+                ``json.load`` read from it.
             merge: Add new turns to a conversation that already exists.
 
         Raises:
@@ -280,6 +298,8 @@ class ConversationLibrary:
         """
         if isinstance(data, Path):
             data = await asyncio.to_thread(_read, data)
+        if isinstance(data, Mapping):
+            data = await asyncio.to_thread(_document, data)
         if isinstance(data, str):
             data = data.encode()
         if isinstance(data, bytes):
@@ -335,6 +355,18 @@ class ConversationLibrary:
             await asyncio.to_thread(self.services.recorder.forget, one)
             await self.services.exports.removed(one)
         return purged
+
+
+def _document(parsed: Mapping[str, Any]) -> bytes:
+    """Return a parsed export as a document again.
+
+    Raises:
+        RagforgeError: It holds what no JSON document holds.
+    """
+    try:
+        return msgspec.json.encode(parsed)
+    except (TypeError, ValueError) as error:
+        raise RagforgeError(f"This is not a parsed export: {error}.", kind="bad_export") from None
 
 
 async def _has_title_of_parent(store: Store, record: records.Conversation) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime
 
 from ragforge_tui.conversation.insights import Insights, chosen
@@ -14,14 +14,17 @@ from ragforge_tui.memory.past.question import answer_from
 from ragforge_tui.memory.spending import usage_report
 from ragforge_tui.shared.errors import ModelError
 from ragforge_tui.shared.events import Event
+from ragforge_tui.shared.finding_records import KeptFinding, KeptKind
+from ragforge_tui.shared.moments import last_working_day
 from ragforge_tui.shared.past_records import PastChoice, Quote, Recalled, WorkDone
+from ragforge_tui.shared.records import now
 from ragforge_tui.shared.usage_records import UsageBy, UsageReport
 
 log = logging.getLogger(__name__)
 
 
 class Past:
-    """Access to all past conversations.
+    """Access to all past conversations: what was decided, done, found and spent in them.
 
     Attributes:
         insights: Their insights, and the run that makes the missing ones.
@@ -33,14 +36,27 @@ class Past:
         self._memory = memory
         self._questions = PastQuestions(memory.questions)
 
-    async def recall(self, question: str, choice: PastChoice, *, limit: int = 10, answer: bool = False) -> Recalled:
+    async def recall(
+        self, question: str, choice: PastChoice | None = None, *, limit: int = 10, answer: bool = False
+    ) -> Recalled:
         """Return the passages that answer a question, and a model's answer from them if one is wanted.
 
         The passages are returned whatever becomes of the answer.
 
+        Args:
+            choice: The conversations to ask; None for all of this folder.
+
         Raises:
             RagforgeError: The question has no word to search for.
+
+        Examples:
+            ```python
+            found = await agent.past.recall("Where is greet defined?", limit=3)
+            for quote in found.quotes:
+                print(quote.title, quote.turn_index, quote.quote)
+            ```
         """
+        choice = choice or PastChoice(workspace=self._memory.questions.workspace, status="any")
         conversations = await chosen(await self._graph.store(), choice)
         quotes = await self._questions.quotes(
             question, conversations, since=choice.since, until=choice.until, limit=limit
@@ -59,16 +75,49 @@ class Past:
         return Recalled(quotes=quotes, answer=text, answered_by=model.name)
 
     async def standup(
-        self, since: datetime, *, until: datetime | None = None, workspace: str | None = None, current: str = ""
+        self,
+        since: datetime | None = None,
+        *,
+        until: datetime | None = None,
+        workspace: str | None = None,
+        current: str = "",
     ) -> list[WorkDone]:
         """Return the work done in a range of time.
 
         Args:
+            since: None for the start of the last working day.
+            workspace: Only in this folder; None for all.
             current: The open conversation, which may be private.
+
+        Examples:
+            ```python
+            for work in await agent.past.standup():
+                print(work.title, work.text, work.files, work.commits)
+            ```
         """
+        since = since or last_working_day(now())
         return await work_done(
             await self._graph.store(), since=since, until=until, workspace=workspace, private=current
         )
+
+    async def findings(
+        self, *, kinds: Collection[KeptKind] | None = None, workspace: str | None = None, current: bool = True
+    ) -> list[KeptFinding]:
+        """Return decisions, wishes, open points and facts, the newest first.
+
+        Args:
+            kinds: Only these; None for all.
+            workspace: Those of this folder, None for the agent's, and those that hold everywhere.
+            current: Leave out what is done, replaced or forgotten.
+
+        Examples:
+            ```python
+            for finding in await agent.past.findings(kinds=["decision", "open"]):
+                print(finding.kind, finding.text, finding.conversation_id, finding.turn_index)
+            ```
+        """
+        folder = self._memory.questions.workspace if workspace is None else workspace
+        return await (await self._graph.store()).findings.of_folder(folder, kinds=kinds, current=current)
 
     async def usage(
         self,
@@ -84,6 +133,12 @@ class Past:
             since: None for all that is stored.
             workspace: Only conversations of this folder.
             conversation_id: Only this conversation and its helpers.
+
+        Examples:
+            ```python
+            for row in (await agent.past.usage("cause")).rows:
+                print(row.group, row.name, row.input_tokens, row.cost_usd)
+            ```
         """
         store = await self._graph.store()
         return await usage_report(store, by, since=since, workspace=workspace, conversation_id=conversation_id)

@@ -51,6 +51,10 @@ class StoredConversation:
         """Id of the conversation, a UUID; a unique prefix of it opens the conversation again."""
         return self.record.uuid
 
+    def get_uuid(self) -> str:
+        """Return `id`, under the specification's name."""
+        return self.id
+
     @property
     def title(self) -> str:
         """Title of the conversation; made from its first turn unless one was given."""
@@ -154,6 +158,10 @@ class StoredConversation:
         await self._services.store()
         await self.memory.ready()
         return self.memory.files.groups(limit)
+
+    async def get_recently_accessed_files(self, *, limit: int = 100) -> list[AccessedFile]:
+        """Do what `get_recent_files` does, under the specification's name."""
+        return await self.get_recent_files(limit=limit)
 
     async def export(self, path: str | Path | None = None, *, format: ExportFormat = "json") -> str:
         """Return the whole conversation as a document, with secrets masked.

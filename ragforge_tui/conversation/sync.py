@@ -6,19 +6,20 @@ stored as interrupted, and then raises KeyboardInterrupt as usual.
 
 from __future__ import annotations
 
-import asyncio
 import concurrent.futures.thread  # noqa: F401
 import threading
-from collections.abc import AsyncGenerator, Coroutine, Iterator, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, TypeVar, Unpack
+from typing import Any, Literal, Unpack
 
 from ragforge_tui.conversation.agent import SETTLE_SECONDS, ConversationAgent
 from ragforge_tui.conversation.answer import Answer
 from ragforge_tui.conversation.conversation import Conversation
+from ragforge_tui.conversation.loop_thread import LoopThread
 from ragforge_tui.conversation.options import AgentOptions, GivenSettings
 from ragforge_tui.conversation.reading import HistoryHit
+from ragforge_tui.conversation.sync_past import SyncCode, SyncPast
 from ragforge_tui.export import ExportFormat
 from ragforge_tui.memory.context import BuiltContext, Strategy
 from ragforge_tui.shared import records
@@ -32,67 +33,6 @@ from ragforge_tui.shared.records import (
     ToolCall,
     Turn,
 )
-from ragforge_tui.shared.wire import CLOSE_SECONDS
-
-T = TypeVar("T")
-
-
-class LoopThread:
-    """Thread that runs an event loop until it is closed."""
-
-    def __init__(self) -> None:
-        self._started = threading.Event()
-        self._thread = threading.Thread(target=self._serve, name="ragforge-agent", daemon=True)
-        self._thread.start()
-        self._started.wait()
-
-    def _serve(self) -> None:
-        with asyncio.Runner() as runner:
-            runner.run(self._until_closed())
-
-    async def _until_closed(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._closing = asyncio.Event()
-        self._started.set()
-        await self._closing.wait()
-
-    @property
-    def running(self) -> bool:
-        return self._thread.is_alive()
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Return the result of `work`, run in the thread; if the caller is interrupted, stop it and wait for its end.
-
-        Raises:
-            RuntimeError: The thread was closed, or is the caller itself.
-        """
-        if not self.running or threading.current_thread() is self._thread:
-            work.close()
-            if self.running:
-                raise RuntimeError("An async function of the agent cannot wait for it: use ConversationAgent there.")
-            raise RuntimeError("The agent is closed.")
-        ended = threading.Event()
-
-        async def until_ended() -> T:
-            try:
-                return await work
-            finally:
-                ended.set()
-
-        future = asyncio.run_coroutine_threadsafe(until_ended(), self._loop)
-        try:
-            return future.result()
-        except BaseException:
-            if not ended.is_set():
-                future.cancel()
-                ended.wait(CLOSE_SECONDS)
-            raise
-
-    def close(self) -> None:
-        """End the thread; repeated, do nothing."""
-        if self.running:
-            self._loop.call_soon_threadsafe(self._closing.set)
-            self._thread.join()
 
 
 class SyncConversation:
@@ -199,9 +139,19 @@ class SyncConversation:
             )
         )
 
-    def branch(self, from_message: str = "", *, turn: int | None = None, title: str = "") -> SyncConversation:
+    def get_uuid(self) -> str:
+        """See `Conversation.get_uuid`."""
+        return self.conversation.get_uuid()
+
+    def get_recently_accessed_files(self, *, limit: int = 100) -> list[AccessedFile]:
+        """See `Conversation.get_recently_accessed_files`."""
+        return self.get_recent_files(limit=limit)
+
+    def branch(
+        self, from_message: str = "", *, turn: int | None = None, title: str = "", from_message_id: str = ""
+    ) -> SyncConversation:
         """See `Conversation.branch`."""
-        branch = self._thread.run(self.conversation.branch(from_message, turn=turn, title=title))
+        branch = self._thread.run(self.conversation.branch(from_message or from_message_id, turn=turn, title=title))
         return SyncConversation(branch, self._thread)
 
     def set_persona(self, persona: str) -> None:
@@ -229,6 +179,7 @@ class SyncConversationAgent:
 
     Attributes:
         agent: The agent itself, for use in its event loop.
+        past: See `Past`.
 
     Examples:
         ```python
@@ -248,7 +199,17 @@ class SyncConversationAgent:
         except BaseException:
             self._thread.close()
             raise
+        self.past = SyncPast(self.agent.past, self._thread)
         _open.add(self)
+
+    def initialize(self) -> None:
+        """See `ConversationAgent.initialize`."""
+        self._thread.run(self.agent.initialize())
+
+    @property
+    def code(self) -> SyncCode:
+        """See `ConversationAgent.code`."""
+        return SyncCode(self.agent.code, self._thread)
 
     def __enter__(self) -> SyncConversationAgent:
         return self
@@ -299,6 +260,12 @@ class SyncConversationAgent:
         """See `ConversationAgent.find_similar`."""
         return self._thread.run(self.agent.find_similar(query, id=id, limit=limit, min_score=min_score))
 
+    def find_similar_conversations(
+        self, query: str, *, limit: int = 5, min_score: float | None = None
+    ) -> list[SimilarConversation]:
+        """See `ConversationAgent.find_similar_conversations`."""
+        return self.find_similar(query, limit=limit, min_score=min_score)
+
     def search(
         self,
         query: str,
@@ -313,7 +280,9 @@ class SyncConversationAgent:
             self.agent.search(query, topic=topic, conversation_id=conversation_id, workspace=workspace, limit=limit)
         )
 
-    def import_conversation(self, data: str | bytes | Path | ConversationExport, *, merge: bool = False) -> Imported:
+    def import_conversation(
+        self, data: str | bytes | Path | Mapping[str, Any] | ConversationExport, *, merge: bool = False
+    ) -> Imported:
         """See `ConversationAgent.import_conversation`."""
         return self._thread.run(self.agent.import_conversation(data, merge=merge))
 

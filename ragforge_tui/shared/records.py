@@ -422,7 +422,12 @@ class Topic(msgspec.Struct, kw_only=True):
 
 
 class SimilarConversation(msgspec.Struct, frozen=True, kw_only=True):
-    """Conversation similar to another one. `score` is the cosine similarity of their summaries."""
+    """Conversation similar to another one, or to a text.
+
+    Attributes:
+        score: The cosine similarity of their summaries; for a text also the share of its words in title and summary,
+            times 0.9, if that is more.
+    """
 
     conversation: Conversation
     score: float

@@ -184,7 +184,8 @@ class Toolbox:
     """Tools of one session in one workspace.
 
     Args:
-        added: Tools of the program that holds the session; they are offered whatever `settings.enabled` names.
+        added: Tools of the program that holds the session; they are offered whatever `settings.enabled` names, and may
+            have the names of built-in tools that it leaves out.
         folders, settings_file, remembers: See `ToolContext`; `undo_dir` and `state_dir` are always among the folders.
 
     Attributes:
@@ -238,11 +239,13 @@ class Toolbox:
         self._user_tools = {kind.info.name: kind(context) for kind in USER_TOOLS}
 
     def _add(self, kinds: Sequence[type[Tool]]) -> None:
-        taken = {kind.info.name for kind in (*TOOLS, *USER_TOOLS)}
+        taken = set(self._tools)
         for kind in kinds:
             name = kind.info.name
             if name in taken:
-                raise ValueError(f"There is already a tool {name}: give yours another name.")
+                raise ValueError(
+                    f"There is already a tool {name}: give yours another name, or leave it out of tools.enabled."
+                )
             taken.add(name)
             self._tools[name] = kind(self._context)
         describe_tools(kind.info for kind in kinds)
@@ -251,7 +254,8 @@ class Toolbox:
     def processes(self) -> Processes:
         """The commands that run in the background."""
         name = RunCommand.info.name
-        tool = self._tools.get(name) or self._user_tools[name]
+        offered = self._tools.get(name)
+        tool = offered if isinstance(offered, RunCommand) else self._user_tools[name]
         assert isinstance(tool, RunCommand)
         return tool.processes
 

@@ -417,6 +417,12 @@ async def test_similar_conversations_by_text_and_by_conversation(loaded: Loaded)
         (best,) = await agent.find_similar(id=made["zebras"].id[:8], limit=1)
         assert (best.conversation.title, best.score > 0.3) == ("fences", True)
         assert await agent.find_similar("zebra farm fences", min_score=0.999) == []
+        spoken = await agent.create_conversation("Size guard for session cookies")
+        await spoken.send_message("Compiler errors: which of them are new?")
+        await spoken.memory.settle()
+        (named,) = await agent.find_similar_conversations("session cookies too large", min_score=None)
+        assert (named.conversation.title, round(named.score, 2)) == ("Size guard for session cookies", 0.6)
+        assert await agent.find_similar("cookies of a bakery with very large ovens") == []
         with pytest.raises(RagforgeError, match="either a text or a conversation"):
             await agent.find_similar()
     async with ConversationAgent(loaded, model=echo) as without:

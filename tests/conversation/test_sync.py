@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
 import sys
 import threading
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ragforge_tui.conversation.sync import LoopThread, SyncConversationAgent
+from ragforge_tui.conversation.loop_thread import LoopThread
+from ragforge_tui.conversation.sync import SyncConversationAgent
 from ragforge_tui.graph import GraphTarget
 from ragforge_tui.settings.schema import Loaded, Paths
-from ragforge_tui.shared.errors import NotFoundError
+from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.shared.events import TextDelta, TurnCompleted
+from ragforge_tui.shared.past_records import PastChoice
+from ragforge_tui.shared.records import now
 from tests.conftest import EMBEDDED
+from tests.support.agents import with_code
 
 
 def echo(messages: list[dict[str, Any]]) -> str:
@@ -57,11 +63,37 @@ async def test_every_method_gives_its_result(loaded: Loaded) -> None:
             assert agent.search("Noted", limit=1)[0].title == "Notes"
             assert not agent.import_conversation(conversation.export()).created
             assert agent.import_conversation(conversation.get_full_data()).conversation.title == "Notes"
+            assert not agent.import_conversation(json.loads(conversation.export())).created
+            agent.initialize()
+            assert conversation.get_uuid() == conversation.id and conversation.get_recently_accessed_files() == []
+            first = conversation.get_history()[0].messages[0].uuid
+            assert len(conversation.branch(from_message_id=first).get_history()) == 1
+            assert agent.past.recall("What is two?", PastChoice(status="any"), limit=1).quotes[0].turn_index == 2
+            assert {work.title for work in agent.past.standup(now() - timedelta(hours=1))} >= {"Notes"}
+            assert agent.past.insights.make(most=5).made >= 1
+            assert agent.past.insights.entries(PastChoice(refs=[conversation.id]))[0].title == "Notes"
+            assert agent.past.findings() == []
+            assert agent.past.usage("model").rows[0].requests >= 2
             assert agent.set_model("offline").name == "offline"
             agent.archive_conversation(branch.id)
             agent.delete_conversation(branch.id, immediately=True)
             with pytest.raises(NotFoundError):
                 agent.load_conversation(branch.id)
+
+    await asyncio.to_thread(use)
+
+
+async def test_code_is_asked_without_async(loaded: Loaded) -> None:
+    def use() -> None:
+        with SyncConversationAgent(with_code(loaded), model=echo) as agent:
+            assert agent.index_code() == ""
+            (scope,) = [one for one in agent.code.search("greet", kind="function") if one.name == "greet"]
+            assert agent.code.named("greet")[0].uuid == agent.code.in_file("greeting.py")[-1].uuid == scope.uuid
+            assert "hello" in agent.code.code(scope).text and agent.code.view(scope).callers == []
+            assert agent.code.dependents(scope) == [] and agent.code.dependencies(scope) == ([], [])
+            assert any(hit.kind == "code" for hit in agent.code.brain_search("greet"))
+        with SyncConversationAgent(loaded, model=echo) as without, pytest.raises(RagforgeError, match="not indexed"):
+            without.code.search("greet")
 
     await asyncio.to_thread(use)
 

@@ -198,3 +198,19 @@ def test_a_tool_class_is_taken_as_it_is_and_a_taken_name_is_rejected(tmp_path: P
         toolbox(tmp_path, read_file)
     with pytest.raises(ValueError, match="already a tool look"):
         toolbox(tmp_path, Look, Look)
+
+
+async def test_a_built_in_that_is_left_out_gives_its_name_away(tmp_path: Path) -> None:
+    def read_file(path: str) -> str:
+        return f"mine: {path}"
+
+    @tool(access="command")
+    def run_command(command: str) -> str:
+        return f"not run: {command}"
+
+    given = [tool_of(read_file), tool_of(run_command)]
+    own = Toolbox(tmp_path, ToolSettings(enabled=[]), undo_dir=tmp_path / "u", state_dir=tmp_path / "s", added=given)
+    assert own.names() == ["read_file", "run_command"]
+    prepared = await own.prepare("read_file", '{"path": "a.py"}')
+    assert (await prepared.run()).text == "mine: a.py"
+    assert own.access("run_command") == "command" and own.processes.running == 0

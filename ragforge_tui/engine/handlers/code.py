@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
-from ragforge_tui.code.lookup import CodeLookup
 from ragforge_tui.engine.registry import EngineContext, handles
 from ragforge_tui.shared.code_records import Scope, ScopeTalk
 from ragforge_tui.shared.code_views import ScopeView, TouchedScope
-from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.requests import code as requests
 
 
 @handles(requests.SearchCode)
 async def search(engine: EngineContext, request: requests.SearchCode) -> list[Scope]:
-    lookup = _lookup(engine)
+    lookup = engine.agent.code
     query = request.query.strip()
     if query:
         found = await lookup.search(query, path=request.path, kind=request.kind, limit=request.limit)
@@ -25,18 +23,18 @@ async def search(engine: EngineContext, request: requests.SearchCode) -> list[Sc
 
 @handles(requests.FindScopes)
 async def find(engine: EngineContext, request: requests.FindScopes) -> list[Scope]:
-    return _without_texts(await _lookup(engine).named(request.name))
+    return _without_texts(await engine.agent.code.named(request.name))
 
 
 @handles(requests.FetchScope)
 async def fetch(engine: EngineContext, request: requests.FetchScope) -> ScopeView:
-    lookup = _lookup(engine)
+    lookup = engine.agent.code
     return await lookup.view(await lookup.scope(request.uuid))
 
 
 @handles(requests.ListTouchedCode)
 async def touched(engine: EngineContext, request: requests.ListTouchedCode) -> list[TouchedScope]:
-    return await _lookup(engine).touched(request.conversation_id, request.limit)
+    return await engine.agent.code.touched(request.conversation_id, request.limit)
 
 
 @handles(requests.ListScopeTalks)
@@ -47,20 +45,8 @@ async def talks(engine: EngineContext, request: requests.ListScopeTalks) -> list
 @handles(requests.IndexCode)
 async def index(engine: EngineContext, _: requests.IndexCode) -> str:
     """Index the workspace if it has no index yet; link the turns that were not examined."""
-    _lookup(engine)
+    assert engine.agent.code  # raises if code is not indexed
     return await engine.agent.index_code()
-
-
-def _lookup(engine: EngineContext) -> CodeLookup:
-    """Return the questions about code.
-
-    Raises:
-        RagforgeError: Code is not indexed.
-    """
-    lookup = engine.agent.services.lookup
-    if lookup is None:
-        raise RagforgeError("Code is not indexed.", todo="Set agent.code.enabled to true.", kind="code_off")
-    return lookup
 
 
 def _without_texts(scopes: list[Scope]) -> list[Scope]:

@@ -22,7 +22,7 @@ from ragforge_tui.graph.schema.migrate import record_embedding, recorded_embeddi
 from ragforge_tui.graph.store.records import CONVERSATION_FIELDS, conversation_from, projection
 from ragforge_tui.graph.values import vector_bytes
 from ragforge_tui.shared.errors import GraphError
-from ragforge_tui.shared.records import SimilarConversation
+from ragforge_tui.shared.records import Conversation, SimilarConversation
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +34,8 @@ SEARCHED = ("Summary", "Message")
 """Labels whose vectors are searched by their index."""
 MOST_WITHOUT_SUMMARY = 500
 """Newest conversations without a vector of a summary that are compared by their turns."""
+MOST_WITH_WORDS = 500
+"""Newest conversations whose title or summary is compared with the words of a text."""
 _VISIBLE = (
     "c.status <> 'deleted' AND NOT coalesce(c.private, false) AND NOT c.uuid IN $exclude "
     "AND ($workspace IS NULL OR c.workspace = $workspace)"
@@ -265,6 +267,18 @@ class Vectors:
             if (conversation := conversation_from(record["c"])) is not None
         ]
         return sorted(found, key=lambda one: (-one.score, one.conversation.uuid))[: max(limit, 0)]
+
+    async def conversations_with_words(self, starts: Sequence[str], *, workspace: str | None) -> list[Conversation]:
+        """Return the newest conversations with any of these beginnings of words in title or summary."""
+        rows = await self._graph.rows(
+            f"MATCH {own_node('c', 'Conversation')} WHERE {_VISIBLE} AND any(start IN $starts "
+            "WHERE toLower(coalesce(c.title, '') + ' ' + coalesce(c.summary, '')) CONTAINS start) "
+            f"RETURN {_CONVERSATION} AS c ORDER BY c.updated_at DESC, c.uuid LIMIT {MOST_WITH_WORDS}",
+            starts=list(starts),
+            exclude=[],
+            workspace=workspace,
+        )
+        return [one for row in rows if (one := conversation_from(row["c"])) is not None]
 
     async def open_indexes(self) -> None:
         """Have the server open the indexes that recall asks, which it does with their first search otherwise.
