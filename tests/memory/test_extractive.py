@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragforge_tui.memory.findings.marked import mark_of
 from ragforge_tui.memory.keyterms import key_terms, same_forms
 from ragforge_tui.memory.language import STOP_WORDS, language_of
 from ragforge_tui.memory.prose import answer_prose, compress, cut, cut_before_end, sentences, strip_markdown, user_prose
 from ragforge_tui.memory.summaries.draft import Draft
 from ragforge_tui.memory.summaries.offline.extract import extract
-from ragforge_tui.memory.summaries.offline.informativeness import kind_of
 from ragforge_tui.memory.summaries.offline.levels import extract_conversation, extract_over
 from ragforge_tui.memory.summaries.offline.phrases import phrases
 from ragforge_tui.shared.records import REFUSED, FileAccess, Finding, Summary, ToolResult, Turn, now
@@ -454,12 +455,12 @@ KINDS = {
 @pytest.mark.parametrize("language", sorted(STOP_WORDS))
 def test_the_kinds_of_findings_are_told_by_their_words(language: str) -> None:
     decision, preference, still_open = KINDS[language]
-    assert kind_of(decision, by_user=True) == "decision"
-    assert kind_of(preference, by_user=True) == "preference"
-    assert kind_of(still_open, by_user=False) == "open"
-    assert {kind_of(text, by_user=False) for text in (decision, preference)} == {""}
-    assert kind_of(still_open.replace(".", "?"), by_user=True) == ""
-    assert kind_of("I have never been there, but I always wanted to go.", by_user=True) == ""
+    assert mark_of(decision, by_user=True) == "decision"
+    assert mark_of(preference, by_user=True) == "preference"
+    assert mark_of(still_open, by_user=False) == "open"
+    assert {mark_of(text, by_user=False) for text in (decision, preference)} == {""}
+    assert mark_of(still_open.replace(".", "?"), by_user=True) == ""
+    assert mark_of("I have never been there, but I always wanted to go.", by_user=True) == ""
 
 
 def test_findings_keep_their_kinds_on_all_levels() -> None:
@@ -512,3 +513,34 @@ def test_a_text_is_cut_before_its_last_sentence() -> None:
     assert cut_before_end("word " * 100, 100) == cut("word " * 100, 100)
     assert len(cut_before_end(f"Start. {'word ' * 100}", 100)) <= 100
     assert cut_before_end("", 100) == ""
+
+
+def test_offline_levels_keep_every_decision_of_their_range() -> None:
+    children = []
+    for n in range(1, 10):
+        draft = of(
+            (f"How does part {n} of the queue work?", f"Part {n} reads file{n}.py and holds {n} locks."),
+            (f"Decision: queue {n} waits {n * 10} seconds before it retries.", "Noted."),
+        )
+        assert [one.text for one in draft.key_findings if one.kind == "decision"]
+        children.append(
+            Summary(
+                uuid=f"s{n}",
+                conversation_id="c",
+                level=1,
+                conversation_summary=draft.conversation_summary,
+                key_findings=draft.key_findings,
+                start_turn_index=2 * n - 1,
+                end_turn_index=2 * n,
+                turn_count=2,
+                made_by="extractive",
+                created_at=now(),
+            )
+        )
+    second = extract_over(children)
+    decided = [one.text for one in second.key_findings if one.kind == "decision"]
+    assert [f"queue {n} waits {n * 10} seconds" in text for n, text in enumerate(decided, 1)] == [True] * 9
+    third = extract_over(
+        [msgspec.structs.replace(children[0], level=2, key_findings=second.key_findings, end_turn_index=18)]
+    )
+    assert [one.text for one in third.key_findings if one.kind == "decision"] == decided

@@ -24,6 +24,8 @@ from ragforge_tui.shared.records import TITLE_CHARS, Finding, FindingKind
 PART_CHARS = 500
 FINDING_CHARS = 300
 MAX_FINDINGS = 5
+_FEWEST_OTHERS = 2
+_MOST_FINDINGS = 60
 MAX_FILES = 30
 _TITLE_TOPICS = 3
 _TITLE_WORDS = 2
@@ -79,10 +81,24 @@ def limited(draft: Draft) -> Draft:
         title=short_title(draft.title or named or title_from(draft.conversation_summary)),
         conversation_summary=cut_before_end(draft.conversation_summary, PART_CHARS),
         actions_summary=cut(draft.actions_summary, PART_CHARS),
-        key_findings=[finding for key, finding in findings.items() if key][:MAX_FINDINGS],
+        key_findings=_most_important([finding for key, finding in findings.items() if key]),
         files_mentioned=list(dict.fromkeys(draft.files_mentioned))[:MAX_FILES],
         topics=topics[:MAX_TOPICS],
     )
+
+
+def _most_important(findings: Sequence[Finding]) -> list[Finding]:
+    """Return all decisions and the first other findings, `MAX_FINDINGS` together and always some of these."""
+    decisions = sum(finding.kind == "decision" for finding in findings)
+    left = max(MAX_FINDINGS - decisions, _FEWEST_OTHERS)
+    kept: list[Finding] = []
+    for finding in findings:
+        if finding.kind == "decision":
+            kept.append(finding)
+        elif left > 0:
+            kept.append(finding)
+            left -= 1
+    return kept[:_MOST_FINDINGS]
 
 
 def short_title(text: str) -> str:

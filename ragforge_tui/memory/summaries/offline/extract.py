@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from ragforge_tui.graph.store.topic_names import ProposedTopic
+from ragforge_tui.memory.findings.marked import mark_of
 from ragforge_tui.memory.keyterms import stem, topics_of, weights, words
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.prose import PASTED, answer_prose, compress, cut, sentences, user_prose
@@ -30,7 +31,6 @@ from ragforge_tui.memory.summaries.offline.informativeness import (
     announces,
     decides,
     distinct,
-    kind_of,
     score,
 )
 from ragforge_tui.memory.summaries.offline.phrases import Phrases, phrases
@@ -41,7 +41,7 @@ _MOST_SHOWN = 4
 _EXCHANGE_CHARS = 150
 """An exchange of fewer characters would be cut to pieces."""
 _MIN_FINDINGS = 3
-_MOST_DECISIONS = 2
+_MOST_TOLD = 2
 _UNREQUESTED = 0.4
 """Factor for a reply that quotes files although no one asked for it, relative to an answer."""
 _ANNOUNCED = 0.4
@@ -159,7 +159,8 @@ def _statements(turn: Turn, weigh: Mapping[str, float], language: str) -> list[S
                 value *= _UNREQUESTED
             if not by_user and announces(sentence):
                 value *= _ANNOUNCED
-            statements.append(Statement(sentence, by_user, (turn.turn_index,), value))
+            kind = mark_of(sentence, by_user=by_user)
+            statements.append(Statement(sentence, by_user, (turn.turn_index,), value, kind))
     return statements
 
 
@@ -237,19 +238,19 @@ def _score(statement: Statement) -> float:
 def _findings(statements: list[Statement], wording: Phrases) -> list[Finding]:
     """Return decisions, an open point and the statements with the highest scores, without duplicates, in text order."""
     ranked = sorted(statements, key=lambda s: (-s.score, s.turns, s.text))
-    decisions = [statement for statement in ranked if statement.by_user and decides(statement.text)][:_MOST_DECISIONS]
-    still_open = [statement for statement in ranked if kind_of(statement.text, by_user=False) == "open"][:1]
-    wanted = dict.fromkeys([*decisions, *still_open, *ranked])
+    decisions = [statement for statement in ranked if statement.kind == "decision"]
+    told = [statement for statement in ranked if statement.by_user and decides(statement.text)][:_MOST_TOLD]
+    still_open = [statement for statement in ranked if statement.kind == "open"][:1]
+    wanted = dict.fromkeys([*decisions, *told, *still_open, *ranked])
     chosen = distinct(statement for statement in wanted if _may_be_found(statement))
     least = max(map(_score, statements), default=0.0) * _RELATIVE_SCORE
-    chosen = [s for place, s in enumerate(chosen) if place < _MIN_FINDINGS or s.score > least]
+    chosen = [s for place, s in enumerate(chosen) if place < _MIN_FINDINGS or s.score > least or s.kind == "decision"]
     findings = []
     for statement in sorted(chosen, key=statements.index):
         text = compress(statement.text, FINDING_CHARS - 30)
         if statement.by_user:
             text = wording.user.format(wording.quote.format(text))
-        kind = kind_of(statement.text, by_user=statement.by_user)
-        findings.append(Finding(text=text, turns=list(statement.turns), kind=kind))
+        findings.append(Finding(text=text, turns=list(statement.turns), kind=statement.kind))
     return findings
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from ragforge_tui.memory.findings.likeness import gist
 from ragforge_tui.memory.keyterms import stem, unspaced, words
 from ragforge_tui.memory.summaries.draft import FINDING_CHARS, MAX_FINDINGS
 from ragforge_tui.shared.records import FindingKind
@@ -59,14 +60,6 @@ _NOTABLE = re.compile(
     r"никогда)\b",
     re.I,
 )
-_OPEN = re.compile(
-    r"\b(?:to ?do:|still (?:to do|to be done|open|missing|left)|not (?:done|finished) yet|next step is|"
-    r"noch (?:offen|zu tun|zu erledigen)|fehlt noch|nächster schritt|reste à faire|pas encore fait|prochaine étape|"
-    r"queda pendiente|falta por hacer|próximo paso|resta da fare|ancora da fare|prossimo passo|nog te doen|"
-    r"volgende stap|ainda falta|falta fazer|осталось сделать|следующий шаг)",
-    re.I,
-)
-"""Work left to do, in few and unmistakable words: a false open point misleads whoever continues."""
 
 
 class Statement(msgspec.Struct, frozen=True):
@@ -88,20 +81,6 @@ def decides(sentence: str) -> bool:
 def announces(sentence: str) -> bool:
     """Return whether a sentence of a reply only announces the next ones."""
     return sentence.endswith((":", "：")) or _ANNOUNCEMENT.match(sentence) is not None
-
-
-def kind_of(sentence: str, *, by_user: bool) -> FindingKind:
-    """Return the kind of a sentence as a finding, empty if its words do not show it.
-
-    Only the user's statements count as decisions or preferences: replies quote files, which have such sentences too.
-    """
-    if sentence.endswith(QUESTION_MARKS):
-        return ""
-    if by_user and _DECISION.search(sentence):
-        return "decision"
-    if by_user and _PREFERENCE.search(sentence):
-        return "preference"
-    return "open" if _OPEN.search(sentence) and not sentence.startswith("`") else ""
 
 
 def score(sentence: str, place: int, weigh: Mapping[str, float], language: str) -> float:
@@ -129,11 +108,18 @@ def score(sentence: str, place: int, weigh: Mapping[str, float], language: str) 
 
 
 def distinct(ranked: Iterable[Statement], used: Sequence[str] = ()) -> list[Statement]:
-    """Return the first `MAX_FINDINGS` statements that repeat neither each other nor a text in `used`."""
+    """Return all decisions, and `MAX_FINDINGS` statements in all that repeat neither each other nor a text in `used`.
+
+    A decision like another one is another decision, unless it says the same.
+    """
     chosen: list[Statement] = []
     for statement in ranked:
-        if len(chosen) == MAX_FINDINGS:
-            break
+        if statement.kind == "decision":
+            if not any(gist(statement.text).is_same(gist(other.text)) for other in chosen):
+                chosen.append(statement)
+            continue
+        if len(chosen) >= MAX_FINDINGS:
+            continue
         if not any(_alike(statement.text, text) for text in (*used, *(other.text for other in chosen))):
             chosen.append(statement)
     return chosen

@@ -13,12 +13,13 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from ragforge_tui.graph.store.topic_names import ProposedTopic, topic_key
+from ragforge_tui.memory.findings.marked import mark_of
 from ragforge_tui.memory.keyterms import EXTRACTED_CONFIDENCE, stem, topics_of, weights, words
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.prose import compress, cut, opening_sentence, sentences
 from ragforge_tui.memory.summaries.draft import MAX_FILES, PART_CHARS, Draft, limited
 from ragforge_tui.memory.summaries.offline.extract import extract, with_full_stop
-from ragforge_tui.memory.summaries.offline.informativeness import Statement, decides, distinct, kind_of, score
+from ragforge_tui.memory.summaries.offline.informativeness import Statement, decides, distinct, score
 from ragforge_tui.memory.summaries.offline.phrases import Phrases, phrases
 from ragforge_tui.memory.summaries.topics import MAX_TOPICS
 from ragforge_tui.shared.records import EXTRACTIVE, Finding, Summary, Turn
@@ -45,7 +46,7 @@ class _Style(msgspec.Struct, frozen=True):
         statements = []
         for finding in findings:
             text, by_user = self.wording.without_label(finding.text)
-            kind = finding.kind or kind_of(text.strip("“”«»„ "), by_user=by_user)
+            kind = finding.kind or mark_of(text.strip("“”«»„ "), by_user=by_user)
             statements.append(Statement(text, by_user, tuple(finding.turns), self.score(text), kind))
 
         def rank(s: Statement) -> tuple[bool, float, tuple[int, ...]]:
