@@ -15,6 +15,7 @@ from ragforge_tui.shared.requests.memory import (
     FetchTopicPlaces,
     FetchTree,
     FetchTurnLines,
+    FetchWhy,
 )
 from ragforge_tui.shared.requests.turns import BranchConversation
 from tests.conversation.test_memory import FEW, talk
@@ -99,5 +100,27 @@ async def test_every_request_of_a_turn(loaded: Loaded, server: OpenAIServer) -> 
         assert (shared.record.turn_index, shared.last_turn) == (1, 2)
         with pytest.raises(NotFoundError):
             await engine.request(FetchSent(conversation_id=uuid, turn_index=4))
+    finally:
+        await engine.close()
+
+
+async def test_what_an_answer_used_of_what_was_recalled(loaded: Loaded, server: OpenAIServer) -> None:
+    engine = InProcessEngine(with_memory(loaded))
+    try:
+        first = await engine.agent.create_conversation("Labels")
+        server.script([{"text": "Noted: 88 columns, the label printer cuts at 90."}])
+        await first.send_message("The report is 88 columns wide because the label printer cuts at 90.")
+        await first.memory.settle()
+        second = await engine.agent.create_conversation("Another day")
+        server.script([{"text": "88 columns, since the printer cuts there [Labels · t1]."}, {"text": "Hello."}])
+        await second.send_message("How wide is the report for the label printer?")
+        found = await engine.request(FetchWhy(conversation_id=second.record.uuid))
+        assert [(item.kind, item.turn_index, item.title, item.used, item.reason) for item in found.items] == [
+            ("turn", 1, "Labels", True, "cites t1")
+        ]
+        await second.send_message("Thanks!")
+        assert (await engine.request(FetchWhy(conversation_id=second.record.uuid, turn_index=1))) == found
+        with pytest.raises(NotFoundError):
+            await engine.request(FetchWhy(conversation_id=second.record.uuid, turn_index=9))
     finally:
         await engine.close()

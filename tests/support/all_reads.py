@@ -42,6 +42,7 @@ def requests_for(uuid: str, workspace: str | None) -> Iterator[Any]:
     yield memory.FetchTurnLines(conversation_id=uuid, first=1, last=9)
     yield memory.FetchTopicPlaces(ref="Shared", conversation_id=uuid, workspace=workspace)
     yield memory.FetchSent(conversation_id=uuid, turn_index=2)
+    yield memory.FetchWhy(conversation_id=uuid, turn_index=2)
     yield past.ListInsights(choice=everything)
     yield past.PlanInsights(choice=everything)
     yield past.RecallPast(question="What was question 2 about?", choice=everything)
@@ -65,6 +66,9 @@ def reads_of(store: Store, uuid: str, folder: Path) -> Iterator[Read]:
     yield "files", lambda: store.files.writes(uuid, ["write_it"], "/w")
     yield "mentions", lambda: store.files.mentions(uuid, before=9)
     yield "code", lambda: store.code.by_name("/w", "f1")
+    yield "attempts", lambda: store.attempts.about("/w", ["src/app.py"], asking=uuid)
+    yield "attempts of one", lambda: store.attempts.of_conversation(uuid)
+    yield "unexamined", lambda: store.attempts.unexamined("/w")
     yield "lines", lambda: store.code.in_lines("/w", "src/app.py", 1, 9)
     yield "totals", store.code.totals
     yield "touched code", lambda: store.code_links.touched(uuid)

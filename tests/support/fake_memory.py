@@ -22,6 +22,7 @@ from ragforge_tui.shared.records import (
     Topic,
 )
 from ragforge_tui.shared.requests.memory import (
+    AnswerUse,
     ChooseContext,
     FetchDue,
     FetchFiles,
@@ -32,11 +33,13 @@ from ragforge_tui.shared.requests.memory import (
     FetchTopicPlaces,
     FetchTree,
     FetchTurnLines,
+    FetchWhy,
     FindSimilar,
     ListTopics,
     MemoryDue,
     MemoryTree,
     MergeTopics,
+    RecalledUse,
     SentRequest,
     ShownSummary,
     SummarizeConversation,
@@ -84,6 +87,7 @@ class MemoryShelf:
         self.verified = True
         self.findings: list[ShownFinding] = []
         self.gone: dict[int, str] = {}
+        self.uses: list[RecalledUse] = []
 
     @answers(FetchTree)
     def _fetch_tree(self, request: FetchTree) -> Any:
@@ -162,6 +166,12 @@ class MemoryShelf:
         if request.choice != "usual":
             self.chosen.append(ChosenItem(key=key, item=request.item, pinned=request.choice == "pin"))
         return self.chosen
+
+    @answers(FetchWhy)
+    def _fetch_why(self, request: FetchWhy) -> AnswerUse:
+        if request.turn_index > 90:
+            raise NotFoundError(f"No sent request of turn {request.turn_index} is stored.")
+        return AnswerUse(turn_index=request.turn_index or 2, items=list(self.uses))
 
     def _summaries(self, uuid: str) -> list[Summary]:
         return self.summaries.get(uuid) or _summaries(uuid)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from ragforge_tui.conversation import Conversation
 from ragforge_tui.engine.registry import EngineContext, handles
 from ragforge_tui.memory.context import accounted, look_up
+from ragforge_tui.memory.context.usage import used_items
 from ragforge_tui.memory.findings.shown import lights_of, listed_findings
 from ragforge_tui.memory.summaries.findings import gathered_findings
 from ragforge_tui.shared import records
@@ -14,6 +17,9 @@ from ragforge_tui.shared.events import TopicsChanged
 from ragforge_tui.shared.finding_records import ShownFinding
 from ragforge_tui.shared.records import AccessedFile, SimilarConversation, Topic
 from ragforge_tui.shared.requests import memory as requests
+
+MOST_TURNS_BACK = 20
+"""Turns in which the last answer of a model is looked for; those between are commands of the user."""
 
 
 @handles(requests.FetchFiles)
@@ -215,3 +221,22 @@ async def choose_context(engine: EngineContext, request: requests.ChooseContext)
     choices = engine.conversation(request.conversation_id).memory.choices
     choices.choose(request.item, request.choice)
     return choices.chosen()
+
+
+@handles(requests.FetchWhy)
+async def why(engine: EngineContext, request: requests.FetchWhy) -> requests.AnswerUse:
+    """Return what a turn's answer used of the items that memory had put into its last request."""
+    store = await engine.agent.store()
+    conversation = await store.conversations.resolve(request.conversation_id)
+    last = conversation.next_turn - 1
+    first = request.turn_index or max(1, last - MOST_TURNS_BACK)
+    turns = await store.turns.between(conversation.uuid, start=first, end=(request.turn_index or last) + 1)
+    for turn in reversed(turns):
+        found = await store.contexts.of_turn(turn.messages[0].conversation_id, turn.turn_index)
+        if found:
+            record = await look_up(found[-1].record, store)
+            return await asyncio.to_thread(used_items, record, turn)
+    raise NotFoundError(
+        f"No sent request of turn {request.turn_index or last} is stored.",
+        todo="It was imported, predates stored contexts, or did not ask a model.",
+    )

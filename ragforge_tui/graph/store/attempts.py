@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from ragforge_tui.graph.connection import Graph, Transaction
-from ragforge_tui.graph.labels import is_own
+from ragforge_tui.graph.labels import is_own, own_node
 from ragforge_tui.graph.store.records import given, projection, properties_of, record_from
 from ragforge_tui.shared.attempt_records import Attempt
 from ragforge_tui.shared.sanitize import storable
@@ -67,7 +67,7 @@ class Attempts:
         rows = await self._graph.rows(
             "UNWIND $keys AS key MATCH (a:Attempt {workspace: $workspace, key: key}) "
             f"WHERE NOT a.over AND {is_own('a', 'Attempt')} AND ($elsewhere OR a.conversation_id = $asking) "
-            "MATCH (c:Conversation {uuid: a.conversation_id}) WHERE c.status <> 'deleted' "
+            f"MATCH {own_node('c', 'Conversation', 'uuid: a.conversation_id')} WHERE c.status <> 'deleted' "
             "AND (c.uuid = $asking OR NOT coalesce(c.private, false)) "
             f"RETURN {_ATTEMPT} AS a, c.title AS title, a.at AS at ORDER BY at DESC LIMIT $limit",
             workspace=storable(workspace),
@@ -100,7 +100,7 @@ class Attempts:
     async def unexamined(self, workspace: str) -> list[Unexamined]:
         """Return the conversations of a workspace with turns that were not examined."""
         rows = await self._graph.rows(
-            "MATCH (c:Conversation {workspace: $workspace}) WHERE c.status <> 'deleted' "
+            f"MATCH {own_node('c', 'Conversation', 'workspace: $workspace')} WHERE c.status <> 'deleted' "
             "WITH c, coalesce(c.attempts_through, c.branch_turn, 0) AS through WHERE through < c.next_turn - 1 "
             "RETURN c.uuid AS conversation_id, through, c.next_turn - 1 AS last ORDER BY c.updated_at DESC",
             workspace=storable(workspace),

@@ -11,8 +11,7 @@ _PHRASES = re.compile(
     r"\b(?:revert|undo|roll ?back|back out|take) (?:that|this|it|those|these|the (?:last |previous )?"
     r"(?:change|edit|commit)s?|my last|everything|all)(?: back)?\b|\bput (?:it|that|this|them|both|all|everything|"
     r"the \w+) back\b|\bchange (?:it|that|this) back\b|\bback to (?:how|what|the way) it was\b|"
-    r"\b(?:please|no,?) revert\b|"
-    r"^revert\b|"
+    r"\b(?:please|no,?) revert\b|^revert\b|"
     r"\brestore the (?:old|previous|original)\b|"
     # fr
     r"\b(?:annule|annulez|défais|défaites|retire|retirez)(?:-| )(?:ça|cela|ceci|le|la|les|tout|cette|ce)\b|"

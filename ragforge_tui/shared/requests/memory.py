@@ -15,6 +15,7 @@ from ragforge_tui.shared.finding_records import ShownFinding
 from ragforge_tui.shared.records import (
     AccessedFile,
     ContextItem,
+    ContextItemKind,
     ContextRecord,
     Conversation,
     SimilarConversation,
@@ -245,3 +246,42 @@ class ChooseContext(Request[list[ChosenItem]]):
     conversation_id: str
     item: ContextItem
     choice: Choice
+
+
+class RecalledUse(msgspec.Struct, frozen=True, kw_only=True):
+    """A recalled item of a request, and whether the answer used it.
+
+    Attributes:
+        text: Its beginning.
+        conversation_id: Empty for the conversation of the request.
+        turn_index: The turn it leads to; 0 for none.
+        last_turn: For a summary, the last of its turns.
+        reason: Why it counts as used: the turn that the answer cites, or the words in common; empty if it does not.
+    """
+
+    kind: ContextItemKind
+    text: str
+    conversation_id: str = ""
+    title: str = ""
+    turn_index: int = 0
+    last_turn: int = 0
+    tokens: int = 0
+    used: bool = False
+    reason: str = ""
+
+
+class AnswerUse(msgspec.Struct, frozen=True, kw_only=True):
+    """What the answer of a turn used of the recalled items, in the order in which they were sent."""
+
+    turn_index: int
+    items: list[RecalledUse] = []
+
+
+class FetchWhy(Request[AnswerUse]):
+    """The recalled items of a turn's requests that its answer used; turn 0 is the newest one that asked a model.
+
+    Fails with kind ``not_found`` if no request of the turn is stored.
+    """
+
+    conversation_id: str
+    turn_index: int = 0

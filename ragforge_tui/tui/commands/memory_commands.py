@@ -13,7 +13,7 @@ from ragforge_tui.tui.host import Host
 
 if TYPE_CHECKING:
     from ragforge_tui.shared.past_records import Quote
-    from ragforge_tui.shared.requests.memory import TopicPlace
+    from ragforge_tui.shared.requests.memory import RecalledUse, TopicPlace
     from ragforge_tui.tui.dialogs.detail import Section
     from ragforge_tui.tui.widgets.choice_list import Choice
 
@@ -64,6 +64,50 @@ async def show_remembered(host: Host, query: str) -> None:
         query=query,
     )
     host.open_screen(screen, lambda place: _go_to(host, *place))
+
+
+@COMMANDS.add("why", "Show which recalled items an answer used", arguments="[TURN]")
+async def show_why(host: Host, turn: str) -> None:
+    """Show what the last answer used of what memory recalled for it, and what was sent for nothing."""
+    from ragforge_tui.shared.requests.memory import FetchWhy
+    from ragforge_tui.tui.widgets.list_screen import Picker
+
+    wanted = turn_number(turn, "why 12 shows turn 12")
+    uuid = conversation_with_messages(host)
+    items: list[RecalledUse] = []
+
+    async def load() -> list[Choice]:
+        found = await host.session.ask(FetchWhy(conversation_id=uuid, turn_index=wanted))
+        items.extend(sorted(found.items, key=lambda item: not item.used))
+        used = sum(item.used for item in items)
+        headings = (f"Sent for nothing ({len(items) - used})", f"Used by the answer of t{found.turn_index} ({used})")
+        return [_use_row(number, item, headings[item.used]) for number, item in enumerate(items)]
+
+    def picked(key: str | None) -> None:
+        if key is not None and (item := items[int(key)]).turn_index:
+            host.navigator.go_to_turns(item.turn_index, item.last_turn, conversation_id=item.conversation_id)
+
+    title = "Why this answer: recalled items, judged by cited turns and rare words in common"
+    empty = "nothing was recalled for this answer"
+    host.open_screen(Picker(title, load, empty=empty, verb="go to its turn", detail_right=False), picked)
+
+
+def _use_row(number: int, item: RecalledUse, heading: str) -> Choice:
+    """Return the row of a recalled item: where it is from, its beginning, and why it counts as used."""
+    from ragforge_tui.tui.widgets.choice_list import Choice
+
+    place = f"t{item.turn_index}" if item.turn_index else item.kind
+    if item.last_turn > item.turn_index:
+        place += f"-t{item.last_turn}"
+    if item.conversation_id:
+        place = f"{item.title or item.conversation_id[:8]} · {place}"
+    return Choice(
+        str(number),
+        item.text,
+        heading=heading,
+        lead="● " if item.used else "○ ",
+        detail=f"{place} · {item.reason or f'{item.tokens} tokens'}",
+    )
 
 
 @COMMANDS.add("summary", "Write this conversation's summary now")
