@@ -14,6 +14,7 @@ from ragforge_tui.conversation.services import Services
 from ragforge_tui.graph import Store
 from ragforge_tui.graph.store.findings import new_finding
 from ragforge_tui.memory.context import wishes_section
+from ragforge_tui.memory.keeping import replace
 from ragforge_tui.memory.said_wishes import SaidWish, alike, corrected, said_wishes
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import Notice
@@ -140,7 +141,7 @@ class SessionWishes:
             known = {one.uuid for one in earlier}
             old = corrected(wish.text, [one for one in earlier if one.uuid != finding.uuid], lambda one: one.text)
             if old is not None:
-                stored = await store.findings.replace(old.uuid, finding)
+                stored = await replace(store, old, finding)
             else:
                 (stored,) = await store.findings.add([finding])
             if stored.is_current and stored.uuid not in known:
@@ -149,5 +150,5 @@ class SessionWishes:
     def _notify(self, wish: KeptFinding, old: KeptFinding | None) -> None:
         where = {"user": "everywhere", "folder": "for this folder", "conversation": "for this conversation"}[wish.scope]
         instead = f", in place of “{old.text}”" if old is not None else ""
-        text = f"Remembered {where}: “{wish.text}”{instead}. /memory shows and changes it."
+        text = f"Remembered {where}: “{wish.text}”{instead}. /memory shows it, and takes it back."
         self._services.emit(Notice(text=text, conversation_id=self._record.uuid))

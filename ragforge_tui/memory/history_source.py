@@ -16,6 +16,7 @@ from ragforge_tui.graph import Store
 from ragforge_tui.graph.store.findings import new_finding
 from ragforge_tui.graph.store.search import Matcher, excerpt
 from ragforge_tui.memory.findings.settled import Settled
+from ragforge_tui.memory.keeping import replace
 from ragforge_tui.memory.retrieval.candidates import Candidate, FindingCandidate, findings_in, holding
 from ragforge_tui.memory.retrieval.question import Question, Questions
 from ragforge_tui.memory.retrieval.ranking import fused_rankings, rank, wordings
@@ -115,7 +116,7 @@ class HistorySource:
                 f"Nothing like “{replaces}” is remembered.", todo="Leave `replaces` out, or copy the sentence."
             )
         if old is not None:
-            await store.findings.replace(old.uuid, finding)
+            await replace(store, old, finding)
             return f"Remembered: “{text}”, in place of “{old.text}”."
         if any(one.kind == kind and alike(one.text, text) for one in earlier):
             return f"It is remembered already: “{text}”."

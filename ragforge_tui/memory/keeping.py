@@ -39,16 +39,7 @@ async def act_on(store: Store, finding: KeptFinding, act: ActKind, text: str = "
     """
     text = mask_secrets(storable(" ".join(text.split())))
     _check(finding, act, text)
-    logged = MemoryAct(
-        uuid=uuid.uuid4().hex,
-        act=act,
-        at=now(),
-        finding=finding.uuid,
-        text=finding.text,
-        state=finding.state,
-        until=finding.until,
-        pinned=finding.pinned,
-    )
+    logged = _logged(finding, act)
     findings = store.findings
     changed: KeptFinding | None
     if act == "edit":
@@ -64,10 +55,7 @@ async def act_on(store: Store, finding: KeptFinding, act: ActKind, text: str = "
             files=finding.files,
             scopes=finding.scopes,
         )
-        await store.memory_acts.note(msgspec.structs.replace(logged, new_text=text, replaced_by=new.uuid))
-        changed = await findings.replace(finding.uuid, new)
-        if not changed.is_current:  # It was undone, or forgotten, before.
-            changed = await findings.set_state(changed.uuid, finding.state, None)
+        changed = await replace(store, finding, new)
     elif act == "forget":
         texts = await _mentions(store, finding)
         await store.memory_acts.note(msgspec.structs.replace(logged, changed=texts))
@@ -80,6 +68,29 @@ async def act_on(store: Store, finding: KeptFinding, act: ActKind, text: str = "
         await store.memory_acts.note(logged)
         changed = await findings.pin(finding.uuid, act == "pin")
     return changed or finding
+
+
+async def replace(store: Store, finding: KeptFinding, new: KeptFinding) -> KeptFinding:
+    """Store a finding in place of another one, and return it; logged as an edit, so that it can be taken back."""
+    act = msgspec.structs.replace(_logged(finding, "edit"), new_text=new.text, replaced_by=new.uuid)
+    await store.memory_acts.note(act)
+    stored = await store.findings.replace(finding.uuid, new)
+    if not stored.is_current:  # It was undone, or forgotten, before.
+        stored = await store.findings.set_state(stored.uuid, finding.state, None) or stored
+    return stored
+
+
+def _logged(finding: KeptFinding, act: ActKind) -> MemoryAct:
+    return MemoryAct(
+        uuid=uuid.uuid4().hex,
+        act=act,
+        at=now(),
+        finding=finding.uuid,
+        text=finding.text,
+        state=finding.state,
+        until=finding.until,
+        pinned=finding.pinned,
+    )
 
 
 def _check(finding: KeptFinding, act: ActKind, text: str) -> None:

@@ -14,7 +14,8 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from ragforge_tui.memory.keyterms import stem, words
+from ragforge_tui.memory.keyterms import stem
+from ragforge_tui.memory.language import STOP_WORDS
 from ragforge_tui.memory.prose import cut, sentences, user_prose
 
 WISH_CHARS = 300
@@ -25,7 +26,12 @@ _MOST_LISTED = 10
 _LOOKED_AT = 2_000
 """Characters at the start and at the end of a message that are read: what lies between is mostly pasted."""
 _ALIKE = 0.8
-_SAME_SUBJECT = 0.5
+_SAME_SUBJECT = 0.3
+"""Share of words of the shorter of two wishes from which one that says "instead" corrects the other."""
+_SAME_WORDS = 0.6
+"""The same of one that only says "from now on"."""
+_FEWEST_SHARED = 2
+"""Words that two wishes about the same subject share at least: one alone is in too many."""
 
 _POLITE = (
     r"(?:(?:and|but|also|so|then|please|ok|okay|bitte|und|aber|auch|et|mais|aussi|s['’]il (?:te|vous) pla[iî]t|"
@@ -123,15 +129,12 @@ _EVERYWHERE = re.compile(
     re.I,
 )
 _CHANGED = re.compile(
-    r"\b(?:from now on|instead|no longer|any ?more|any longer|not .{1,40} but|rather than|changed my mind|ab jetzt|"
-    r"statt|"
-    r"stattdessen|nicht mehr|kein\w* mehr|sondern|désormais|dorénavant|au lieu|plutôt que|ne .{1,40} plus|en vez|"
-    r"en lugar|"
-    r"ya no|de ahora en adelante|a partir de ahora|invece|non più|d['’]ora in poi|niet meer|geen .{1,40} meer|"
-    r"in plaats|voortaan|vanaf nu|"
-    r"em vez|já não|não .{1,40} mais|a partir de agora|вместо|больше не|отныне|теперь)\b",
+    r"\b(?:instead(?! of)|no longer|any ?more|any longer|not .{1,40} but|changed my mind|stattdessen|nicht mehr|"
+    r"kein\w* mehr|sondern|à la place|ne .{1,40} plus|en su lugar|ya no|invece(?! di)|non più|niet meer|"
+    r"geen .{1,40} meer|in plaats daarvan|em vez disso|já não|não .{1,40} mais|вместо этого|больше не|теперь)\b",
     re.I,
 )
+"""Words of a sentence that takes something back, not those of a rule such as "x instead of y"."""
 _THAT = re.compile(
     r"^" + _POLITE + r"(?:remember|keep in mind|note|merk dir|denk daran|retiens|souviens-toi de|n['’]oublie pas|"
     r"recuerda|ricorda(?:ti)?|onthoud|lembra(?:-te)?(?: d)?|lembre-se d|запомни) ?"
@@ -144,6 +147,9 @@ _POINT = re.compile(r"^[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+(\S.*)$")
 _QUOTE = re.compile(r"^[ \t]*>.*$", re.M)
 _REFERRING = re.compile(r"\b(?:that|this|it|das|dies|ça|cela|eso|esto|ciò|questo|dat|dit|isso|isto|это)\b", re.I)
 _FEW_WORDS = 6
+_WORDS = re.compile(r"-{0,2}\w[\w.+#/'’-]*")
+"""Words, and options of commands, in which rules often differ."""
+_SMALL = frozenset().union(*STOP_WORDS.values())
 _LEADING = re.compile(rf"^{_POLITE}", re.I)
 
 Wish = TypeVar("Wish")
@@ -212,9 +218,11 @@ def alike(a: str, b: str) -> bool:
 
 def corrected(text: str, earlier: Iterable[Wish], text_of: Callable[[Wish], str]) -> Wish | None:
     """Return the earlier wish that a new one corrects: it says that something changes, about the same subject."""
-    if _CHANGED.search(text) is None:
-        return None
-    return most_alike(text, earlier, text_of, least=_SAME_SUBJECT)
+    if _CHANGED.search(text) is not None:
+        return most_alike(text, earlier, text_of, least=_SAME_SUBJECT)
+    if _STANDING.search(text) is not None:
+        return most_alike(text, earlier, text_of, least=_SAME_WORDS)
+    return None
 
 
 def most_alike(text: str, earlier: Iterable[Wish], text_of: Callable[[Wish], str], *, least: float) -> Wish | None:
@@ -223,7 +231,7 @@ def most_alike(text: str, earlier: Iterable[Wish], text_of: Callable[[Wish], str
     best: tuple[float, Wish] | None = None
     for one in earlier:
         other = _stems(text_of(one))
-        if own and other:
+        if len(own & other) >= min(_FEWEST_SHARED, len(own), len(other)) > 0:
             share = len(own & other) / min(len(own), len(other))
             if share >= least and (best is None or share > best[0]):
                 best = share, one
@@ -232,5 +240,6 @@ def most_alike(text: str, earlier: Iterable[Wish], text_of: Callable[[Wish], str
 
 def _stems(text: str) -> set[str]:
     """Return the stems of the words that say what a wish is about."""
-    plain = _LEADING.sub("", _STANDING.sub(" ", text))
-    return {stem(word) for word in words(plain) if re.fullmatch(_ALWAYS, word, re.I) is None}
+    plain = _LEADING.sub("", _STANDING.sub(" ", text)).casefold()
+    found = (word.strip("'’-.") if word[0] != "-" else word for word in _WORDS.findall(plain))
+    return {stem(word) for word in found if word and word not in _SMALL and re.fullmatch(_ALWAYS, word) is None}

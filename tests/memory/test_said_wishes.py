@@ -105,6 +105,7 @@ def test_a_wish_corrects_one_about_the_same_subject_if_it_says_so() -> None:
     earlier = ["Always indent with tabs in Makefiles.", "Never use getattr loops in tests.", "Run the tests with -q."]
     assert corrected("From now on run the tests with -x instead.", earlier, str) == "Run the tests with -q."
     assert corrected("Never use setattr loops in tests.", earlier, str) is None
+    assert corrected("From now on run the tests before you are done.", earlier[:2], str) is None
     assert corrected("From now on write docstrings in Google style.", earlier, str) is None
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from ragforge_tui.memory.findings.marked import mark_of
 from ragforge_tui.memory.keyterms import weights
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.prose import ELLIPSIS, PASTED, answer_prose, sentences, user_prose
 from ragforge_tui.memory.summaries.offline.actions import calls_of
 from ragforge_tui.memory.summaries.offline.extract import ASKS, with_full_stop
-from ragforge_tui.memory.summaries.offline.informativeness import QUESTION_MARKS, announces, kind_of, score
+from ragforge_tui.memory.summaries.offline.informativeness import QUESTION_MARKS, announces, score
 from ragforge_tui.shared.json_text import json_object
 from ragforge_tui.shared.records import Finding, FindingKind, ToolCall, Turn, call_end
 from ragforge_tui.shared.tool_calls import main_argument, tool_info, whole_result
@@ -145,7 +146,7 @@ def said(turns: Sequence[Turn], kind: FindingKind) -> list[Finding]:
         for turn in turns
         for by_user, text in _texts(turn)
         for sentence in sentences(text)
-        if len(sentence) <= SENTENCE_CHARS and kind_of(sentence, by_user=by_user) == kind
+        if len(sentence) <= SENTENCE_CHARS and mark_of(sentence, by_user=by_user) == kind
         if not _asks(sentence) and not _INSTEAD.match(sentence)
     ]
 
