@@ -149,6 +149,6 @@ class SessionWishes:
 
     def _notify(self, wish: KeptFinding, old: KeptFinding | None) -> None:
         where = {"user": "everywhere", "folder": "for this folder", "conversation": "for this conversation"}[wish.scope]
-        instead = f", in place of “{old.text}”" if old is not None else ""
-        text = f"Remembered {where}: “{wish.text}”{instead}. /memory shows it, and takes it back."
+        instead = f", in place of “{old.text.rstrip('.')}”" if old is not None else ""
+        text = f"Remembered {where}: “{wish.text.rstrip('.')}”{instead}. /memory shows it, and takes it back."
         self._services.emit(Notice(text=text, conversation_id=self._record.uuid))

@@ -13,7 +13,8 @@ from ragforge_tui.memory.context.wishes import WISHES_TOKENS
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.events import Event, Notice, QuestionAsked
 from ragforge_tui.shared.finding_records import KeptFinding
-from ragforge_tui.shared.requests.memory import FetchSent
+from ragforge_tui.shared.requests.memory import ChooseContext, FetchSent
+from tests.conversation.test_steering import READ, steered
 from tests.support.agents import with_memory
 from tests.support.openai_server import OpenAIServer
 
@@ -76,12 +77,26 @@ async def test_what_is_said_in_one_session_is_in_the_first_message_of_the_next(
             (uuid, 3),
             (uuid, 1),
         ]
+        # What is left out is not sent; the other ones stay.
+        wish = next(item for item in section.items if GETATTR in item.text)
+        await engine.request(ChooseContext(conversation_id=second.record.uuid, item=wish, choice="exclude"))
+        await second.send_message("And?")
+        assert GETATTR not in before_first_turn(server) and "with -x instead" in before_first_turn(server)
         # A session that goes on with a conversation has those of its own earlier turns too.
         resumed = await engine.agent.load_conversation(uuid)
         await resumed.send_message("Go on.")
         assert "Never mock the clock" in before_first_turn(server) and GETATTR in before_first_turn(server)
     finally:
         await engine.close()
+
+
+async def test_a_wish_said_while_the_agent_works_is_remembered_too(loaded: Loaded, server: OpenAIServer) -> None:
+    server.script([READ, {"text": "Done."}])
+    async with ConversationAgent(loaded, approve_all=True) as agent:
+        conversation = await agent.create_conversation()
+        await steered(conversation, server, f"By the way: {GETATTR}", GETATTR)
+        await conversation.memory.settle()
+        assert [(one.text, one.turn_index) for one in await kept(agent, conversation)] == [(GETATTR, 1)]
 
 
 async def test_wishes_have_room_for_the_pinned_and_the_newest(loaded: Loaded, server: OpenAIServer) -> None:

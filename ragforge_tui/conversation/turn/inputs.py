@@ -30,7 +30,7 @@ from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import Notice
 from ragforge_tui.shared.git import TRAILER
 from ragforge_tui.shared.limits import LIMITS
-from ragforge_tui.shared.records import Conversation, Turn
+from ragforge_tui.shared.records import Conversation, Message, Turn
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.requests.work import Mode
 from ragforge_tui.shared.sanitize import fenced
@@ -147,6 +147,10 @@ class InputBuilder:
         """Start what takes time of the inputs for a message, so that it runs while the message is stored."""
         self._environment.look()
         self._memory.begin(text)
+
+    def said(self, message: Message) -> None:
+        """Take in a message of the user that joined the running turn."""
+        self._memory.wishes.said(message)
 
     def turn_of_call(self, uuid: str) -> str:
         """Return the mark of the earlier turn that made a call, such as `t12`; empty if none did."""

@@ -287,6 +287,7 @@ class TurnRunner:
             text = f"Not sent with the message: {left_out}."
             self._services.emit(Notice(text=text, conversation_id=self._conversation_id))
         self._turn.messages.append(message)
+        self._builder.said(message)
         self._services.emit(Steered(message=msgspec.structs.replace(message), **self._where))
         return message
 

@@ -179,13 +179,24 @@ class RememberedScreen(TreeScreen[tuple[str, int] | None]):
 
     async def _act(self, finding: KeptFinding, act: ActKind, text: str = "") -> None:
         request = ActOnFinding(ref=finding.uuid, act=act, text=text, conversation_id=self._conversation_id)
+        listed = self._keys_of_findings()
+        place = listed.index(finding.uuid) if finding.uuid in listed else 0
         changed = await self._ask(request)
         await self._load()
-        self.rows.choose(changed.uuid)
+        listed = self._keys_of_findings()
+        if changed.uuid in listed:
+            self.rows.choose(changed.uuid)
+        elif listed:
+            self.rows.choose(listed[min(place, len(listed) - 1)])
         told = f"{ACT_WORDS[act].capitalize()}. u takes it back."
         if act == "forget":
             told = f"Forgotten; the words of t{finding.turn_index} stay in their conversation. u takes it back."
         self.show_note(told)
+
+    def _keys_of_findings(self) -> list[str]:
+        """Return the keys of the findings that are listed."""
+        lines = self.model.lines(self._words.value, self._now())
+        return [line.key for line in lines if self.model.finding(line.key) is not None]
 
     def action_undo(self) -> None:
         """Take the newest act back."""
