@@ -3,10 +3,12 @@
 Imports every conversation of a file in LoCoMo's format (see `dialogues`) with its dates, lets recall index it as it
 does any imported conversation, and asks its questions. No language model takes part, unless summaries are asked for
 that a model writes: with ``--summaries model`` by the one that is configured for the chat, or named by ``--model``.
+With ``--at-once N`` each message asks N of the questions; the category of its line is N then.
 Printed are the share of evidence utterances whose text stands in what is recalled within 500, 1 000 and 2 000 tokens,
-labels and headings counted, the share of evidence turns among the first five, and how long a question takes; beside
-them, from the same index and packed by the same rules, three baselines: one vector per turn, full text (BM25) alone,
-and both by reciprocal rank fusion. Times leave the embedding of the question out; it stands in a line of its own.
+labels and headings counted, the share of evidence turns among the first five, how often the first recalled turn is one
+of them (hit@1), the mean reciprocal rank of the first that is (MRR), and how long a question takes; beside them, from
+the same index and packed by the same rules, three baselines: one vector per turn, full text (BM25) alone, and both by
+reciprocal rank fusion. Times leave the embedding of the question out; it stands in a line of its own.
 """
 
 from __future__ import annotations
@@ -66,7 +68,7 @@ class KnownQuestions:
 
 
 class Score:
-    """Shares of evidence by budget and among the first turns, a row for each question."""
+    """Shares of evidence among the first turns and by budget, then hit@1 and MRR by budget; a row for each question."""
 
     def __init__(self, budgets: Sequence[int]) -> None:
         self.budgets = budgets
@@ -84,6 +86,9 @@ class Score:
                 one for one in question.evidence if _flat(dialogue.text_of[one]) in texts.get(dialogue.turn_of[one], "")
             ]
             shares.append(len(found) / len(question.evidence))
+        ranks = [_rank(turns, recalled) for recalled in packed]
+        shares += [float(rank == 1) for rank in ranks]
+        shares += [1 / rank if rank else 0.0 for rank in ranks]
         self.rows.append((dialogue.name, question.category, shares))
 
     def mean(self, name: str = "", category: int | None = None) -> list[float]:
@@ -101,6 +106,7 @@ async def main(
     others: bool,
     summaries: bool,
     writer: ChatModel | None = None,
+    at_once: int = 1,
 ) -> None:
     """Measure, print the tables and the last line; summaries are extracted when there is no `writer`."""
     budgets = [*(size for size in SMALLER if size < budget), budget]
@@ -108,6 +114,8 @@ async def main(
     embedder = make_embedder(settings.embeddings)
     known = KnownQuestions(embedder) if embedder else None
     dialogues = read(data, "/benchmark")
+    if at_once > 1:
+        dialogues = [msgspec.structs.replace(one, questions=joined(one.questions, at_once)) for one in dialogues]
     if others:
         one = dialogues[0].export.conversation.workspace
         for dialogue in dialogues:
@@ -132,6 +140,20 @@ async def main(
             for dialogue in dialogues:
                 await store.conversations.purge(dialogue.export.conversation.uuid)
     report(recipe, baselines, times, known)
+
+
+def joined(questions: Sequence[Question], count: int) -> tuple[Question, ...]:
+    """Messages of `count` questions each, far from each other in their conversation, with the evidence of all."""
+    size = len(questions) // count
+    asked = [[questions[place + part * size] for part in range(count)] for place in range(size)]
+    return tuple(
+        Question(
+            " ".join(one.text for one in several),
+            tuple(dict.fromkeys(evidence for one in several for evidence in one.evidence)),
+            count,
+        )
+        for several in asked
+    )
 
 
 async def imported(
@@ -238,8 +260,9 @@ RANKINGS: dict[str, Ranking] = {"dense": dense, "bm25": full_text, "rrf": fused}
 
 def report(recipe: Score, baselines: dict[str, Score], times: list[float], known: KnownQuestions | None) -> None:
     """The tables and the last line."""
-    head = "".join(f"{f'{size} tok':>10}" for size in recipe.budgets)
-    print(f"\n{'percent of evidence':<28}{'R@5':>8}{head}")
+    measures = ("", "hit@1 ", "MRR ")
+    head = "".join(f"{f'{measure}{size}':>11}" for measure in measures for size in recipe.budgets)
+    print(f"\n{'percent of evidence, by tokens':<32}{'R@5':>6}{head}")
     rows = {"recipe": recipe.mean()}
     for name in dict.fromkeys(name for name, _, _ in recipe.rows):
         rows[f"  {name}"] = recipe.mean(name)
@@ -247,14 +270,18 @@ def report(recipe: Score, baselines: dict[str, Score], times: list[float], known
         rows[f"  category {category}"] = recipe.mean(category=category)
     rows |= {f"baseline {name}": score.mean() for name, score in baselines.items()}
     for label, values in rows.items():
-        print(f"{label:<28}{values[0]:>8.1f}" + "".join(f"{value:>10.1f}" for value in values[1:]))
+        print(f"{label:<32}{values[0]:>6.1f}" + "".join(f"{value:>11.1f}" for value in values[1:]))
     p50, p95 = (statistics.quantiles(times, n=100, method="inclusive")[percent - 1] for percent in (50, 95))
     print(f"\n{len(times)} questions; recall p50 {p50:.1f} ms, p95 {p95:.1f} ms")
     if known:
         print(f"embedding a question: p50 {statistics.median(known.times):.1f} ms")
-    figures = {"recipe": recipe.mean()[-1], "r5": recipe.mean()[0]}
-    figures |= {name: score.mean()[-1] for name, score in baselines.items()}
+    sizes = len(recipe.budgets)
+    mean = recipe.mean()
+    figures = {"recipe": mean[sizes], "r5": mean[0]}
+    figures |= {name: score.mean()[sizes] for name, score in baselines.items()}
     figures |= {"p50_ms": p50, "p95_ms": p95}
+    figures |= {f"hit1_{size}": mean[1 + sizes + place] for place, size in enumerate(recipe.budgets)}
+    figures |= {f"mrr_{size}": mean[1 + 2 * sizes + place] for place, size in enumerate(recipe.budgets)}
     print("recall " + " ".join(f"{name}={value:.1f}" for name, value in figures.items()))
 
 
@@ -281,6 +308,11 @@ async def open_store(graph: str) -> AsyncIterator[Store]:
                 await asyncio.to_thread(stop_server, paths)
 
 
+def _rank(turns: set[int], recalled: Sequence[Candidate]) -> int:
+    """The place of the first turn that holds evidence, 0 if none does."""
+    return next((place for place, turn in enumerate(recalled, 1) if turn.own and turn.turn_index in turns), 0)
+
+
 def _flat(text: str) -> str:
     """A text without what separates its words, for telling whether it is there."""
     return " ".join(text.replace("\n> ", " ").split())
@@ -300,6 +332,7 @@ if __name__ == "__main__":
         choices=(EXTRACTIVE, "model"),
         help="with summaries, their facts and priors: extracted, or written by a model",
     )
+    parser.add_argument("--at-once", type=int, default=1, metavar="N", help="N questions in each message")
     parser.add_argument("--model", default="", help="who writes them; else the one configured for the chat")
     given = parser.parse_args()
     if given.model and given.summaries != "model":
@@ -315,6 +348,7 @@ if __name__ == "__main__":
             others=given.others,
             summaries=given.summaries is not None,
             writer=await configured(given.model) if given.summaries == "model" else None,
+            at_once=given.at_once,
         )
 
     asyncio.run(measure())

@@ -47,7 +47,7 @@ async def main(graph: str) -> None:
     for split, flags in recalled.items():
         print(f"{split}: {sum(flags)} of {len(flags)} messages recall a turn")
     figures = " ".join(f"{split}={share:.1f}" for split, share in shares.items())
-    print(f"small_talk {figures} questions={score.mean()[-1]:.1f}")
+    print(f"small_talk {figures} questions={score.mean()[len(score.budgets)]:.1f}")
 
 
 async def said_after(recall: Recall, turn: int, text: str) -> str:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from ragforge_tui.graph import Store
 from ragforge_tui.llm.embeddings import Embedder
-from ragforge_tui.memory.language import language_of
+from ragforge_tui.memory.language import STOP_WORDS, language_of
 from ragforge_tui.memory.retrieval.index_sync import VectorModel
 from ragforge_tui.memory.retrieval.scoring import rarity
 from ragforge_tui.memory.retrieval.terms import FALLBACK, asked_words, content_words, terms, variants
@@ -30,7 +30,7 @@ from ragforge_tui.settings.schema import RecallSettings
 
 log = logging.getLogger(__name__)
 
-FEWEST_WORDS = 3
+FEWEST_WORDS = 2
 """Content words below which a message cannot be understood without the one before it."""
 PREVIOUS_CHARS = 500
 
@@ -72,6 +72,8 @@ _LEFT_OPEN = re.compile(
     r"|\ben suspens\b|\bla dernière fois\b",
     re.IGNORECASE,
 )
+_STOP_WORDS = frozenset().union(*STOP_WORDS.values())
+"""For a question whose language does not show."""
 _WORD = re.compile(r"[^\W_]+")
 SAMPLE = 400
 """Turns in the sample: enough to distinguish a word in a tenth of all turns from one in a twentieth."""
@@ -99,6 +101,7 @@ class Question(msgspec.Struct, frozen=True):
         model: Model that made the vector.
         turns: Turns of the graph when its words were last counted.
         rarest: The words for which the whole graph can be searched in little time.
+        parts: What it asks, each as a question of its own, if it asks several things.
     """
 
     text: str
@@ -109,6 +112,7 @@ class Question(msgspec.Struct, frozen=True):
     model: str = ""
     rarest: tuple[str, ...] = ()
     turns: int = 0
+    parts: tuple[Question, ...] = ()
 
 
 def asks_for_past(query: str) -> bool:
@@ -124,9 +128,16 @@ def asks_for_history(message: str) -> bool:
 
 def context_of(question: str, previous_turn: str) -> str:
     """Return the user's previous message if the question is too short or refers back, else an empty string."""
-    if len(content_words(question, language_of(question))) >= FEWEST_WORDS and not _REFERRING.match(question):
-        return ""
-    return user_message_in(previous_turn)[:PREVIOUS_CHARS]
+    return user_message_in(previous_turn)[:PREVIOUS_CHARS] if _is_incomplete(question) else ""
+
+
+def _is_incomplete(question: str) -> bool:
+    """Return whether a question is too short to be understood alone, or refers back."""
+    language = language_of(question)
+    words = content_words(question, language)
+    if not language:
+        words = [word for word in words if word.casefold() not in _STOP_WORDS]
+    return len(words) < FEWEST_WORDS or bool(_REFERRING.match(question))
 
 
 def user_message_in(turn_text: str) -> str:
@@ -191,30 +202,49 @@ class Questions:
         context: str = "",
         language: str = "",
         ignored: re.Pattern[str] | None = None,
+        parts: Sequence[str] = (),
     ) -> Question:
         """Return a question, prepared for search.
 
         Args:
-            seconds: Most seconds to wait for the vector; 0 for words alone.
+            seconds: Most seconds to wait for the vectors; 0 for words alone.
             context: Text the question refers to.
             language: Language of a question that does not show its own.
             ignored: Words that are no part of the subject, unless there are no others.
+            parts: What it asks, if it asks several things; one that refers back has the part before as its context.
+        """
+        asked = [(text, context), *zip(parts, ("", *parts), strict=False)]
+        asked[1:] = [(part, before if _is_incomplete(part) else "") for part, before in asked[1:]]
+        wholes = [f"{one}\n{around}" if around else one for one, around in asked]
+        vectors = await self.vectors(wholes, seconds)
+        own = language_of(text) or language
+        whole, *each = [
+            self._prepared(one, around, own, None if vectors is None else vectors[place], ignored)
+            for place, (one, around) in enumerate(asked)
+        ]
+        return msgspec.structs.replace(whole, parts=tuple(each)) if each else whole
+
+    def _prepared(
+        self, text: str, context: str, language: str, vector: Vector | None, ignored: re.Pattern[str] | None
+    ) -> Question:
+        """Return a question or a part of one, whose vector is known.
+
+        Args:
+            language: Of the whole question.
         """
 
         def kept(words: list[str]) -> list[str]:
             return [word for word in words if ignored is None or not ignored.fullmatch(word)] or words
 
         whole = f"{text}\n{context}" if context else text
-        vectors = await self.vectors([whole], seconds)
-        own = language_of(text) or language
         words = kept(content_words(whole, language_of(whole) or language) or words_of(whole))
-        subject = kept(asked_words(text, own) or content_words(text, own) or words_of(text))
+        subject = kept(asked_words(text, language) or content_words(text, language) or words_of(text))
         return Question(
             text=text,
             context=context,
             rarities=self.frequencies.rarities(subject),
             words=tuple(words),
-            vector=vectors[0] if vectors is not None and vectors.any() else None,
+            vector=vector if vector is not None and vector.any() else None,
             model=self.model.name,
             rarest=tuple(self.frequencies.rarest(words)),
             turns=self.frequencies.turns,

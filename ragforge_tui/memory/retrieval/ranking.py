@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
+import msgspec
 import numpy as np
 
 from ragforge_tui.memory.retrieval.candidates import Candidate
@@ -22,8 +23,8 @@ T = TypeVar("T")
 
 MOST_WORDINGS = 4
 """Wordings of one query that a tool searches for, its own among them."""
-RANK_OFFSET = 10
-"""How much agreement of several rankings counts beside a first place: the more, the higher."""
+SAME_SUBJECT, OTHER_SUBJECTS = 10.0, 1.0
+"""How much agreement of rankings counts beside a first place: wordings ask the same, parts of a message do not."""
 
 
 def rank(question: Question, found: Iterable[C], pick: Pick, similar: float) -> list[C]:
@@ -75,6 +76,23 @@ def chosen(question: Question, found: Sequence[C], pick: Pick) -> list[C]:
     return (first_of_each_text(ranked) if pick.distinct else ranked)[: pick.limit or None]
 
 
+def ranked_by_part(question: Question, found: Sequence[C], pick: Pick, similar: float) -> list[C]:
+    """Return what `rank` does; if a question has parts, with a fair share for each."""
+    each = [
+        rank(part, [msgspec.structs.replace(one, matched=-1.0, cosine=None) for one in found], pick, similar)
+        for part in question.parts
+    ]
+    whole = rank(question, found, pick, similar)
+    return shared(whole, each) if whole and each else whole
+
+
+def shared(whole: Sequence[C], parts: Sequence[Sequence[C]]) -> list[C]:
+    """Return what a question and its parts found as one ranking; a part's best comes before another's second."""
+    return fused_rankings(
+        [*parts, whole], lambda one: (one.conversation_id, one.turn_index, one.last_turn), OTHER_SUBJECTS
+    )
+
+
 def scores(
     views: Sequence[Mapping[str, float | None]], weights: Mapping[str, float], *, scaled: bool = False
 ) -> list[float]:
@@ -108,13 +126,16 @@ def wordings(query: str, also: Iterable[str]) -> list[str]:
     return [query, *(text for text in dict.fromkeys(texts) if text and text != query)][:MOST_WORDINGS]
 
 
-def fused_rankings(rankings: Sequence[Sequence[T]], key: Callable[[T], Hashable]) -> list[T]:
+def fused_rankings(
+    rankings: Sequence[Sequence[T]], key: Callable[[T], Hashable], agreement: float = SAME_SUBJECT
+) -> list[T]:
     """Return what several rankings found as one, by reciprocal rank: what several have, or one has first, leads.
 
     Scores of two wordings cannot be compared, their places can.
 
     Args:
         key: What makes two entries the same; the one that is placed best is kept.
+        agreement: See `SAME_SUBJECT`.
     """
     if len(rankings) == 1:
         return list(rankings[0])
@@ -123,7 +144,7 @@ def fused_rankings(rankings: Sequence[Sequence[T]], key: Callable[[T], Hashable]
     for ranking in rankings:
         for place, one in enumerate(ranking):
             name = key(one)
-            points[name] += 1 / (RANK_OFFSET + place)
+            points[name] += 1 / (agreement + place)
             if name not in best or place < best[name][0]:
                 best[name] = place, one
     return [best[name][1] for name in sorted(points, key=lambda name: -points[name])]

@@ -35,6 +35,7 @@ from ragforge_tui.memory.retrieval.index import ConversationIndex
 from ragforge_tui.memory.retrieval.index_sync import IndexSync
 from ragforge_tui.memory.retrieval.keys import shown
 from ragforge_tui.memory.retrieval.packing import Recalled, drop_to_fit, pack
+from ragforge_tui.memory.retrieval.parts import parts_of
 from ragforge_tui.memory.retrieval.question import FEWEST_TURNS, Question, Questions, asks_for_history, context_of
 from ragforge_tui.memory.retrieval.ranking import (
     chosen,
@@ -42,9 +43,11 @@ from ragforge_tui.memory.retrieval.ranking import (
     measure,
     merged,
     rank,
+    ranked_by_part,
+    shared,
 )
 from ragforge_tui.memory.retrieval.reach import lineage
-from ragforge_tui.memory.retrieval.recipes import CONTEXT, MOST_OTHER_TOKENS, MOST_OTHER_TURNS
+from ragforge_tui.memory.retrieval.recipes import CONTEXT, MOST_OTHER_TOKENS, MOST_OTHER_TURNS, OWN_PAST
 from ragforge_tui.memory.retrieval.scoring import level_factor, recency
 from ragforge_tui.memory.retrieval.terms import asked_words
 from ragforge_tui.settings.schema import MemorySettings
@@ -306,6 +309,7 @@ class Recall:
                 CONTEXT.seconds if seconds is None else seconds * LIMITS.vector_share,
                 context=self._with_context(query)[1],
                 language=self.index.language,
+                parts=parts_of(query),
             ),
             self._others(until),
         )
@@ -325,7 +329,7 @@ class Recall:
 
         def work() -> Recalled:
             here = self._here(question)
-            mine = self._own(here, exclude) if own else []
+            mine = self._own_by_part(here, exclude) if own else []
             if own and searched.own:
                 unread = (turn for turn in searched.own if turn.turn_index not in self.index)
                 mine = [*merged(mine, [turn for turn in unread if turn.turn_index not in exclude])]
@@ -354,7 +358,11 @@ class Recall:
         """Return a question with the rarities of its words in this conversation, unless that is too short."""
         if self.index.turns < FEWEST_TURNS:
             return question
-        return msgspec.structs.replace(question, rarities=self.index.rarities(question.rarities))
+        return msgspec.structs.replace(
+            question,
+            rarities=self.index.rarities(question.rarities),
+            parts=tuple(map(self._here, question.parts)),
+        )
 
     async def _others(self, until: float | None) -> tuple[Others | None, str]:
         """Return the conversations that may be recalled from; if the graph fails or is late, none and a sentence."""
@@ -409,11 +417,19 @@ class Recall:
                 )
         except (GraphError, TimeoutError) as error:
             return [], [], _not_searched(error)
-        return rank(question, fetched, CONTEXT.turns, self._settings.recall.min_score), foreign, ""
+        return ranked_by_part(question, fetched, CONTEXT.turns, self._settings.recall.min_score), foreign, ""
+
+    def _own_by_part(self, question: Question, exclude: Collection[int]) -> list[Candidate]:
+        """Return what `_own` does; if a question has parts, with a fair share for each."""
+        whole = self._own(question, exclude)
+        if not whole or not question.parts:
+            return whole
+        return shared(whole, [self._own(part, exclude) for part in question.parts])
 
     def _own(self, question: Question, exclude: Collection[int]) -> list[Candidate]:
         """Return the turns of this conversation best first; none if not one of them is relevant."""
-        pick = CONTEXT.own
+        # Who asks for the past wants it though only a word is in common.
+        pick = OWN_PAST if asks_for_history(question.text) else CONTEXT.own
         ranked = self.index.rank(
             question.text, question.vector, context=question.context, exclude=exclude, limit=pick.asked
         )

@@ -114,6 +114,10 @@ CONTEXT = Recipe(
     scopes=Pick(asked=20, share=0.5, limit=6),
 )
 """What a message needs of earlier turns and of code, for its request."""
+ASKED_PAST = 1.0
+"""Relevance from which something is recalled if the user asks for the past: a rare word in common."""
+OWN_PAST = msgspec.structs.replace(CONTEXT.own, floor=ASKED_PAST)
+"""Turns of this conversation for a message that asks for the past."""
 MOST_OTHER_TURNS, MOST_OTHER_TOKENS = 3, 1_500
 """Turns of other conversations in a request, and tokens of these and of their summaries, unless a message asks for the
 past."""
@@ -131,8 +135,7 @@ HISTORY = Recipe(
 PAST = Recipe(
     # A command may have to load the embedding model first.
     seconds=15.0,
-    # The user asks for the past, so a rare word in common is enough.
-    turns=Pick(asked=50, weights=_FOREIGN, scaled=True, floor=1.0, limit=60),
+    turns=Pick(asked=50, weights=_FOREIGN, scaled=True, floor=ASKED_PAST, limit=60),
     summaries=Pick(asked=20),
     findings=Pick(weights=_RELEVANCE, floor=RELEVANT, by_words=True, distinct=True),
     # Of turns that are about as relevant, the one with the better sentences comes first.
