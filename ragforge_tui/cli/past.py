@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
 from itertools import groupby
 from pathlib import Path
@@ -17,6 +17,7 @@ from ragforge_tui.cli.start import FAILED, complain
 from ragforge_tui.export import standup_markdown
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import InsightsProgress
+from ragforge_tui.shared.finding_records import SUMMED, KeptFinding, finding_sums
 from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.moments import last_working_day, parse_moment
 from ragforge_tui.shared.past_records import (
@@ -31,6 +32,7 @@ from ragforge_tui.shared.past_records import (
 from ragforge_tui.shared.records import EXTRACTIVE, SHORT_ID, Finding, now
 from ragforge_tui.shared.requests.past import (
     ListInsights,
+    ListKept,
     MakeInsights,
     PlanInsights,
     RecallPast,
@@ -39,6 +41,8 @@ from ragforge_tui.shared.requests.past import (
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.wire import Engine
 
+MOST_LISTED = 5
+"""Findings of a kind that are listed above the insights."""
 MOST_ASKED = 20
 """Default of --limit: conversations that a model is asked about in one run."""
 
@@ -98,15 +102,24 @@ def insights(
         status=status,
     )
     made = InsightsMade(made=0)
+    kept: list[KeptFinding] = []
+
+    async def known(engine: Engine) -> list[InsightEntry]:
+        found = await engine.request(ListKept(choice=choice))
+        kept.extend(found)
+        return await engine.request(ListInsights(choice=choice))
+
     if stored:
-        found = with_memory(ctx, lambda engine: engine.request(ListInsights(choice=choice)))
+        found = with_memory(ctx, known)
     else:
-        made, found = with_engine(settings(ctx, model=model), lambda engine: _made(engine, choice, limit))
+        made, found = with_engine(settings(ctx, model=model), lambda engine: _made(engine, choice, limit, known))
     if json:
         print_json(found)
-    elif not found:
-        print_text("No insights.")
     else:
+        if kept:
+            print_styled(_sums(kept))
+        if not found:
+            print_text("No insights.")
         for entry in found:
             print_styled(_insight(entry))
     if made.problem:
@@ -114,7 +127,9 @@ def insights(
         raise typer.Exit(FAILED)
 
 
-async def _made(engine: Engine, choice: PastChoice, limit: int) -> tuple[InsightsMade, list[InsightEntry]]:
+async def _made(
+    engine: Engine, choice: PastChoice, limit: int, known: Callable[[Engine], Awaitable[list[InsightEntry]]]
+) -> tuple[InsightsMade, list[InsightEntry]]:
     """Make the missing insights with progress on stderr; return the outcome and all that are stored now."""
     plan = await engine.request(PlanInsights(choice=choice, most=limit))
     made = InsightsMade(made=0)
@@ -124,7 +139,7 @@ async def _made(engine: Engine, choice: PastChoice, limit: int) -> tuple[Insight
         made = await _with_progress(engine, request, plan.count)
         if made.left and not made.problem:
             complain(f"{made.left} conversations are left: run it again, or raise --limit.")
-    return made, await engine.request(ListInsights(choice=choice))
+    return made, await known(engine)
 
 
 def _announce(plan: InsightPlan) -> None:
@@ -160,6 +175,20 @@ async def _with_progress(engine: Engine, request: Awaitable[InsightsMade], total
         raise
     finally:
         watcher.cancel()
+
+
+def _sums(kept: Sequence[KeptFinding]) -> str:
+    """Return how much of each kind is kept, and the newest of each."""
+    lines = [bold(finding_sums(kept))]
+    for kind, _ in SUMMED:
+        of_kind = [finding for finding in kept if finding.kind == kind]
+        for finding in of_kind[:MOST_LISTED]:
+            place = f"{finding.conversation_id[:SHORT_ID]} t{finding.turn_index}"
+            mark = "[ ]" if kind == "open" else f"- {kind}:"
+            lines.append(f"    {mark} {_one_line(finding.text)} [{place}]")
+        if (more := len(of_kind) - MOST_LISTED) > 0:
+            lines.append(f"    … and {more} more")
+    return "\n".join(lines)
 
 
 def _insight(entry: InsightEntry) -> str:
@@ -245,7 +274,7 @@ def _answer(found: Recalled) -> list[dict[str, object]]:
 
 def _plain(quote: Quote) -> dict[str, object]:
     """Return a quote as scripts read it."""
-    names = ("conversation_id", "title", "turn_index", "date", "role", "quote", "score", "kind")
+    names = ("conversation_id", "title", "turn_index", "date", "role", "quote", "score", "kind", "note")
     return {name: getattr(quote, name) for name in names}
 
 
@@ -264,7 +293,8 @@ def _conversation(quotes: list[Quote]) -> str:
     for day, of_day in groupby(quotes, key=lambda quote: quote.date.astimezone().date()):
         for quote in of_day:
             who = quote.role if quote.kind == "turn" else quote.kind
-            lines.append(f"  {day} [t{quote.turn_index}] {who}: {_marked(quote)}")
+            note = f" ({_one_line(quote.note)})" if quote.note else ""
+            lines.append(f"  {day} [t{quote.turn_index}] {who}: {_marked(quote)}{note}")
     return "\n".join(lines)
 
 

@@ -15,6 +15,7 @@ from ragforge_tui.memory.findings.shown import FindingLights, lights_of
 from ragforge_tui.memory.insights import InsightWriter, estimated_tokens, is_due
 from ragforge_tui.shared.errors import ModelError, NotFoundError, RagforgeError
 from ragforge_tui.shared.events import Event, InsightsProgress
+from ragforge_tui.shared.finding_records import KeptFinding
 from ragforge_tui.shared.past_records import InsightEntry, InsightPlan, InsightsMade, PastChoice
 from ragforge_tui.shared.records import Conversation, ConversationFilter, Insight, fingerprint
 
@@ -79,6 +80,12 @@ class Insights:
         asking = choice.current if any(one.private for one in shown) else ""
         lights = await lights_of(store, list(dict.fromkeys(one.workspace for one in shown))[:_MOST_FOLDERS], asking)
         return [_entry(one, insights[one.uuid], lights) for one in shown]
+
+    async def kept(self, choice: PastChoice) -> list[KeptFinding]:
+        """Return the open points, wishes and decisions that a choice of conversations keeps now, newest first."""
+        store = await self._graph.store()
+        ids = [one.uuid for one in await chosen(store, choice)]
+        return await store.findings.among(ids, kinds=("open", "wish", "decision"))
 
     async def plan(self, choice: PastChoice, most: int) -> InsightPlan:
         """Return what `make` would do."""

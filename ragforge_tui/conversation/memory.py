@@ -48,6 +48,7 @@ from ragforge_tui.shared.events import (
     MemoryProgress,
     Notice,
     SummaryCreated,
+    TurnsCondensed,
 )
 from ragforge_tui.shared.limits import LIMITS
 from ragforge_tui.shared.records import TITLE_CHARS, Conversation, Message, Summary, Turn
@@ -104,6 +105,8 @@ class ConversationMemory:
         self._ended_turns = (record.next_turn - 1, 0)
         """The last turn that has ended, and the same once it ended in this process."""
         self._upgrades = BackgroundWork(f"upgrades {short}", partial(self._safely, "upgrades", self._upgrade))
+        self._condensed = 0
+        """Last turn of the summaries that the user knows to stand for older turns."""
         self._asks_model = False
         """Whether a model, if any, writes the summaries that are due now."""
         self._refused: set[str] = set()
@@ -210,6 +213,14 @@ class ConversationMemory:
             log.warning("what was closed or replaced was not looked up: %s", error or "that took too long")
             return
         self.settled = self.recall.settled = Settled.of(found)
+
+    def sent(self, context: BuiltContext) -> None:
+        """Report, once for each new summary, that a request has summaries in place of older turns."""
+        last, summaries = context.condensed
+        ends = [one.end_turn_index for one in self.summaries if one.end_turn_index <= last]
+        if summaries and max(ends, default=0) > self._condensed:
+            self._condensed = max(ends)
+            self._services.emit(TurnsCondensed(conversation_id=self._record.uuid, last_turn=last, summaries=summaries))
 
     async def _write_overdue(self) -> None:
         """Write the summaries that are due, since turns are about to be cut; after `LIMITS.summary` go on without.

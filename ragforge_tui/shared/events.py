@@ -308,6 +308,19 @@ class SummaryCreated(_Event):
     summary: Summary
 
 
+class TurnsCondensed(_Event):
+    """Older turns no longer fit into the request: summaries stand for them from now on.
+
+    Attributes:
+        last_turn: The last turn that is not sent whole; it began with turn 1.
+        summaries: Number of summaries that stand for them.
+    """
+
+    conversation_id: str
+    last_turn: int
+    summaries: int
+
+
 class SummaryFailed(_Event):
     """A summary could not be stored; it will be retried later."""
 
@@ -464,6 +477,7 @@ MemoryEvent = (
     | SummaryStarted
     | SummaryCreated
     | SummaryFailed
+    | TurnsCondensed
     | TopicsChanged
     | FindingsChanged
     | InsightsProgress

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Literal
 
@@ -15,6 +17,10 @@ FindingScope = Literal["user", "folder", "conversation"]
 
 CURRENT: tuple[FindingState, ...] = ("open", "valid")
 """States of findings that are sent and shown as they are."""
+
+
+SUMMED: tuple[tuple[KeptKind, str], ...] = (("open", "Open"), ("wish", "Wishes"), ("decision", "Decisions"))
+"""Kinds that are counted over many conversations, with their labels; facts are too many to mean something."""
 
 
 class KeptFinding(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,6 +74,12 @@ class ShownFinding(Finding, frozen=True, kw_only=True):
     became: str = ""
     leads_to: str = ""
     leads_turn: int = 0
+
+
+def finding_sums(findings: Iterable[KeptFinding]) -> str:
+    """Return how many findings there are of each kind, such as ``Open 4 · Wishes 5 · Decisions 7``."""
+    counts = Counter(finding.kind for finding in findings)
+    return " · ".join(f"{label} {counts[kind]}" for kind, label in SUMMED)
 
 
 def kept_kind(kind: FindingKind) -> KeptKind:

@@ -97,6 +97,7 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True):
         score: Relevance to the question, comparable within one answer only.
         kind: ``turn``, or what kind of finding it is.
         highlights: (start, end) offsets of words of the question in `quote`.
+        note: What became of the statement: ``corrected in t4``, ``done in t14: …``; empty if it stands.
     """
 
     conversation_id: str
@@ -108,6 +109,7 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True):
     score: float
     kind: QuoteKind = "turn"
     highlights: list[tuple[int, int]] = []
+    note: str = ""
 
 
 class Recalled(msgspec.Struct, frozen=True, kw_only=True):

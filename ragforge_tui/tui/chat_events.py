@@ -12,6 +12,7 @@ from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.records import Turn
 from ragforge_tui.shared.requests.memory import FetchDue
 from ragforge_tui.shared.requests.turns import ConversationView, FetchTurns, OpenConversation
+from ragforge_tui.tui.command_registry import effective_keys
 from ragforge_tui.tui.commands.extension_commands import own_commands
 from ragforge_tui.tui.engine_questions import EngineQuestions
 from ragforge_tui.tui.host import EventScreen, Host
@@ -19,6 +20,7 @@ from ragforge_tui.tui.session.remote_turns import RemoteTurns
 from ragforge_tui.tui.session.state import Retry, sent_tokens
 from ragforge_tui.tui.sidebar.sidebar import Sidebar
 from ragforge_tui.tui.terminal import Attention
+from ragforge_tui.tui.welcome.tips import spoken_key
 from ragforge_tui.tui.welcome.welcome import Welcome
 
 RETRY = "/retry asks for it again."
@@ -114,6 +116,9 @@ class ChatEvents:
                 if here:
                     state.summarising.discard((summary.level, summary.start_turn_index))
                 self._refresh_due(event.conversation_id)
+            case events.TurnsCondensed():
+                if here:
+                    session.notice(self._condensed(event))
             case events.SummaryFailed():
                 if here:
                     state.summarising.discard((event.level, event.start_turn_index))
@@ -140,6 +145,15 @@ class ChatEvents:
                 pass
         self._show(event, in_transcript=shows and here)
         session.changed()
+
+    def _condensed(self, event: events.TurnsCondensed) -> str:
+        """Return what the request holds of older turns now, and how to bring something back."""
+        keys = effective_keys(self._host.options.tui.keymap, self._host.registry)
+        opens = spoken_key(keys["memory"]) if "memory" in keys else "/memory"
+        turns = "Turn 1 is" if event.last_turn == 1 else f"Turns 1–{event.last_turn} are"
+        count = f"{event.summaries} summar{'y' if event.summaries == 1 else 'ies'}"
+        rest = f"turns from {event.last_turn + 1} on are sent as they are"
+        return f"{turns} now {count} in the request; {rest}. {opens} opens the summaries, /context what is sent."
 
     def _show(self, event: events.Event, *, in_transcript: bool) -> None:
         """Show an event in the transcript, in the panes, and in the screens over the chat."""

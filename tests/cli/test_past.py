@@ -126,7 +126,7 @@ def test_a_question_to_the_past(cli: Cli, graph_target: GraphTarget, graph_paths
     [away] = fill(cli, graph_target, graph_paths, 1, workspace="/elsewhere")
     fill(cli, graph_target, graph_paths, 1, private=True)
     [quote] = cli.ok("recall", "What did we decide about leases?", "--json").json
-    assert set(quote) == {"conversation_id", "title", "turn_index", "date", "role", "quote", "score", "kind"}
+    assert set(quote) == {"conversation_id", "title", "turn_index", "date", "role", "quote", "score", "kind", "note"}
     assert (quote["conversation_id"], quote["turn_index"], quote["role"], quote["kind"]) == (
         here,
         1,

@@ -24,7 +24,7 @@ from ragforge_tui.settings.schema import (
     RecallSettings,
     SummarizationSettings,
 )
-from ragforge_tui.shared.events import MemoryProgress, Notice, SummaryCreated, SummaryStarted
+from ragforge_tui.shared.events import MemoryProgress, Notice, SummaryCreated, SummaryStarted, TurnsCondensed
 from ragforge_tui.shared.limits import LIMITS
 from ragforge_tui.shared.records import EXTRACTIVE, ContextRecord, Message, now
 from ragforge_tui.shared.requests.memory import FetchDue, FetchSent
@@ -493,10 +493,17 @@ async def test_a_summary_that_is_due_is_written_before_its_turns_are_cut(loaded:
     async with ConversationAgent(with_model(small, first_token_timeout=600.0)) as agent:
         conversation = await agent.create_conversation(title="Mine")
         server.script([*[{"when": "plain", "stall": True}] * 12, *[{"text": f"Answer {n}."} for n in range(12)]])
-        for n in range(12):
-            await conversation.send_message(filler(n))
-            await conversation.memory.ready()
+        with agent.subscribe() as events:
+            for n in range(12):
+                await conversation.send_message(filler(n))
+                await conversation.memory.ready()
+            told = [events.get_nowait() for _ in range(events.qsize())]
         assert "## What happened before, summarised" in block(server)
+        # The user is told once for each summary that takes the place of turns, and not with each message.
+        condensed = [event for event in told if isinstance(event, TurnsCondensed)]
+        assert condensed and len(condensed) <= len(conversation.memory.summaries)
+        assert [event.last_turn for event in condensed] == sorted({event.last_turn for event in condensed})
+        assert 1 <= condensed[-1].last_turn < 12 and condensed[-1].summaries >= 1
         assert {summary.made_by for summary in conversation.memory.summaries} == {EXTRACTIVE}
         await agent.close(settle_seconds=0.0)
 

@@ -11,13 +11,16 @@ from typing import Any
 import pytest
 
 from ragforge_tui.engine.in_process import InProcessEngine
+from ragforge_tui.graph.store.findings import new_finding
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
+from ragforge_tui.shared.finding_records import finding_sums
 from ragforge_tui.shared.past_records import PastChoice, Quote
 from ragforge_tui.shared.records import EXTRACTIVE, now
 from ragforge_tui.shared.requests.past import (
     CancelInsights,
     ListInsights,
+    ListKept,
     MakeInsights,
     PlanInsights,
     RecallPast,
@@ -274,3 +277,48 @@ async def test_the_work_of_a_day(engine: InProcessEngine) -> None:
         uuid,
         private,
     }
+
+
+async def test_closed_and_corrected_statements_are_known_as_such(engine: InProcessEngine) -> None:
+    store = await engine.agent.store()
+    uuid = await imported(store, LEASES, title="Leases", workspace="/w")
+    [elsewhere] = await filled(engine, 1, workspace="/elsewhere")
+    [hidden] = await filled(engine, 1, workspace="/w", private=True)
+    decided = new_finding(uuid, "/w", 1, "decision", "Leases last 30 seconds.")
+    todo = new_finding(uuid, "/w", 2, "open", "Measure the clock.")
+    await store.findings.add(
+        [
+            decided,
+            todo,
+            new_finding(uuid, "/w", 2, "open", "Test the renewal."),
+            new_finding(uuid, "/w", 2, "fact", "The clock is monotonic."),
+            new_finding(elsewhere, "/elsewhere", 1, "wish", "Answer in French."),
+            new_finding(hidden, "/w", 1, "wish", "Hush."),
+        ]
+    )
+    await engine.request(MakeInsights(choice=PastChoice(refs=[uuid])))
+    [before] = await engine.request(ListInsights(choice=PastChoice(refs=[uuid])))
+    assert any("30 seconds" in one.text for one in before.key_findings)
+    await store.findings.replace(decided.uuid, new_finding(uuid, "/w", 2, "decision", "Leases last a minute."))
+    await store.findings.close(todo.uuid, until=now(), closed_by="t2: its test passed")
+
+    kept = await engine.request(ListKept(choice=PastChoice(workspace="/w")))
+    assert {one.text for one in kept} == {"Test the renewal.", "Leases last a minute."}
+    kept = await engine.request(ListKept(choice=PastChoice()))
+    assert finding_sums(kept) == "Open 1 · Wishes 1 · Decisions 1"
+    [after] = await engine.request(ListInsights(choice=PastChoice(refs=[uuid])))
+    assert not any("30 seconds" in one.text for one in after.key_findings)
+    found = await engine.request(RecallPast(question="How long do leases last?", choice=PastChoice(workspace="/w")))
+    assert [(one.turn_index, one.note) for one in found.quotes if "30 seconds" in one.quote] == [(1, "corrected in t2")]
+
+
+@ONE_BACKEND
+async def test_the_users_words_come_before_the_echo_of_another_day(engine: InProcessEngine) -> None:
+    store = await engine.agent.store()
+    told = [("The release of the harbour is planned for Friday the 12th.", "Noted.")]
+    first = await imported(store, told, title="Plans", workspace="/w")
+    echo = [("When is it?", "The release of the harbour is planned for Friday the 12th, as the release plan has it.")]
+    second = await imported(store, echo, title="Question", workspace="/w")
+    question = "When is the release of the harbour planned?"
+    found = (await engine.request(RecallPast(question=question, choice=PastChoice(workspace="/w")))).quotes
+    assert [(one.conversation_id, one.role) for one in found] == [(first, "user"), (second, "assistant")]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from ragforge_tui.memory.past import best_quote
 from ragforge_tui.memory.past.quotes import QUOTE_CHARS
+from ragforge_tui.shared.records import ToolResult, now
+from tests.support.records import call_of
 from tests.support.turns import turn_of
 
 LEASES = {"leases": 1.0}
@@ -84,3 +88,26 @@ def test_a_replaced_answer_is_not_quoted() -> None:
     turn.messages[1].state = "superseded"
     found = best_quote(turn, LEASES)
     assert found is not None and found.role == "user"
+
+
+def test_what_the_user_stated_is_quoted_before_the_echo_of_it() -> None:
+    role, text = quoted("The release with leases is on Friday.", "Noted: the release with leases is on Friday.", LEASES)
+    assert (role, text) == ("user", "The release with leases is on Friday.")
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["tests/test_leases.py::test_leases PASSED [ 89%]", "leases ........ [ 40%]", "leases.tar 45%|####  | 3.1MB/s"],
+)
+def test_progress_of_a_command_is_never_quoted(line: str) -> None:
+    turn = turn_of("c", 1, "Run them.", "All of it went well today.")
+    call = call_of(turn.messages[1].uuid, tool_name="run_command")
+    text = json.dumps({"text": f"{line}\nleases are renewed every ten seconds", "exit_status": 0})
+    call.result = ToolResult(uuid="r", tool_call_id=call.uuid, success=True, result=text, timestamp=now())
+    turn.messages[1].tool_calls = [call]
+    found = best_quote(turn, LEASES)
+    assert found is not None
+    assert (found.role, found.text) == ("tool", "leases are renewed every ten seconds")
+    call.result.result = json.dumps({"text": line, "exit_status": 0})
+    found = best_quote(turn, LEASES)
+    assert found is not None and found.role == "assistant"

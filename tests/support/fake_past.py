@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.events import InsightsProgress
+from ragforge_tui.shared.finding_records import KeptFinding, KeptKind
 from ragforge_tui.shared.past_records import InsightEntry, InsightPlan, InsightsMade, Quote, Recalled, WorkDone
 from ragforge_tui.shared.records import EXTRACTIVE, Finding
 from ragforge_tui.shared.requests.past import (
     CancelInsights,
     FetchUsage,
     ListInsights,
+    ListKept,
     PlanInsights,
     RecallPast,
     Standup,
@@ -112,12 +114,34 @@ WORK = [
 ]
 
 
+def kept(number: int, kind: KeptKind, text: str, **changes: Any) -> KeptFinding:
+    """A finding that the memory keeps, of the first conversation."""
+    values: dict[str, Any] = {
+        "state": "open" if kind == "open" else "valid",
+        "workspace": "/w",
+        "conversation_id": FIRST,
+        "turn_index": 2,
+        "since": CLOCK.replace(day=2),
+    }
+    return KeptFinding(uuid=f"f-{number}", kind=kind, text=text, **values | changes)
+
+
+KEPT = [
+    kept(1, "open", f"naturaltime still raises OverflowError. {HOSTILE}"),
+    kept(2, "open", "The backup is missing.", conversation_id=SECOND, turn_index=1),
+    kept(3, "wish", "Answer in French."),
+    kept(4, "wish", "Never push."),
+    kept(5, "decision", "One retry is enough.", turn_index=1),
+]
+
+
 class PastShelf:
     """Answers the requests about the past.
 
     Attributes:
         stored: Insights that are there.
         missing: Insights that a run makes, in its order.
+        kept: Open points, wishes and decisions of all conversations.
         model: Who would write them; empty for none.
         gate: A run waits for it after its first insight; None: it does not wait.
     """
@@ -125,6 +149,7 @@ class PastShelf:
     def __init__(self) -> None:
         self.stored = [STORED]
         self.missing: list[InsightEntry] = []
+        self.kept: list[KeptFinding] = []
         self.model = "openai/gpt-5"
         self.gate: asyncio.Event | None = None
         self.problem = ""
@@ -138,6 +163,10 @@ class PastShelf:
         if choice.topic:
             raise NotFoundError(f"There is no topic {choice.topic!r}.")
         return list(self.stored)
+
+    @answers(ListKept)
+    def _list_kept(self, request: ListKept) -> Any:
+        return list(self.kept)
 
     @answers(PlanInsights)
     def _plan_insights(self, request: PlanInsights) -> Any:

@@ -11,14 +11,18 @@ from rich.cells import cell_len
 
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import GraphChanged, ModelChanged
+from ragforge_tui.shared.past_records import PastChoice
+from ragforge_tui.shared.requests.past import ListKept
 from ragforge_tui.shared.requests.sessions import ListConversations
 from ragforge_tui.shared.requests.turns import OpenConversation
 from ragforge_tui.tui.drawing.palette import palette_of
 from ragforge_tui.tui.features import Features
 from ragforge_tui.tui.folder import folder_text, short_folder
+from ragforge_tui.tui.past.insights_screen import InsightsScreen
 from ragforge_tui.tui.welcome.welcome import WelcomeContents, welcome_rows
 from tests.support.fake_engine import CLOCK, FakeEngine, conversation, turn
 from tests.support.fake_memory import HOSTILE
+from tests.support.fake_past import KEPT
 from tests.tui.conftest import Chat, ChatRunner
 
 DARK = palette_of({}, dark=True, ansi=False)
@@ -157,6 +161,23 @@ async def test_the_folder_is_always_visible(run_chat: ChatRunner) -> None:
         await chat.until(lambda: "tabulate" in screen(chat).splitlines()[0].split("How tabulate")[1])
 
 
+def test_what_the_folder_keeps_comes_last_and_moves_nothing() -> None:
+    without, shown = texts(FULL), texts(msgspec.structs.replace(FULL, kept=tuple(KEPT)))
+    assert shown[: len(without)] == without
+    assert [row[:14].rstrip() for row in shown[len(without) + 1 :]] == [
+        "open    4  nat",
+        "        5  The",
+        "keeps   2 wish",
+    ]
+    assert shown[-2].endswith("t1 · 2 Nov")
+    assert shown[-1] == "keeps   2 wishes · 1 decision  /insights"
+    assert "\x1b" not in "".join(shown)
+    many = tuple(msgspec.structs.replace(KEPT[0], uuid=str(n)) for n in range(9))
+    rows = texts(msgspec.structs.replace(FULL, kept=many))
+    assert rows[-1].startswith("keeps   6 more open points")
+    assert len(texts(msgspec.structs.replace(FULL, kept=many), height=12)) <= 12
+
+
 # -- in the chat
 
 
@@ -191,6 +212,27 @@ async def test_a_number_continues_another(run_chat: ChatRunner, typed: str, numb
         await chat.until(lambda: chat.app.chat.session.state.conversation_id == conversation(number).uuid)
         await chat.type("2")
         await chat.until(lambda: "You said: 2" in screen(chat))
+
+
+async def test_a_number_opens_an_open_point_at_its_turn(run_chat: ChatRunner) -> None:
+    engine = sessions_engine(2)
+    engine.past.kept = KEPT
+    async with run_chat(engine, size=(100, 40)) as chat:
+        await chat.until(lambda: "naturaltime still raises" in screen(chat))
+        assert engine.asked(ListKept)[0].choice == PastChoice(workspace="/w", status="any")
+        await chat.type("4")
+        await chat.until(lambda: chat.app.chat.session.state.conversation_id == conversation(2).uuid)
+        await chat.until(lambda: list(chat.app.chat.transcript.cursor.turns) == [1])
+
+
+async def test_the_line_of_what_is_kept_opens_its_list(run_chat: ChatRunner) -> None:
+    engine = sessions_engine(2)
+    engine.past.kept = KEPT
+    async with run_chat(engine, size=(100, 40)) as chat:
+        await chat.until(lambda: "2 wishes" in screen(chat))
+        row = next(y for y, line in enumerate(screen(chat).splitlines()) if "2 wishes" in line)
+        await chat.pilot.click(offset=(24, row))
+        await chat.until(lambda: isinstance(chat.app.screen, InsightsScreen))
 
 
 async def test_another_number_is_a_message(run_chat: ChatRunner) -> None:

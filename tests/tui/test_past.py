@@ -17,7 +17,7 @@ from ragforge_tui.tui.past.recall_screen import RecallScreen, as_hit, turn_text
 from tests.support.calls_scene import calls_engine
 from tests.support.chat_scene import scene_engine
 from tests.support.fake_engine import FakeEngine, conversation, turn
-from tests.support.fake_past import FIRST, FRESH, QUOTES, SECOND, STORED
+from tests.support.fake_past import FIRST, FRESH, KEPT, QUOTES, SECOND, STORED
 from tests.tui.conftest import NOON, Chat, ChatRunner
 
 
@@ -59,6 +59,25 @@ async def test_a_finding_leads_to_its_turn(run_chat: ChatRunner) -> None:
         await chat.press("down", "down", "enter")
         await chat.until(lambda: list(chat.app.chat.transcript.cursor.turns) == [2])
         assert not engine.asked(MakeInsights)
+
+
+async def test_the_sums_come_first_and_lead_to_their_turns(run_chat: ChatRunner) -> None:
+    engine = calls_engine()
+    engine.past.kept = KEPT
+    async with run_chat(engine, resume="00000001") as chat:
+        screen = await insights(chat)
+
+        def shown() -> list[str]:
+            return [line.text for line in screen.insights.lines(screen._words.value, NOON, 100) if line.key]
+
+        assert shown()[:3] == ["Open 2", "Wishes 2", "Decisions 1"]
+        assert "\x1b" not in "".join(screen.rows.render_line(y).text for y in range(6))
+        await chat.press("enter")
+        await chat.until(lambda: len(shown()) == 6)
+        assert shown()[1].startswith("naturaltime still raises OverflowError.")
+        assert shown()[2] == "The backup is missing. [t1, 2 Nov]"
+        await chat.press("down", "enter")
+        await chat.until(lambda: list(chat.app.chat.transcript.cursor.turns) == [2])
 
 
 async def test_an_insight_of_another_conversation_opens_it(run_chat: ChatRunner, engine: FakeEngine) -> None:
@@ -262,7 +281,7 @@ async def test_the_standup_is_copied_as_markdown(
         asked = engine.asked(Standup)[0]
         assert (f"{asked.since:%Y-%m-%d %H:%M}", asked.current) == ("2026-11-02 00:00", FIRST)
         await chat.press("y")
-        assert copied[0].startswith("# Since Monday, 2026-11-02\n\n## /w\n\n**Retries double turns**")
+        assert copied[0].startswith("# Since Monday, 2026-11-02\n\n## /w\n\n2 turns in 1 conversation: ")
         assert "- [ ] Measure it. (t3)" in copied[0]
         await chat.press("escape")
         await chat.type("/standup someday")

@@ -232,6 +232,10 @@ class InputBuilder:
             overhead=overhead,
         )
 
+    def sent(self, inputs: TurnInputs) -> None:
+        """Note that a turn's first request has these inputs."""
+        self._memory.sent(inputs.context)
+
     async def _tokens_of_tools(self, text: str) -> int:
         if text != self._tools_counted[0]:
             self._tools_counted = (text, await asyncio.to_thread(tokens_in, text))

@@ -168,6 +168,7 @@ class TurnRunner:
         self._builder.substitute = None
         with services.memory.pace.urgent():
             inputs = await self._builder.build(self._turn)
+        self._builder.sent(inputs)
         self._persona, self._planning = inputs.persona.name, inputs.planning
         request = self._request = TurnRequest(self._turn, inputs, self._builder, services.emit)
         tools = ToolRunner(

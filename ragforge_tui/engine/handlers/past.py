@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ragforge_tui.engine.registry import EngineContext, handles
+from ragforge_tui.shared.finding_records import KeptFinding
 from ragforge_tui.shared.past_records import InsightEntry, InsightPlan, InsightsMade, Recalled, WorkDone
 from ragforge_tui.shared.requests import past as requests
 from ragforge_tui.shared.usage_records import UsageReport
@@ -22,6 +23,11 @@ async def plan_insights(engine: EngineContext, request: requests.PlanInsights) -
 @handles(requests.MakeInsights)
 async def make_insights(engine: EngineContext, request: requests.MakeInsights) -> InsightsMade:
     return await engine.agent.past.insights.make(request.choice, request.most)
+
+
+@handles(requests.ListKept)
+async def kept(engine: EngineContext, request: requests.ListKept) -> list[KeptFinding]:
+    return await engine.agent.past.insights.kept(request.choice)
 
 
 @handles(requests.CancelInsights)

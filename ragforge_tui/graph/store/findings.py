@@ -113,6 +113,26 @@ class Findings:
         kept = [one for one in found.values() if one.scope != "conversation" or one.conversation_id == asking]
         return sorted(kept, key=lambda finding: (finding.since, finding.uuid), reverse=True)
 
+    async def among(
+        self, conversation_ids: Sequence[str], *, kinds: Collection[KeptKind] | None = None, current: bool = True
+    ) -> list[KeptFinding]:
+        """Return the findings of these conversations, the newest first; the caller may see all of them.
+
+        Args:
+            kinds: Only these; None: all.
+            current: Only those that still hold or are still open.
+        """
+        found: list[KeptFinding] = []
+        for start in range(0, len(conversation_ids), _AT_ONCE):
+            found += await self._found(
+                f"UNWIND $ids AS id MATCH {own_node('f', 'Finding', 'conversation_id: id')} "
+                "WITH f WHERE ($kinds IS NULL OR f.kind IN $kinds) AND ($states IS NULL OR f.state IN $states)",
+                ids=list(conversation_ids[start : start + _AT_ONCE]),
+                kinds=None if kinds is None else list(kinds),
+                states=list(CURRENT) if current else None,
+            )
+        return sorted(found, key=lambda finding: (finding.since, finding.uuid), reverse=True)
+
     async def of_conversation(self, conversation_id: str) -> list[KeptFinding]:
         """Return all findings of a conversation, in whatever state, in order of their turns.
 

@@ -237,6 +237,20 @@ class BuiltContext(msgspec.Struct, frozen=True):
             or (item.kind == "turn" and not item.conversation_id and not item.cut)
         )
 
+    @property
+    def condensed(self) -> tuple[int, int]:
+        """The last of the older turns that are not sent, and the number of summaries that stand for them; or 0, 0."""
+        items = [item for section in self.sections for item in section.items]
+        sent = [item.turn_index for item in items if item.kind == "message" and item.turn_index]
+        first = min(sent, default=0)
+        frontier = [
+            item
+            for section in self.sections
+            for item in (section.items if section.name == "frontier" else ())
+            if item.kind == "summary" and item.turn_index < first
+        ]
+        return (first - 1, len(frontier)) if frontier else (0, 0)
+
     def render(self) -> list[ChatMessage]:
         """Return the messages to send, one of role system first."""
         return request_messages(self.record, self.past)

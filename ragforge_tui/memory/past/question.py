@@ -16,6 +16,7 @@ from ragforge_tui.llm import ChatModel
 from ragforge_tui.memory.findings.settled import Settled
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.past.quotes import best_quote, highlights
+from ragforge_tui.memory.past.states import own_words_first, with_states
 from ragforge_tui.memory.prose import clean_text
 from ragforge_tui.memory.retrieval import terms
 from ragforge_tui.memory.retrieval.candidates import (
@@ -30,6 +31,7 @@ from ragforge_tui.memory.retrieval.question import Question, Questions
 from ragforge_tui.memory.retrieval.ranking import rank, scores
 from ragforge_tui.memory.retrieval.recipes import PAST
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
+from ragforge_tui.shared.finding_records import KeptFinding
 from ragforge_tui.shared.past_records import Quote
 from ragforge_tui.shared.records import Conversation, Insight
 from ragforge_tui.shared.sanitize import fenced
@@ -96,10 +98,10 @@ class PastQuestions:
         told = await _dated(store, rank(question, findings, PAST.findings, similar)[:limit], question)
         quotes = [
             quote
-            for quote in _distinct([*_ranked(said), *_ranked(told)])
+            for quote in _distinct(own_words_first([*_ranked(said), *_ranked(told)]))
             if (since is None or quote.date >= since) and (until is None or quote.date < until)
         ]
-        return _ranked(quotes)[:limit]
+        return await _with_states(store, own_words_first(_ranked(quotes))[:limit])
 
     async def _said(self, store: Store, candidates: Sequence[Candidate], question: Question) -> list[Quote]:
         quotes: list[Quote] = []
@@ -196,6 +198,17 @@ async def _dated(store: Store, findings: Iterable[FindingCandidate], question: Q
                 )
             )
     return quotes
+
+
+async def _with_states(store: Store, quotes: Sequence[Quote]) -> list[Quote]:
+    """Return quotes with what became of their statements."""
+    kept: dict[str, list[KeptFinding]] = {}
+    ids = list(dict.fromkeys(quote.conversation_id for quote in quotes))
+    for finding in await store.findings.among(ids, current=False):
+        kept.setdefault(finding.conversation_id, []).append(finding)
+    replaced = [finding.replaced_by for found in kept.values() for finding in found if finding.replaced_by]
+    successors = {finding.uuid: finding for finding in await store.findings.by_id(replaced)}
+    return with_states(quotes, kept, successors)
 
 
 def _ranked(quotes: Iterable[Quote]) -> list[Quote]:

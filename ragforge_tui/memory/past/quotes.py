@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Literal
 
 import msgspec
@@ -27,9 +28,15 @@ _ASKED = 0.4
 """Factor for a sentence that asks."""
 _DECIDED = 1.3
 """Factor for a sentence that states a decision or a preference."""
+_OWN_WORDS = 1.2
+"""Factor for what the user stated: the reply often only repeats it."""
 _FROM_CODE = 0.6
 _FROM_RESULT = 0.5
 _MOST_LINES = 400
+_NOISE = re.compile(
+    r"\[ *\d{1,3}%\]|^\S+::\S+ (?:PASSED|SKIPPED|XFAIL|ok)\b|\b\d{1,3}%[| ]|\d(?:it|[kMG]?i?B)/s|(\S)\1{9}"
+)
+"""Progress that a command prints: it holds names, but states nothing."""
 _REFERRING = re.compile(r"^\W*(?:it|this|that|these|those|they|he|she|so|both|ça|cela|das|dies)\b", re.I)
 
 QuoteRole = Literal["user", "assistant", "system", "tool"]
@@ -96,7 +103,7 @@ def _passages(turn: Turn) -> Iterable[_Passage]:
     for message in said:
         prose = user_prose(message.content) if message.role == "user" else answer_prose(message.content)
         if found := _lines(sentences(prose)):
-            yield _Passage(message.role, found)
+            yield _Passage(message.role, found, _OWN_WORDS if message.role == "user" else 1.0)
     for message in said:
         if found := _lines(code_lines(message.content)):
             yield _Passage(message.role, found, _FROM_CODE)
@@ -107,12 +114,12 @@ def _passages(turn: Turn) -> Iterable[_Passage]:
 
 def _results(message: Message) -> Iterable[list[str]]:
     for call in message.tool_calls:
-        if found := _lines(result_text(call).splitlines()):
+        if found := _lines(line for line in result_text(call).splitlines() if not _NOISE.search(line)):
             yield found
 
 
-def _lines(texts: Sequence[str]) -> list[str]:
-    lines = (" ".join(plain_text(text).split()) for text in texts[:_MOST_LINES])
+def _lines(texts: Iterable[str]) -> list[str]:
+    lines = (" ".join(plain_text(text).split()) for text in islice(texts, _MOST_LINES))
     return [line for line in lines if line]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from ragforge_tui.shared.finding_records import KeptFinding
 from ragforge_tui.shared.past_records import InsightEntry, InsightPlan, InsightsMade, PastChoice, Recalled, WorkDone
 from ragforge_tui.shared.usage_records import UsageBy, UsageReport
 from ragforge_tui.shared.wire import Empty, Request
@@ -31,6 +32,12 @@ class MakeInsights(Request[InsightsMade]):
     choice: PastChoice = PastChoice()
     most: int = 0
     """Most conversations that a model is asked about; 0 for no limit."""
+
+
+class ListKept(Request[list[KeptFinding]]):
+    """Open points, wishes and decisions that these conversations keep now, the newest first."""
+
+    choice: PastChoice = PastChoice()
 
 
 class CancelInsights(Request[Empty]):

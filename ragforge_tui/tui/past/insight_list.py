@@ -5,7 +5,7 @@ Pure, but for `InsightRows`, which draws the lines.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Literal
 
@@ -13,6 +13,7 @@ import msgspec
 from rich.cells import cell_len
 from rich.style import Style
 
+from ragforge_tui.shared.finding_records import SUMMED, KeptFinding
 from ragforge_tui.shared.moments import parse_moment
 from ragforge_tui.shared.past_records import InsightEntry, PastChoice
 from ragforge_tui.shared.records import EXTRACTIVE, Finding
@@ -22,8 +23,11 @@ from ragforge_tui.tui.drawing.palette import Palette
 from ragforge_tui.tui.sessions.session_list_model import short_time
 from ragforge_tui.tui.widgets.virtual_list import TreeList, fold_arrow, sign_or_word, with_text
 
-Kind = Literal["insight", "where", "finding", "todo", "more", "became"]
+Kind = Literal["sum", "insight", "where", "finding", "todo", "more", "became"]
 _INDENT = 4
+_TITLE_CELLS = 32
+_KEPT = "kept"
+_SUMS = tuple(f"sum|{kind}" for kind, _ in SUMMED)
 _MARK_CELLS = 2
 
 
@@ -50,6 +54,7 @@ class InsightList:
 
     def __init__(self) -> None:
         self._entries: dict[str, InsightEntry] = {}
+        self._kept: dict[str, KeptFinding] = {}
         self._open: set[str] = set()
         self.loaded = False
 
@@ -57,6 +62,10 @@ class InsightList:
         """Take in all insights of the choice, in their order."""
         self._entries = {entry.conversation_id: entry for entry in entries}
         self.loaded = True
+
+    def load_kept(self, findings: Iterable[KeptFinding]) -> None:
+        """Take in the open points, wishes and decisions of all conversations of the choice."""
+        self._kept = {f"{_KEPT}|{finding.uuid}": finding for finding in findings}
 
     def put(self, entry: InsightEntry) -> None:
         """Add or replace one, in the order of the last changes of the conversations."""
@@ -69,6 +78,8 @@ class InsightList:
 
     def place(self, key: str) -> tuple[str, int] | None:
         """Return conversation and turn of a line; turn 0 is the end of the conversation."""
+        if (kept := self._kept.get(key)) is not None:
+            return kept.conversation_id, kept.turn_index
         entry = self.entry(key)
         if entry is None:
             return None
@@ -82,7 +93,7 @@ class InsightList:
 
     def toggle(self, key: str, wanted: bool | None = None) -> bool:
         """Open or close an insight; return whether anything changed."""
-        if "|" in key or key not in self._entries or wanted is (key in self._open):
+        if key not in (*self._entries, *_SUMS) or wanted is (key in self._open):
             return False
         self._open.symmetric_difference_update({key})
         return True
@@ -90,7 +101,7 @@ class InsightList:
     def lines(self, query: str, now: datetime, width: int) -> list[InsightLine]:
         """Return the visible lines of the insights that hold all words of a query."""
         words = query.casefold().split()
-        found: list[InsightLine] = []
+        found = self._sums(words, now, width)
         for uuid, entry in self._entries.items():
             if not all(word in _searched(entry) for word in words):
                 continue
@@ -101,6 +112,29 @@ class InsightList:
             if opened:
                 found += _below(entry, width)
         return found
+
+    def _sums(self, words: Sequence[str], now: datetime, width: int) -> list[InsightLine]:
+        """Return how much of each kind is kept over all conversations; none while nothing is."""
+        found: list[InsightLine] = []
+        kept = {key: one for key, one in self._kept.items() if all(word in one.text.casefold() for word in words)}
+        for (kind, label), sum_key in zip(SUMMED, _SUMS, strict=True):
+            of_kind = {key: one for key, one in kept.items() if one.kind == kind}
+            if not kept or (words and not of_kind):
+                continue
+            opened = sum_key in self._open if of_kind else None
+            found.append(InsightLine("sum", sum_key, f"{label} {len(of_kind)}", opened))
+            if opened:
+                mark: Kind = "todo" if kind == "open" else "finding"
+                for key, one in of_kind.items():
+                    when = short_time(one.since.astimezone(now.tzinfo), now.date())
+                    place = f"[{_title(self._entries, one)}t{one.turn_index}, {when}]"
+                    found += _wrapped(mark, key, f"{one.text} {place}", width)
+        return found
+
+
+def _title(entries: Mapping[str, InsightEntry], finding: KeptFinding) -> str:
+    entry = entries.get(finding.conversation_id)
+    return f"{clip(one_line(entry.title), _TITLE_CELLS)} · " if entry is not None and entry.title else ""
 
 
 def parse_choice(text: str, choice: PastChoice, now: datetime) -> tuple[PastChoice, str]:
@@ -186,6 +220,16 @@ def _below(entry: InsightEntry, width: int) -> list[InsightLine]:
     return found
 
 
+def _wrapped(kind: Kind, key: str, text: str, width: int) -> list[InsightLine]:
+    """Return a finding as lines; only the first one has its key."""
+    text = one_line(text)
+    spans = wrap_spans(text, max(20, width - _INDENT - _MARK_CELLS))
+    return [
+        InsightLine("more" if place else kind, "" if place else key, text[start:end])
+        for place, (start, end, _) in enumerate(spans)
+    ]
+
+
 def _kind(finding: Finding) -> str:
     return f"{finding.kind}: " if finding.kind else ""
 
@@ -206,6 +250,9 @@ class InsightRows(TreeList[InsightLine]):
         lead: Run = (" " * _INDENT, palette.text)
         text = palette.muted + Style(strike=True) if line.gone else palette.text
         match line.kind:
+            case "sum":
+                arrow = fold_arrow(line.open, palette)
+                return with_text([(arrow, palette.arrow)], line.text, palette.text + Style(bold=True), width)
             case "insight":
                 head = [(fold_arrow(line.open, palette), palette.arrow)]
                 room = max(8, width - cell_len(head[0][0]) - cell_len(line.detail) - 2)

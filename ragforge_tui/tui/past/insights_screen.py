@@ -18,7 +18,7 @@ from textual.widgets import Static
 from ragforge_tui.shared.events import Event, InsightsProgress
 from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.past_records import InsightPlan, InsightsMade, PastChoice
-from ragforge_tui.shared.requests.past import ListInsights, MakeInsights, PlanInsights
+from ragforge_tui.shared.requests.past import ListInsights, ListKept, MakeInsights, PlanInsights
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.dialogs.detail import Section
 from ragforge_tui.tui.memory.topics_screen import Ask
@@ -88,6 +88,8 @@ class InsightsScreen(TreeScreen[Place | None]):
         await self._find_missing()
 
     async def _load(self) -> None:
+        kept = await self._ask(ListKept(choice=self._choice))
+        self.insights.load_kept(kept)
         found = await self._ask(ListInsights(choice=self._choice))
         self.insights.load(found)
         self._show()

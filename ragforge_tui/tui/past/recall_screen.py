@@ -157,8 +157,9 @@ class RecallScreen(ListScreen[Quote | None]):
 
 
 def as_hit(quote: Quote) -> SearchHit:
-    """Return a quote as a hit for the list, with its role, or the kind of finding, in front."""
-    label = f"{quote.role if quote.kind == 'turn' else quote.kind}: "
+    """Return a quote as a hit for the list, with its role, or the kind of finding, and what became of it in front."""
+    who = quote.role if quote.kind == "turn" else quote.kind
+    label = f"{who} ({quote.note}): " if quote.note else f"{who}: "
     return SearchHit(
         conversation_id=quote.conversation_id,
         title=quote.title,

@@ -8,6 +8,7 @@ are made by `welcome_rows`, which is pure.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from datetime import datetime
 
 import msgspec
@@ -21,19 +22,27 @@ from textual.widget import Widget
 
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import ModelChanged
+from ragforge_tui.shared.finding_records import KeptFinding
 from ragforge_tui.shared.model_help import WAYS_TO_A_MODEL, WITHOUT_MODEL
 from ragforge_tui.shared.moments import age_text
+from ragforge_tui.shared.past_records import PastChoice
 from ragforge_tui.shared.records import Conversation, ConversationFilter
 from ragforge_tui.shared.requests.imports import ListFoundSessions
+from ragforge_tui.shared.requests.past import ListKept
 from ragforge_tui.shared.requests.sessions import ListConversations
 from ragforge_tui.tui.command_registry import effective_keys
 from ragforge_tui.tui.drawing.lines import Run, clip, line_of, one_line
 from ragforge_tui.tui.drawing.palette import DEFAULT_GLYPH, Palette, palette_for
 from ragforge_tui.tui.folder import folder_text
 from ragforge_tui.tui.host import Host
+from ragforge_tui.tui.sessions.session_list_model import short_time
 from ragforge_tui.tui.welcome.tips import chosen_tips, sign_of, spoken_key
 
 SESSIONS = 3
+POINTS = 3
+_POINT = "point"
+_LISTS_KEPT = "insights"
+"""The command that lists what is kept."""
 WIDEST = 76
 FEWEST_TIPS = 2
 _LABEL = 8
@@ -55,6 +64,7 @@ class WelcomeContents(msgspec.Struct, frozen=True):
     Attributes:
         sessions: The newest conversations of the folder; None while unknown.
         tips: What to type or press, what it does, and the command that a click runs.
+        kept: Open points, wishes and decisions that the folder keeps, the newest first.
         found: Sessions of other agents on this machine that are not imported yet, by agent.
         import_key: The key that shows them.
         continue_key: The key that continues the newest conversation.
@@ -70,6 +80,7 @@ class WelcomeContents(msgspec.Struct, frozen=True):
     model: ModelChanged | None = None
     sessions: tuple[Conversation, ...] | None = None
     tips: tuple[tuple[str, str, str], ...] = ()
+    kept: tuple[KeptFinding, ...] = ()
     found: tuple[tuple[str, int], ...] = ()
     import_key: str = ""
     continue_key: str = ""
@@ -91,7 +102,9 @@ def welcome_rows(shown: WelcomeContents, width: int, height: int, palette: Palet
     facts += _model(shown.model, width, palette)
     sessions = _sessions(shown, width, palette)
     tips = _tips(shown, width, palette)
-    groups = [head, greeting, facts, sessions, tips]
+    kept = _kept(shown, width, palette)
+    # Last, because it arrives last: nothing moves.
+    groups = [head, greeting, facts, sessions, tips, kept]
     gap = 1
     while True:
         rows = [row for group in groups if group for row in [*[Row()] * gap, *group]][gap:]
@@ -103,6 +116,8 @@ def welcome_rows(shown: WelcomeContents, width: int, height: int, palette: Palet
             gap = 0
         elif tips:
             tips.pop()
+        elif kept:
+            kept.pop()
         elif len(sessions) > 1:
             sessions.pop()
         else:
@@ -206,6 +221,42 @@ def _sessions(shown: WelcomeContents, width: int, palette: Palette) -> list[Row]
     return [*rows, *[Row()] * (SESSIONS + 1 - len(rows))]
 
 
+def _kept(shown: WelcomeContents, width: int, palette: Palette) -> list[Row]:
+    """Return the newest open points with their turn and day, and how many wishes and decisions the folder keeps."""
+    points = open_points(shown.kept)
+    rows: list[Row] = []
+    for number, point in enumerate(points, 1 + len((shown.sessions or ())[:SESSIONS])):
+        when = short_time(point.since.astimezone(shown.now.tzinfo), shown.now.date()) if shown.now else ""
+        facts = f"t{point.turn_index} · {when}" if when else f"t{point.turn_index}"
+        label = "open" if not rows else ""
+        lead = f"{label:<{_LABEL}}{number}  "
+        text = clip(one_line(point.text), max(width - cell_len(lead) - cell_len(facts) - 2, 4))
+        gap = " " * max(width - cell_len(lead) - cell_len(text) - cell_len(facts), 1)
+        runs: tuple[Run, ...] = (
+            (f"{label:<{_LABEL}}", palette.muted),
+            (f"{number}  ", palette.accent),
+            (text, palette.text),
+            (gap, palette.text),
+            (facts, palette.muted),
+        )
+        rows.append(Row(runs, f"{_POINT} {number}"))
+    kinds = Counter(one.kind for one in shown.kept)
+    counts = [(kinds["open"] - len(points), "more open point")]
+    counts += [(kinds["wish"], "wish"), (kinds["decision"], "decision")]
+    told = [f"{count} {noun}{'' if count == 1 else 'es' if noun == 'wish' else 's'}" for count, noun in counts if count]
+    if told:
+        text = clip(" · ".join(told), max(width - _LABEL - len(_LISTS_KEPT) - 3, 4))
+        keeps = (f"{'keeps':<{_LABEL}}", palette.muted)
+        rows.append(Row((keeps, (text, palette.text), (f"  /{_LISTS_KEPT}", palette.you)), _LISTS_KEPT))
+    return rows
+
+
+def open_points(kept: Iterable[KeptFinding]) -> list[KeptFinding]:
+    """Return the open points that the first screen shows: pinned ones first, then the newest."""
+    points = [one for one in kept if one.kind == "open"]
+    return sorted(points, key=lambda one: not one.pinned)[:POINTS]
+
+
 def _found(shown: WelcomeContents, width: int, palette: Palette) -> Row:
     """Return what other agents left, and the key that brings it in."""
     count = sum(sessions for _, sessions in shown.found)
@@ -242,6 +293,7 @@ class Welcome(Widget):
         super().__init__(id="welcome")
         self._host = host
         self._recent: tuple[Conversation, ...] | None = None
+        self._kept: tuple[KeptFinding, ...] = ()
         self._found: tuple[tuple[str, int], ...] = ()
         self._tips: tuple[tuple[str, str, str], ...] = ()
         self.choose_tips()
@@ -293,6 +345,7 @@ class Welcome(Widget):
             model=state.model,
             sessions=self._recent,
             tips=self._tips,
+            kept=self._kept,
             found=self._found,
             import_key=spoken_key(keys["import"]) if "import" in keys else "/import",
             continue_key=spoken_key(keys["continue"]) if "continue" in keys else "/continue",
@@ -318,6 +371,18 @@ class Welcome(Widget):
         session.changed()
         if not found:
             await self._look_for_other_agents()
+        else:
+            await self._look_for_findings()
+
+    async def _look_for_findings(self) -> None:
+        """Fetch what the folder keeps: open points, wishes and decisions."""
+        session = self._host.session
+        try:
+            kept = await session.ask(ListKept(choice=PastChoice(workspace=session.state.folder, status="any")))
+        except RagforgeError:
+            return
+        self._kept = tuple(kept)
+        session.changed()
 
     async def _look_for_other_agents(self) -> None:
         """Count what other agents left, for a user who begins in this folder."""
@@ -330,11 +395,17 @@ class Welcome(Widget):
         self._host.session.changed()
 
     def pick(self, text: str) -> bool:
-        """Continue a listed conversation if a message is nothing but its number; return whether it was."""
+        """Open a listed conversation or open point if a message is nothing but its number; return whether it was."""
         number = text.strip()
-        if not self.display or number not in [str(place + 1) for place in range(len(self._recent or ()))]:
+        recent, points = (self._recent or ())[:SESSIONS], open_points(self._kept)
+        if not self.display or number not in [str(place + 1) for place in range(len(recent) + len(points))]:
             return False
-        self._host.navigator.go_to_conversation((self._recent or ())[int(number) - 1].uuid)
+        place = int(number) - 1
+        if place < len(recent):
+            self._host.navigator.go_to_conversation(recent[place].uuid)
+        else:
+            point = points[place - len(recent)]
+            self._host.navigator.go_to_turns(point.turn_index, conversation_id=point.conversation_id)
         return True
 
     # -- drawing
@@ -353,7 +424,10 @@ class Welcome(Widget):
             self._key = key
             self._rows = welcome_rows(self.contents, self._columns, size.height - 1, self._palette)
         left = max((size.width - self._columns) // 2, 0) if size.width >= WIDEST + 4 else 2
-        return self._rows, max((size.height - len(self._rows)) // 3, 1), left
+        # What the folder keeps arrives last and moves nothing while there is room.
+        above = len(self._rows) - sum(row.action.startswith(_POINT) or row.action == _LISTS_KEPT for row in self._rows)
+        top = min((size.height - above) // 3, size.height - len(self._rows))
+        return self._rows, max(top, 1), left
 
     def render_line(self, y: int) -> Strip:
         """Draw one row."""
@@ -390,4 +464,8 @@ class Welcome(Widget):
         at = self._row_at(event.y)
         if at >= 0:
             event.stop()
-            self.post_message(self.Clicked(self._rows[at].action))
+            name, _, number = self._rows[at].action.partition(" ")
+            if name == _POINT:
+                self.pick(number)
+            else:
+                self.post_message(self.Clicked(self._rows[at].action))
