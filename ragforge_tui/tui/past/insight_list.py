@@ -209,23 +209,19 @@ def _below(entry: InsightEntry, width: int) -> list[InsightLine]:
     found = [InsightLine("where", f"{entry.conversation_id}|where", title)]
     for number, point in enumerate(_points(entry)):
         kind: Kind = "finding" if number < len(entry.key_findings) else "todo"
-        text = one_line(f"{_kind(point) if kind == 'finding' else ''}{_cited(point)}")
-        spans = wrap_spans(text, max(20, width - _INDENT - _MARK_CELLS))
-        for place, (start, end, _) in enumerate(spans):
-            key = "" if place else f"{entry.conversation_id}|{number}"
-            gone = number in entry.gone
-            found.append(InsightLine("more" if place else kind, key, text[start:end], gone=gone))
+        text = f"{_kind(point) if kind == 'finding' else ''}{_cited(point)}"
+        found += _wrapped(kind, f"{entry.conversation_id}|{number}", text, width, gone=number in entry.gone)
         if number in entry.gone:
             found.append(InsightLine("became", "", one_line(entry.gone[number].became)))
     return found
 
 
-def _wrapped(kind: Kind, key: str, text: str, width: int) -> list[InsightLine]:
+def _wrapped(kind: Kind, key: str, text: str, width: int, *, gone: bool = False) -> list[InsightLine]:
     """Return a finding as lines; only the first one has its key."""
     text = one_line(text)
     spans = wrap_spans(text, max(20, width - _INDENT - _MARK_CELLS))
     return [
-        InsightLine("more" if place else kind, "" if place else key, text[start:end])
+        InsightLine("more" if place else kind, "" if place else key, text[start:end], gone=gone)
         for place, (start, end, _) in enumerate(spans)
     ]
 
