@@ -128,6 +128,7 @@ class ChatScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         """Lay out the chat."""
         yield self.header
+        yield self.sidebar.strip
         yield Body(self.column, self.sidebar)
         yield self.queue
         yield self.questions

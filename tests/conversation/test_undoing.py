@@ -119,6 +119,7 @@ async def test_undo_names_and_leaves_files_changed_by_others(loaded: Loaded, ser
         greeting.write_text("mine\n", encoding="utf-8")
         (changed, _) = sorted(await conversation.diff(), key=lambda one: one.note, reverse=True)
         assert (changed.path, bool(changed.note)) == ("greeting.py", True)
+        assert (changed.added, changed.removed) == (1, 1), "what was written here, not what is there now"
         plan = await conversation.plan_undo(1)
         assert [one.path for one in plan.restored] == ["docs/new.md"]
         assert [(one.path, "since" in one.note) for one in plan.refused] == [("greeting.py", True)]

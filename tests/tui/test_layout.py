@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ragforge_tui.tui.sidebar import sidebar
+from ragforge_tui.tui.sidebar.heights import heights
 from ragforge_tui.tui.sidebar.sidebar import Layout
 
 PANES = ["trace", "memory", "files"]
@@ -63,6 +64,22 @@ def test_a_pane_that_shrinks_to_nothing_is_folded_and_returns() -> None:
     assert kept.share("trace") == sidebar.USUAL_SHARE
     kept.grow("trace", 50)
     assert kept.share("trace") == sidebar.LARGEST_SHARE
+
+
+@pytest.mark.parametrize(
+    ("needed", "weights", "rows", "given"),
+    [
+        ([3, 5, 2], [4, 4, 4], 30, [3, 5, 2]),
+        ([60, 3, 2], [4, 4, 4], 30, [25, 3, 2]),
+        ([60, 50, 2], [4, 4, 4], 30, [14, 14, 2]),
+        ([60, 50, 2], [8, 4, 4], 32, [20, 10, 2]),
+        ([60, 0, 9], [4, 4, 4], 9, [4, 0, 5]),
+        ([5, 5, 5], [4, 4, 4], 0, [0, 0, 0]),
+        ([], [], 9, []),
+    ],
+)
+def test_a_pane_is_as_tall_as_what_it_holds(needed: list[int], weights: list[int], rows: int, given: list[int]) -> None:
+    assert heights(needed, weights, rows) == given
 
 
 @pytest.mark.parametrize(("screen", "columns"), [(80, 64), (120, 46), (160, 66), (200, 86), (220, 96), (400, 110)])

@@ -38,6 +38,10 @@ def trace_of(chat: Chat) -> TracePane:
     return cast(TracePane, chat.app.chat.sidebar.pane("trace"))
 
 
+def strip_text(chat: Chat) -> str:
+    return chat.app.chat.sidebar.strip.render().plain
+
+
 def files_of(chat: Chat) -> FilesPane:
     return cast(FilesPane, chat.app.chat.sidebar.pane("files"))
 
@@ -81,6 +85,20 @@ async def test_next_to_the_chat_where_there_is_room(run_chat: ChatRunner) -> Non
         assert not load_layout(chat.app.chat.options.state_dir).open
 
 
+async def test_below_140_columns_it_starts_closed_and_a_line_counts_what_is_in_it(run_chat: ChatRunner) -> None:
+    engine = calls_engine()
+    async with run_chat(engine, size=(120, 40), tui=SHOWN, continue_last=True) as chat:
+        sidebar = chat.app.chat.sidebar
+        await chat.until(lambda: "F4 trace 48 · F3 memory" in strip_text(chat) and "F5 files 3" in strip_text(chat))
+        assert not sidebar.display and sidebar.strip.region.right == 120
+        await chat.press("f4")
+        await chat.until(lambda: sidebar.display and trace_of(chat).has_focus_within)
+        assert not sidebar.strip.display, "next to the chat the panes tell it themselves"
+        await chat.press("f8")
+        await chat.until(lambda: not sidebar.display)
+        assert not sidebar.strip.display, "who hides it wants it hidden"
+
+
 async def test_not_shown_where_it_is_not_wanted(run_chat: ChatRunner) -> None:
     engine = calls_engine()
     async with run_chat(engine, size=WIDE, continue_last=True) as chat:
@@ -94,6 +112,7 @@ async def test_not_shown_where_it_is_not_wanted(run_chat: ChatRunner) -> None:
 async def test_over_the_chat_where_it_is_narrow(run_chat: ChatRunner) -> None:
     async with run_chat(calls_engine(), size=NARROW, tui=SHOWN, continue_last=True) as chat:
         await chat.until(lambda: chat.app.chat.session.state.conversation)
+        await chat.until(lambda: chat.app.chat.sidebar.strip.region.height == 1 and "trace" in strip_text(chat))
         before = chat.app.chat.transcript.region
         assert not chat.app.chat.sidebar.display
         await traced(chat)
@@ -128,11 +147,12 @@ async def test_keys_for_width_and_heights_and_what_is_kept(run_chat: ChatRunner)
     async with run_chat(calls_engine(), size=WIDE, tui=SHOWN, continue_last=True) as chat:
         pane = await traced(chat)
         await chat.pilot.pause()
-        width, height = chat.app.chat.sidebar.region.width, pane.region.height
+        width = chat.app.chat.sidebar.region.width
         await chat.press("less_than_sign", "ctrl+left", "plus")
         await chat.pilot.pause()
         assert chat.app.chat.sidebar.region.width == width + 4
-        assert pane.region.height > height
+        assert pane.region.height > files_of(chat).region.height
+        assert load_layout(chat.app.chat.options.state_dir).share("trace") == 5
         await chat.press("z")
         await chat.pilot.pause()
         assert not files_of(chat).display
@@ -296,7 +316,7 @@ async def test_files_are_listed_and_put_into_the_prompt(run_chat: ChatRunner) ->
         assert chat.app.chat.prompt.text == "look at @ragforge_tui/graph/schema.py "
         assert chat.app.chat.prompt.has_focus
         assert not chat.app.chat.sidebar.display
-        await chat.press("f5", "end", "i")
+        await chat.press("f5", "end", "enter", "end", "i")
         await chat.until(lambda: chat.app.chat.prompt.text.endswith('@"a folder/with blanks.py" '))
 
 
@@ -423,11 +443,13 @@ async def test_a_pane_without_entries_has_no_keys_and_leaves_its_room(run_chat: 
     async with run_chat(engine, size=WIDE, tui=SHOWN, continue_last=True) as chat:
         await chat.press("f8")
         await chat.until(lambda: chat.app.chat.session.state.conversation and trace_of(chat) and files_of(chat))
-        await chat.until(lambda: trace_of(chat).region.height == 2 and files_of(chat).region.height == 2)
+        await chat.until(lambda: trace_of(chat).region.height == 2 and files_of(chat).region.height == 0)
+        await chat.until(lambda: "FILES  nothing yet" in screen_text(chat))
         assert not trace_of(chat).query_one(KeyBar).display and not files_of(chat).query_one(KeyBar).display
         call = msgspec.structs.replace(calls_of(calls_engine(), 1)[0], uuid="first")
         engine.emit(ToolCallStarted(conversation_id=owner.uuid, turn_index=1, call=call))
-        await chat.until(lambda: trace_of(chat).region.height > 5 and trace_of(chat).query_one(KeyBar).display)
+        # A heading, the call and the keys: as tall as what it holds.
+        await chat.until(lambda: trace_of(chat).region.height == 3 and trace_of(chat).query_one(KeyBar).display)
 
 
 async def test_a_wide_screen_has_two_columns_of_panes(run_chat: ChatRunner) -> None:
@@ -437,7 +459,7 @@ async def test_a_wide_screen_has_two_columns_of_panes(run_chat: ChatRunner) -> N
         assert memory is not None
         await chat.until(lambda: memory.region.x < trace_of(chat).region.x)
         # The columns are laid out first, their heights behind them.
-        await chat.until(lambda: memory.region.height > 45)
+        await chat.until(lambda: memory.region.height == memory.needed and trace_of(chat).region.height > 30)
         assert trace_of(chat).region.x == files_of(chat).region.x
         assert trace_of(chat).region.right == 220
         await chat.pilot.resize_terminal(150, 55)
@@ -487,4 +509,6 @@ async def test_no_file_was_used_yet(run_chat: ChatRunner) -> None:
     engine.memory.files = []
     async with run_chat(engine, size=WIDE, tui=SHOWN, continue_last=True) as chat:
         await traced(chat)
+        await chat.until(lambda: "▸ FILES  nothing yet" in screen_text(chat))
+        await chat.press("f5")
         await chat.until(lambda: "nothing read or changed yet" in screen_text(chat))

@@ -8,7 +8,7 @@ from ragforge_tui.shared.records import AccessedFile, FileAccess, ToolCall
 from ragforge_tui.shared.requests.work import FileDiff
 from ragforge_tui.tools.diff import unified_diff
 from ragforge_tui.tui.prompt.completion import mention
-from ragforge_tui.tui.sidebar.files_pane import TouchedFiles, short_path
+from ragforge_tui.tui.sidebar.files_pane import TouchedFiles, short_path, telling_ends
 from tests.support.fake_engine import CLOCK
 
 
@@ -32,7 +32,9 @@ def test_groups_newest_first() -> None:
     files = TouchedFiles()
     files.load([AccessedFile(path="a", group="read", tool="read_file", turn_index=1, timestamp=CLOCK, count=3)])
     assert files.note(2, call(("b", "read"), ("c", "write"), ("d", "search"), ("e", "list")))
-    assert texts(files) == ["Modified", "c×1", "Read", "b×1", "a×3", "Found in searches", "d×1"]
+    assert texts(files) == ["Modified", "c×1", "Read", "b×1", "a×3", "1 found in searches"]
+    files.found_shown = True
+    assert texts(files)[-2:] == ["1 found in searches", "d×1"]
 
 
 def test_a_file_moves_to_the_group_that_shows_most() -> None:
@@ -56,6 +58,18 @@ def test_a_call_that_failed_touched_nothing() -> None:
 )
 def test_short_paths(width: int, shown: str) -> None:
     assert short_path("src/deep/folder/name.py", width) == shown
+
+
+def test_a_cut_path_keeps_the_part_that_differs() -> None:
+    paths = [f"src/humanize/locale/{name}/LC_MESSAGES/humanize.po" for name in ("de_DE", "fr_FR")] + ["src/a.py"]
+    ends = telling_ends(paths)
+    assert ends[paths[0]] == "de_DE/LC_MESSAGES/humanize.po" and ends["src/a.py"] == "a.py"
+    assert [short_path(path, 24, ends[path]) for path in paths] == [
+        "…/de_DE/…/humanize.po",
+        "…/fr_FR/…/humanize.po",
+        "src/a.py",
+    ]
+    assert short_path(paths[0], 34, ends[paths[0]]) == "…/de_DE/LC_MESSAGES/humanize.po"
 
 
 @pytest.mark.parametrize(

@@ -221,11 +221,15 @@ class FileDiff(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         diff: Unified diff, or a sentence if the file is binary or secret or its content is not stored.
         note: Remark, for example that the file was changed outside the conversation since.
+        added: Lines that the conversation added, also where the file was changed by others since.
+        removed: Lines that it removed.
     """
 
     path: str
     diff: str
     note: str = ""
+    added: int = 0
+    removed: int = 0
 
 
 class SessionDiff(Request[list[FileDiff]]):

@@ -32,6 +32,13 @@ _SINCE = "since changed outside this conversation"
 _NOT_KEPT = "its earlier content is no longer stored"
 
 
+def counts_of(diff: str) -> tuple[int, int]:
+    """Return the lines that the unified diff of one file adds and removes; none for a sentence in its place."""
+    _, hunk, body = f"\n{diff}".partition("\n@@ ")
+    lines = body.split("\n")[1:] if hunk else []
+    return sum(line.startswith("+") for line in lines), sum(line.startswith("-") for line in lines)
+
+
 def fitted(files: list[FileDiff], most: int = MOST_DIFF_CHARS) -> list[FileDiff]:
     """Return the files with their diffs truncated to `most` characters in total."""
     shown = []
@@ -65,7 +72,10 @@ class ChangedFiles:
             if now == first:
                 continue
             diff = self._kept.diff(path, first, now if now is not None else last)
-            changed.append(FileDiff(path=path, diff=diff, note="" if now == last else _SINCE))
+            own = diff if now == last else self._kept.diff(path, first, last)
+            added, removed = counts_of(own)
+            note = "" if now == last else _SINCE
+            changed.append(FileDiff(path=path, diff=diff, note=note, added=added, removed=removed))
         return fitted(changed)
 
     async def plan(self, turn_index: int = 0, *, redo: bool = False) -> UndoPlan:

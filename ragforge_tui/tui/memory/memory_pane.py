@@ -55,6 +55,7 @@ from ragforge_tui.tui.memory.memory_tree import (
     summary_sections,
     summary_title,
     turn_of,
+    turns_text,
     unmarked,
 )
 from ragforge_tui.tui.memory.topic_list import NO_TOPICS, TopicList, TopicRows, topic_sections
@@ -252,6 +253,9 @@ class MemoryPane(Pane):
             self.show()
         self._foot.update()
 
+    def on_mount(self) -> None:
+        self.call_later(self.show)  # What was fetched before, for the line that counts it.
+
     def on_resize(self) -> None:
         self.show()
 
@@ -273,7 +277,10 @@ class MemoryPane(Pane):
         none = "no findings yet" if self.findings.loaded else waits
         self.finding_rows.show(self.findings.lines(self.size.width - MARGIN - 1), empty=none)
         self._foot.update()
-        self._bar.display = self.filled = not self.memory.empty
+        self._bar.display = not self.memory.empty
+        self.own_column = bool(self.memory.levels)
+        self.tally = str(sum(self.memory.levels.values()) or turns_text(self.memory.last_turn)) if lines else ""
+        self.needed = 0 if self.memory.empty else max(self.rows.count, 1) + 1 + self._foot.display
         self._bar.show_keys(self._hints())
 
     def _hints(self) -> list[KeyHint]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import ClassVar
@@ -26,14 +27,13 @@ from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.tool_calls import tool_label
 from ragforge_tui.tui.code.opening import open_file_code
 from ragforge_tui.tui.dialogs.detail import Section, file_sections
-from ragforge_tui.tui.drawing.diff_parser import diff_counts
 from ragforge_tui.tui.drawing.lines import Run, one_line
 from ragforge_tui.tui.drawing.palette import Palette
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.prompt.completion import mention
 from ragforge_tui.tui.sidebar.pane import Pane
 from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
-from ragforge_tui.tui.widgets.virtual_list import VirtualList
+from ragforge_tui.tui.widgets.virtual_list import VirtualList, fold_arrow
 
 log = logging.getLogger(__name__)
 
@@ -42,11 +42,13 @@ HEADINGS = {
     "modified": "Modified",
     "removed": "Removed",
     "read": "Read",
-    "found": "Found in searches",
+    "found": "found in searches",
 }
 NEW_FILE = "--- /dev/null\n"
 """First line of the diff of a created file."""
 MOST_FILES = 100
+FOUND = "\0found"
+"""Key of the heading above the files that searches found."""
 
 
 class FileLine(msgspec.Struct, frozen=True):
@@ -54,6 +56,10 @@ class FileLine(msgspec.Struct, frozen=True):
 
     heading: str = ""
     file: AccessedFile | None = None
+    telling: str = ""
+    """The end of its path that no other line has."""
+    folds: bool | None = None
+    """For a heading that opens and closes: whether its files are hidden."""
 
 
 class TouchedFiles:
@@ -63,6 +69,8 @@ class TouchedFiles:
         self._files: dict[str, AccessedFile] = {}
         self._diffs: dict[str, FileDiff] = {}
         self._restored: set[str] = set()
+        self.found_shown = False
+        """Whether files that searches alone found are listed, rather than counted."""
 
     def __len__(self) -> int:
         return len(self._files)
@@ -114,18 +122,48 @@ class TouchedFiles:
     def lines(self) -> list[FileLine]:
         """Return headings and files."""
         chosen = top_files(self._files.values(), MOST_FILES)
+        ends = telling_ends(file.path for file in chosen)
         lines: list[FileLine] = []
         for group, heading in HEADINGS.items():
-            members = [FileLine(file=file) for file in chosen if self._group(file) == group]
-            if members:
+            members = [FileLine(file=file, telling=ends[file.path]) for file in chosen if self._group(file) == group]
+            if members and group == "found":
+                found = sum(file.group == "found" for file in self._files.values())
+                lines.append(FileLine(f"{found} {heading}", folds=not self.found_shown))
+                lines += members if self.found_shown else []
+            elif members:
                 lines += [FileLine(heading), *members]
         return lines
 
+    @property
+    def used(self) -> int:
+        """The number of files that were read or changed, not only found."""
+        return sum(file.group != "found" for file in self._files.values())
 
-def short_path(path: str, width: int) -> str:
-    """Shorten a path to so many cells: its end matters more than its beginning."""
+
+def telling_ends(paths: Iterable[str]) -> dict[str, str]:
+    """Return for each path its shortest end, in whole folders, that no other of them has."""
+    parts = {path: path.split("/") for path in paths}
+    seen = Counter("/".join(names[-count:]) for names in parts.values() for count in range(1, len(names) + 1))
+    return {
+        path: next((end for count in range(1, len(names)) if seen[end := "/".join(names[-count:])] == 1), path)
+        for path, names in parts.items()
+    }
+
+
+def short_path(path: str, width: int, telling: str = "") -> str:
+    """Shorten a path to so many cells: its end matters more than its beginning.
+
+    Args:
+        telling: The end that tells it from others; its first folder and its name stay, and what is between them gives
+            way.
+    """
     if cell_len(path) <= width:
         return path
+    first, _, inner = telling.partition("/")
+    if "/" in inner and cell_len(telling) + 2 > width:
+        short = f"…/{first}/…/{path.rpartition('/')[2]}"
+        if cell_len(short) <= width:
+            return short
     name = path
     while "/" in name:
         name = name.partition("/")[2]
@@ -150,18 +188,20 @@ class FileRows(VirtualList[FileLine]):
         self.files = files
 
     def key_of(self, line: FileLine) -> str:
-        return line.file.path if line.file is not None else ""
+        return line.file.path if line.file is not None else FOUND if line.folds is not None else ""
 
     def draw(self, line: FileLine, width: int, palette: Palette) -> list[Run]:
         """Draw a heading, or a file with the size of its changes and the last turn."""
         if line.file is None:
-            return [(line.heading, palette.muted)]
+            arrow = "" if line.folds is None else f" {fold_arrow(not line.folds, palette)}"
+            return [(line.heading, palette.muted), (arrow, palette.arrow)]
         right: list[Run] = []
         known = self.files.diff(line.file.path)
         if known is not None and "\n" in known.diff:
-            added, removed = diff_counts(known.diff)
             plus, minus = (
-                (f"{added} added", f", {removed} removed, ") if palette.plain else (f"+{added}", f" −{removed} ")
+                (f"{known.added} added", f", {known.removed} removed, ")
+                if palette.plain
+                else (f"+{known.added}", f" −{known.removed} ")
             )
             right += [(plus, palette.added), (minus, palette.removed)]
         elif self.files.restored(line.file.path) and not line.file.removed:
@@ -169,7 +209,7 @@ class FileRows(VirtualList[FileLine]):
         turn = f"turn {line.file.turn_index}" if palette.plain else f"{f't{line.file.turn_index}':>4}"
         right.append((turn, palette.muted))
         cells = sum(cell_len(text) for text, _ in right)
-        shown = short_path(one_line(line.file.path), max(4, width - cells - 3))
+        shown = short_path(one_line(line.file.path), max(4, width - cells - 3), one_line(line.telling))
         folder, slash, name = shown.rpartition("/")
         gap = max(1, width - 2 - cell_len(shown) - cells)
         return [
@@ -222,7 +262,7 @@ class FilesPane(Pane):
         """Note the files of a call; reload after a turn."""
         match event:
             case ToolCallFinished():
-                if self.files.note(event.turn_index, event.call) and self.display:
+                if self.files.note(event.turn_index, event.call):
                     self.show()
             case TurnCompleted() | TurnCancelled() | TurnFailed():
                 self._stale = True
@@ -234,9 +274,11 @@ class FilesPane(Pane):
     def show(self) -> None:
         count = len(self.files)
         self.note = str(count) if count else ""
-        self._keys.display = self.filled = count > 0
+        self._keys.display = count > 0
         loading = self._stale and bool(self.session.state.conversation_id)
         self.rows.show(self.files.lines(), empty="loading …" if loading else "nothing read or changed yet")
+        self.tally = str(self.files.used or f"{count} found") if count else ""
+        self.needed = self.rows.count + 1 if count else 0
 
     async def _fetch(self) -> None:
         files, session = self.files, self.session
@@ -263,8 +305,8 @@ class FilesPane(Pane):
         self.rows.action_open()
 
     def action_insert(self) -> None:
-        if path := self.rows.chosen:
-            self._insert(path)
+        if (file := self.files.file(self.rows.chosen)) is not None:
+            self._insert(file.path)
 
     def _insert(self, path: str) -> None:
         prompt = self.host.prompt
@@ -276,8 +318,8 @@ class FilesPane(Pane):
 
     def action_show_code(self) -> None:
         """Show the functions and classes of the chosen file, with the turns about each."""
-        if path := self.rows.chosen:
-            open_file_code(self.host, path)
+        if (file := self.files.file(self.rows.chosen)) is not None:
+            open_file_code(self.host, file.path)
 
     def action_show_turn(self) -> None:
         """Bring the last turn that touched the chosen file into view."""
@@ -285,8 +327,12 @@ class FilesPane(Pane):
             self.host.navigator.go_to_turns(file.turn_index)
 
     def on_virtual_list_opened(self, event: VirtualList.Opened) -> None:
-        """Show the file and its changes."""
+        """Show the file and its changes; list or count the files that searches found."""
         event.stop()
+        if event.key == FOUND:
+            self.files.found_shown = not self.files.found_shown
+            self.show()
+            return
         file = self.files.file(event.key)
         if file is None:
             return

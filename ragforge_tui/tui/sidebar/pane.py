@@ -91,12 +91,16 @@ class Pane(Widget):
     """Shown after the label in the pane's title."""
     mode: reactive[str] = reactive("")
     """Name of the list it shows now, as part of its title; empty for the usual one."""
-    filled: reactive[bool] = reactive(False, init=False)
-    """Whether it has entries; without any it leaves the room to the others, and has no keys."""
+    needed: reactive[int] = reactive(0, init=False)
+    """Rows that all of it would fill; 0 without entries: then it is only its title, and has no keys."""
+    tally: reactive[str] = reactive("", init=False)
+    """The count that the closed sidebar tells; empty for nothing to tell."""
+    own_column = False
+    """Whether it fills a column of its own where there are two."""
 
     @dataclass
-    class Filled(Message):
-        """The first entry arrived, or the last one is gone."""
+    class Changed(Message):
+        """It needs more or fewer rows, or counts something else."""
 
     def __init__(self, host: Host) -> None:
         super().__init__()
@@ -104,8 +108,16 @@ class Pane(Widget):
         self.session = host.session
         self._show_timer: Timer | None = None
 
-    def watch_filled(self) -> None:
-        self.post_message(self.Filled())
+    def watch_needed(self) -> None:
+        self.post_message(self.Changed())
+
+    def watch_tally(self) -> None:
+        self.post_message(self.Changed())
+
+    @property
+    def unfolded(self) -> bool:
+        """Whether more than its title is shown."""
+        return self.display and self.styles.height is not None and self.styles.height.value > 0
 
     def opened(self) -> None:
         """Fetch missing data, since the pane became visible."""
@@ -123,8 +135,8 @@ class Pane(Widget):
         """Draw the contents again."""
 
     def show_soon(self) -> None:
-        """Draw the contents again in a moment, together with other changes, unless the pane is hidden."""
-        if self.display and self._show_timer is None:
+        """Draw the contents again in a moment, together with other changes."""
+        if self._show_timer is None:
             self._show_timer = self.set_timer(REDRAW_SECONDS, self._show_now)
 
     def _show_now(self) -> None:
@@ -158,8 +170,9 @@ class PaneTitle(Widget):
 
     def render(self) -> Content:
         """Return label and note over a rule; with the keyboard in the pane, a bar with the way back."""
-        arrow = "▾" if self.pane.display else "▸"
+        arrow = "▾" if self.pane.unfolded else "▸"
         label, note = self.pane.label.upper(), one_line(self.pane.note)
+        note = note or ("" if self.pane.unfolded else "nothing yet")
         if self.pane.mode:
             label = f"{label} · {self.pane.mode}"
         width = self.size.width

@@ -38,22 +38,28 @@ from ragforge_tui.shared.events import (
 )
 from ragforge_tui.shared.files import STATE_BYTES, atomic_write, read_regular
 from ragforge_tui.shared.json_text import decode_json
+from ragforge_tui.tui.command_registry import effective_keys, key_name
+from ragforge_tui.tui.drawing.lines import one_line
 from ragforge_tui.tui.host import Host
+from ragforge_tui.tui.sidebar.heights import heights
 from ragforge_tui.tui.sidebar.pane import PANES, Pane, PaneTitle
+from ragforge_tui.tui.sidebar.strip import PaneStrip, Tally
 
 log = logging.getLogger(__name__)
 
 FILE_NAME = "layout.json"
-MAIN_PANE = "memory"
-"""The pane that has a column of its own where there are two."""
 SIDE_BY_SIDE_COLUMNS = 120
 """Screen width from which the sidebar is next to the chat."""
 STACKED_ROWS = 24
 """With fewer rows only one pane is open at a time."""
 TWO_COLUMNS = 200
-"""Screen width from which the panes have two columns: memory, and the others."""
+"""Screen width from which the panes have two columns, once there are summaries: memory, and the others."""
 EMPTY_ROWS = 2
-"""Height of a pane without entries."""
+"""Height of a pane without entries that the user asked for."""
+OPENS_BY_ITSELF = 140
+"""Screen width from which the sidebar opens by itself; below, a line counts what is in it."""
+STRIP_ROWS = 20
+"""Screen height from which there is room for that line."""
 MAIN_SHARE = 0.56
 SMALLEST_WIDTH = 24
 USUAL_WIDTH = 46
@@ -237,6 +243,9 @@ class Sidebar(Horizontal):
         """Events from when it appeared until its panes are mounted, such as that of the call that let it appear."""
         self._stack = PaneStack(id="sidebar-panes")
         self._active: set[str] = set()
+        self._asked = ""
+        """The pane that the user asked for, which is shown even without entries."""
+        self.strip = PaneStrip()
 
     def compose(self) -> ComposeResult:
         """Lay out the divider and the stack of panes."""
@@ -247,7 +256,15 @@ class Sidebar(Horizontal):
 
     @property
     def _open(self) -> bool:
-        return self._filled if self._choice is None else self._choice
+        by_itself = self._filled and self.app.size.width >= OPENS_BY_ITSELF
+        return by_itself if self._choice is None else self._choice
+
+    @property
+    def _counted(self) -> bool:
+        """Whether a line counts what is in it, in its place."""
+        # Over the chat it covers no line, which would move the chat when it goes.
+        wanted = self._filled and self._choice is not False and (self._over or not self.display)
+        return wanted and self.app.size.height >= STRIP_ROWS
 
     def fit(self, columns: int) -> None:
         """Place the sidebar for a screen width; when there is no room next to the chat it is hidden."""
@@ -259,19 +276,20 @@ class Sidebar(Horizontal):
                 self._appear(False)
         self._appear(self.display if over else self._open)
         self.styles.width = self.pane_layout.columns(columns)
-        if self.display and self._painted:
+        if (self.display or self._counted) and self._painted:
             self.call_after_refresh(self._mount_panes)
+        self._count()
 
     def begin(self) -> None:
         """Show the panes, if it is open, now that the first paint is over."""
         self._painted = True
-        if self.display:
+        if self.display or self._counted:
             self._mount_panes()
 
     def show(self, pane: str) -> None:
         """Show a pane and focus it."""
         self._set_open(True)
-        self.pane_layout.active = pane
+        self.pane_layout.active = self._asked = pane
         if not self.pane_layout.share(pane):
             self.pane_layout.fold(pane)
         self._mount_panes()
@@ -284,6 +302,7 @@ class Sidebar(Horizontal):
 
     def fold(self) -> None:
         """Hide the sidebar; the prompt gets the focus."""
+        self._asked = ""
         self._set_open(False)
         self.store_layout()
         self._leave_to_prompt()
@@ -327,7 +346,7 @@ class Sidebar(Horizontal):
         if of == "" or of == self._host.session.state.conversation_id:
             if isinstance(event, ToolCallStarted | FilesAccessed | SummaryCreated):
                 self._fill(True)
-            if self.display and not self._ready:
+            if (self.display or self._counted) and not self._ready:
                 self._early.append(event)
             for pane in self.panes if self._ready else ():
                 pane.event(event)
@@ -365,7 +384,7 @@ class Sidebar(Horizontal):
         """Note whether there is something to show; it appears or disappears unless the user decided that."""
         if filled != self._filled:
             self._filled = filled
-            if self._choice is None and self.is_mounted:
+            if self._choice is not False and self.is_mounted:
                 self.fit(self.app.size.width)
 
     def _appear(self, wanted: bool) -> None:
@@ -377,8 +396,9 @@ class Sidebar(Horizontal):
         if not self._over and wanted != self.display:
             self._choice = self.pane_layout.open = wanted
         self._appear(wanted)
-        if not wanted:
+        if not wanted and not self._counted:
             self._active.clear()
+        self._count()
 
     def _mount_panes(self) -> None:
         if self._mounted:
@@ -407,30 +427,54 @@ class Sidebar(Horizontal):
         names, screen = [pane.name_ for pane in panes], self.app.size.height
         shown = self.pane_layout.opened(names, self.size.height or screen) if self.display else []
         active = {*shown, *self.pane_layout.opened(names, screen)} if self.display else set()
+        if self._counted:
+            active = set(names)
         for pane in panes:
             pane.display = pane.name_ in shown
-            share = f"{max(self.pane_layout.share(pane.name_), 1)}fr"
-            pane.styles.height = share if pane.filled or len(shown) == 1 else EMPTY_ROWS
         self._place_columns(shown)
+        for second in (False, True):
+            column = [pane for pane in panes if (pane in self._stack.columns.second) is second]
+            self._share_rows(column, alone=len(shown) == 1)
         self._redraw_titles()
         fresh = [pane for pane in panes if pane.name_ in active and pane.name_ not in self._active]
         self._active = active
         for pane in fresh:
             pane.opened()
 
-    def on_pane_filled(self, event: Pane.Filled) -> None:
-        """Give a pane room once it has entries."""
+    def _share_rows(self, column: Sequence[Pane], *, alone: bool) -> None:
+        """Give the panes of a column their heights; one that is alone takes all there is."""
+        shown = [pane for pane in column if pane.display]
+        if alone:
+            for pane in shown:
+                pane.styles.height = "1fr"
+            return
+        needed = [pane.needed or (EMPTY_ROWS if pane.name_ == self._asked else 0) for pane in shown]
+        weights = [max(self.pane_layout.share(pane.name_), 1) for pane in shown]
+        for pane, rows in zip(shown, heights(needed, weights, self.size.height - len(column)), strict=True):
+            pane.styles.height = rows
+
+    def on_pane_changed(self, event: Pane.Changed) -> None:
+        """Give a pane the room that it needs now, and count what is in it."""
         event.stop()
+        self._count()
         if self.display:
             self._arrange()
 
+    def _count(self) -> None:
+        """Count what is in the panes in a line, while they are not shown."""
+        told = [pane for pane in self.panes if pane.tally] if self._counted else []
+        keys = effective_keys(self._host.options.tui.keymap, self._host.registry) if told else {}
+        self.strip.tallies = [
+            Tally(pane.name_, key_name(keys.get(pane.name_, "")), one_line(pane.tally)) for pane in told
+        ]
+
     def _place_columns(self, shown: Sequence[str]) -> None:
-        """On a wide screen give the memory the first column and the others the second."""
-        wide = self.app.size.width >= TWO_COLUMNS and MAIN_PANE in shown and len(shown) > 1
+        """On a wide screen give the memory the first column, once it has summaries, and the others the second."""
+        wide = self.app.size.width >= TWO_COLUMNS and len(shown) > 1
         others: set[Widget] = set()
-        if wide:
+        if wide and any(pane.own_column and pane.name_ in shown for pane in self.panes):
             for title in self._stack.query_children(PaneTitle):
-                if title.pane.name_ != MAIN_PANE:
+                if not title.pane.own_column:
                     others |= {title, title.pane}
         for child in self._stack.children:
             child.set_class(child in others, "-second")
@@ -446,7 +490,7 @@ class Sidebar(Horizontal):
     def _title_clicked(self, pane: Pane) -> None:
         names = [one.name_ for one in self.panes]
         stacked = not self.pane_layout.zoomed and self.size.height >= STACKED_ROWS
-        if stacked and len(names) > 1 and pane.display:
+        if stacked and len(names) > 1 and pane.unfolded:
             self.pane_layout.fold(pane.name_)
             self._arrange()
             self.store_layout()
@@ -470,9 +514,12 @@ class Sidebar(Horizontal):
         return next((pane for pane in self.panes if pane.has_focus_within), None)
 
     def on_descendant_focus(self) -> None:
-        """Remember the pane in use as the one that is shown first."""
+        """Remember the pane in use as the one that is shown first, and give an empty one room for its sentence."""
         if (pane := self._focused_pane) is not None:
             self.pane_layout.active = pane.name_
+            if pane.name_ != self._asked:
+                self._asked = pane.name_
+                self._arrange()
         self._redraw_titles()
 
     def on_descendant_blur(self) -> None:
@@ -487,6 +534,8 @@ class Sidebar(Horizontal):
         if self._over:
             self.fold()
         else:
+            self._asked = ""
+            self._arrange()
             self.store_layout()
             self._leave_to_prompt()
 

@@ -422,7 +422,9 @@ class TracePane(Pane):
             empty = "loading …" if self._fetching else "no matching call" if self._filter else "no tool calls yet"
         self.rows.show(lines_of(rows), empty=empty)
         self._bar.show_keys(hints_of(self._filter))
-        self._bar.display = self.filled = known > 0
+        self._bar.display = known > 0
+        self.tally = every if known else ""
+        self.needed = max(self.rows.count, 1) + 1 + self._text.display if known else 0
 
     def _fetch(self) -> None:
         if self.session.state.conversation_id and not self._fetching:

@@ -91,6 +91,11 @@ class VirtualList(ScrollView, Generic[L], can_focus=True):
     # -- what the owner calls
 
     @property
+    def count(self) -> int:
+        """The number of lines."""
+        return len(self._lines)
+
+    @property
     def chosen(self) -> str:
         """The key at the cursor, empty for none."""
         return self._cursor if self._cursor in self._places else ""
