@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
+from ragforge_tui.code.aliases import note_aliases, rebuild_aliases
 from ragforge_tui.code.current import scopes_now
 from ragforge_tui.code.limits import INDEXING
 from ragforge_tui.code.mentions import Lines, Touched, chosen, touched_by
@@ -66,6 +67,7 @@ class CodeLinker:
         for behind in await store.code_links.unlinked(self._workspace):
             if behind.conversation_id not in leave:
                 await self.link(behind.conversation_id, until=behind.last)
+        await rebuild_aliases(store, self._workspace)
 
     async def _link_turn(self, store: Store, turn: Turn, seconds: float) -> None:
         touched = await asyncio.to_thread(touched_by, turn)
@@ -81,6 +83,7 @@ class CodeLinker:
             # Who asks for the talks about a class means those about its methods too.
             around = await store.code_links.enclosing(wanted)
             await store.code.link_message(turn.messages[0].uuid, [*wanted, *around])
+            await note_aliases(store, [*wanted, *around])
 
     async def _by_names(self, store: Store, touched: Touched) -> list[str]:
         if not touched.names:

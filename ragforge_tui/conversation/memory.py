@@ -16,6 +16,7 @@ from functools import partial
 
 import msgspec
 
+from ragforge_tui.code.called import call_scopes
 from ragforge_tui.code.linker import CodeLinker
 from ragforge_tui.conversation.attempts import AttemptFinder
 from ragforge_tui.conversation.limits import CONVERSATION
@@ -39,6 +40,7 @@ from ragforge_tui.memory.findings.settled import NOTHING_SETTLED, Settled
 from ragforge_tui.memory.recent_files import RecentFiles
 from ragforge_tui.memory.retrieval import Recall
 from ragforge_tui.memory.summaries import Summarizer
+from ragforge_tui.memory.summaries.prompt import LANGUAGE_NAMES
 from ragforge_tui.memory.titles import make_title
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import (
@@ -500,7 +502,7 @@ class ConversationMemory:
             await self._reload_summaries(store)
 
     async def _upgrade(self) -> None:
-        """Let the model rewrite a few extracted summaries, and the text on the whole conversation, while it is idle."""
+        """Let the model rewrite summaries and the text on all of the conversation, and describe code, while idle."""
         memory = self._services.memory
         model = await memory.summary_model("summary", self._record.uuid)
         if self.closing or self._services.recorder.journaling or memory.active_turns.any:
@@ -510,6 +512,15 @@ class ConversationMemory:
         made = await summarizer.upgrade(self._record.uuid, most=UPGRADES, refused=self._refused)
         if made or (await store.conversations.get(self._record.uuid)).summary != self._record.summary:
             await self._reload_summaries(store)
+        if self._services.code.ready and self._services.settings.agent.code.describe:
+            await self._describe_code(store)
+
+    async def _describe_code(self, store: Store) -> None:
+        """Let the model say in the words of users what code does that turns have touched."""
+        model = await self._services.memory.summary_model("code", self._record.uuid)
+        if model is not None:
+            language = LANGUAGE_NAMES.get(self.recall.index.language, "")
+            await call_scopes(store, str(self._services.workspace), model, language)
 
     async def _reload_summaries(self, store: Store) -> None:
         self._services.exports.turn_stored(self._record.uuid)

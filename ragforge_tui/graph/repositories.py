@@ -21,6 +21,7 @@ from ragforge_tui.graph.store.memory_acts import MemoryActs
 from ragforge_tui.graph.store.messages import Messages
 from ragforge_tui.graph.store.other_conversations import OtherConversations
 from ragforge_tui.graph.store.recall import Recall
+from ragforge_tui.graph.store.scope_words import ScopeWords
 from ragforge_tui.graph.store.search import Search
 from ragforge_tui.graph.store.spending import Spending
 from ragforge_tui.graph.store.summaries import Summaries
@@ -46,6 +47,7 @@ class Store:
         self.files = Files(graph)
         self.code = Code(graph)
         self.code_links = CodeLinks(graph)
+        self.scope_words = ScopeWords(graph)
         self.commits = Commits(graph)
         self.contexts = Contexts(graph)
         self.contents = Contents(graph)

@@ -520,6 +520,13 @@ class CodeSettings(_Section, frozen=True):
     watch: Annotated[
         bool, Meta(description="Watch the workspace while the chat runs; off: index its state at the start only.")
     ] = True
+    describe: Annotated[
+        bool,
+        Meta(
+            description="Let the model write a line on what users would call the code that turns touch, so that it is "
+            "found in other words than its own."
+        ),
+    ] = True
 
 
 class AgentSettings(_Section, frozen=True):

@@ -9,7 +9,7 @@ import msgspec
 
 from ragforge_tui.shared.records import Usage
 
-Purpose = Literal["title", "summary", "insight", "answer"]
+Purpose = Literal["title", "summary", "insight", "code", "answer"]
 """Background work that asks a model; ``answer`` is the one that `recall` gives from quotes."""
 UsageBy = Literal["day", "model", "folder", "persona", "cause"]
 GROUPINGS: tuple[UsageBy, ...] = ("day", "model", "folder", "persona", "cause")

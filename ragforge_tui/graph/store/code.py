@@ -18,6 +18,7 @@ from ragforge_tui.graph.labels import own_node
 from ragforge_tui.graph.store.code_search import SCOPE, CodeSearch, scope_from, workspace_key
 from ragforge_tui.graph.store.parts import BATCH_NODES, batches, byte_length
 from ragforge_tui.graph.store.records import given, record_from
+from ragforge_tui.graph.store.scope_words import SUFFIX
 from ragforge_tui.graph.values import native
 from ragforge_tui.shared.code_records import (
     CodeTotals,
@@ -63,7 +64,10 @@ _STORE_SCOPES = (
     # Name, signature and documentation are embedded, and a section's text: while they stay, the vector does.
     "SET s.embed_model = CASE WHEN s.signature = row.set.signature AND s.doc = row.set.doc "
     "AND (s.kind <> 'section' OR s.digest = row.set.digest) THEN s.embed_model ELSE NULL END "
-    "SET s += row.set, s.removed_at = NULL MERGE (f)-[:DEFINES]->(s)"
+    "SET s.called = CASE WHEN s.digest = row.set.digest THEN s.called ELSE NULL END "
+    "SET s += row.set, s.removed_at = NULL "
+    # The words that users have for it outlive a new text.
+    f"SET s.search_text = row.set.search_text + {SUFFIX} MERGE (f)-[:DEFINES]->(s)"
 )
 _STALE = (
     "UNWIND $rows AS row MATCH (s:Scope {workspace: $workspace, file: row.path}) "

@@ -24,6 +24,7 @@ from ragforge_tui.graph.store.records import (
     graph_value,
     projection,
 )
+from ragforge_tui.graph.store.scope_words import forget_aliases
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.records import (
     PURGE_AFTER_DAYS,
@@ -230,7 +231,10 @@ class Conversations:
             uuid=uuid,
             values=values,
         )
-        return _known(uuid, record)
+        known = _known(uuid, record)
+        if changes.get("status") == "deleted" or changes.get("private"):
+            await forget_aliases(self._graph, uuid)
+        return known
 
     async def purge(self, uuid: str) -> bool:
         """Remove a conversation and all it owns, in batches; nodes that others share stay.

@@ -27,7 +27,13 @@ LEAST_MISS = 1_024
 """Tokens below which a difference is how providers round what they cache."""
 CACHE_LIFE = timedelta(minutes=5)
 """Time after which most providers forget what they cached."""
-_PURPOSES = {"title": "titles", "summary": "summaries and topics", "insight": "insights", "answer": "answers of recall"}
+_PURPOSES = {
+    "title": "titles",
+    "summary": "summaries and topics",
+    "insight": "insights",
+    "code": "descriptions of code",
+    "answer": "answers of recall",
+}
 _OWN_STEPS = "Replies of the running turn"
 _OWN_RESULTS = "Results of the running turn"
 
