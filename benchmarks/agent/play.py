@@ -20,6 +20,7 @@ from benchmarks.agent.answers import EvaluationServer
 from benchmarks.agent.scoring import Score, kept_prefix, score
 from benchmarks.agent.tasks import History, PlayedTurn, Task, written_summary
 from ragforge_tui.conversation import Conversation, ConversationAgent
+from ragforge_tui.conversation.limits import CONVERSATION
 from ragforge_tui.settings.load import load
 from ragforge_tui.settings.schema import Loaded, Paths
 from ragforge_tui.shared.errors import RagforgeError
@@ -42,6 +43,7 @@ def patient() -> Iterator[None]:
     with (
         mock.patch.object(LIMITS, "recall", PATIENCE_SECONDS),
         mock.patch.object(LIMITS, "load", PATIENCE_SECONDS),
+        mock.patch.object(CONVERSATION, "reminder", PATIENCE_SECONDS),
     ):
         yield
 
@@ -229,6 +231,9 @@ def move_in_time(export: ConversationExport, turns: list[PlayedTurn], workspace:
                     call.result.timestamp += by
     for summary in export.memory.summaries:
         summary.created_at = times[summary.end_turn_index - 1] + timedelta(minutes=1)
+    export.memory.attempts = [
+        msgspec.structs.replace(one, at=times[one.turn_index - 1]) for one in export.memory.attempts
+    ]
     export.contexts = []
     export.conversation.created_at, export.conversation.updated_at = times[0], times[-1]
     for path in workspace.rglob("*") if workspace else ():
@@ -263,6 +268,7 @@ async def _check(conversation: Conversation, number: int, turn: PlayedTurn) -> N
     """Raise unless the turn's calls did what the data says: a history with a failed edit would score nonsense."""
     done = (await conversation.get_history(1))[-1]
     calls = [call for message in done.messages for call in message.tool_calls]
-    failed = [call.result.error for call in calls if call.result is not None and not call.result.success]
+    ended = enumerate((call.result for call in calls), 1)
+    failed = [end.error for n, end in ended if end is not None and end.success == (n in turn.fails)]
     if failed or len(calls) != (len(turn.calls) or bool(turn.own or turn.undo)):
         raise SystemExit(f"turn {number} of {conversation.record.title!r}: {failed or len(calls)}")

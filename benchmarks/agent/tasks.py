@@ -29,6 +29,7 @@ class PlayedTurn(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     Attributes:
         day: Days before now; a turn without one belongs to the sitting of the turn before.
         calls: Tool calls before the answer, one for each reply of the model, as ``{tool, argument…}``.
+        fails: Numbers of the calls that fail, from 1.
         own: Shell command that the user runs.
         undo: Turn that the user undoes.
         gist: What a written summary keeps of the turn.
@@ -37,6 +38,7 @@ class PlayedTurn(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     day: int | None = None
     ask: str = ""
     calls: list[dict[str, Any]] = []
+    fails: list[int] = []
     answer: str = ""
     own: str = ""
     undo: int = 0

@@ -46,7 +46,8 @@ def test_there_are_at_least_three_tasks_of_each_kind_and_none_gives_its_answer_a
             assert not any(fact.casefold() in task.ask.casefold() for group in task.gold for fact in group), task.id
 
 
-OF_THE_PROGRAM = "left out, open_turn( (36 files, t3)"
+OF_THE_PROGRAM = """left out, open_turn( (36 files, t3) [memory: tried on [memory: this command needed `--offline`
+[memory: `runcheck` was not found"""
 """What the program writes where it cuts or counts: tasks ask for it, but no history holds it."""
 
 

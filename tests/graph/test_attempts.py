@@ -41,6 +41,8 @@ async def test_it_is_stored_once_with_its_edges_until_it_is_over(store: Store, g
     assert await store.attempts.about("/w", ["src/app.py"], asking="", elsewhere=False) == []
     assert await rows_of(graph, "MATCH (:Attempt)-[r:`IN`]->(:Message {turn_index: 1}) RETURN r") == 1
     assert await rows_of(graph, "MATCH (:Attempt)-[r:ABOUT]->(:File {path: 'src/app.py'}) RETURN r") == 1
+    await store.attempts.add([msgspec.structs.replace(made, why="another reason")])
+    assert [one.why for one in await store.attempts.of_conversation(uuid)] == [made.why]
     await store.attempts.redone(uuid, [1])
     assert await store.attempts.about("/w", ["src/app.py"], asking="") == []
     await store.attempts.add([made])

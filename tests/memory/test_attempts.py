@@ -165,6 +165,9 @@ def test_undone_edits_by_the_user_by_git_and_by_words() -> None:
         ]
         assert attempts[0].what == "wide = 88 → wide = 90"
     assert by_words[0].why == words
+    later = "The accountant greps for it, hence the undo."
+    assert found(edit, ("/undo 1", [undo]), (later, []), after=2)[0].why == later
+    assert not found(edit, ("/undo 1", [undo]), ("And now the docs.", []), after=2)
     redo = call("restore_files", {"turn": 2}, {"undone": 2, "changes": [{"path": "kit.py"}]})
     assert not found(edit, ("/undo 1", [undo]), ("/redo", [redo]))
     assert find_attempts(talk(edit, ("/undo 1", [undo]), ("/redo", [redo])), "/w", after=2).redone == [2]

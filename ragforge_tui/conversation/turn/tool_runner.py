@@ -201,7 +201,7 @@ class ToolRunner:
             where = f"turn={reply.turn_index}, call={self._numbers[call.uuid]}"
             outcome.text += f"\n[{_OPENING}({where}) returns all of it in pages, with find the lines that hold a text]"
         if line := self._remembered.get(call.uuid):
-            outcome.text += f"\n[Memory: {line}.]"
+            outcome.text += f"\n[Memory: {line.rstrip('.')}.]"
             outcome.data = {**outcome.data, "remembered": line}
         await self._finish(reply, call, outcome, started)
         return outcome.text

@@ -46,7 +46,7 @@ class Attempts:
         self._graph = graph
 
     async def add(self, attempts: Sequence[Attempt]) -> None:
-        """Store attempts with their message, files and scopes; one that is stored already stays as it is."""
+        """Store attempts with their message, files and scopes; one that is stored already gets at most a reason."""
         for start in range(0, len(attempts), _AT_ONCE):
             page = attempts[start : start + _AT_ONCE]
 
@@ -126,11 +126,12 @@ class Attempts:
 
 
 async def write_attempts(tx: Transaction, attempts: Sequence[Attempt]) -> None:
-    """Store attempts in a running transaction; one that is stored already stays as it is."""
+    """Store attempts in a running transaction; one that is stored already gets at most a reason."""
     rows = [{"uuid": each.uuid, "message": each.message, "properties": _properties(each)} for each in attempts]
     await (
         await tx.run(
             "UNWIND $rows AS row MERGE (a:Attempt {uuid: row.uuid}) ON CREATE SET a += row.properties "
+            "ON MATCH SET a.why = CASE WHEN a.why = '' THEN row.properties.why ELSE a.why END "
             "WITH a, row MATCH (m:Message {uuid: row.message}) MERGE (a)-[:`IN`]->(m)",
             rows=rows,
         )

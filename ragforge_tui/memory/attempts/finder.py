@@ -24,7 +24,7 @@ from ragforge_tui.memory.attempts.commands import (
     without_noise,
 )
 from ragforge_tui.memory.attempts.edits import Change, alike, changes_asked, changes_in, marks_of, takes_back, told
-from ragforge_tui.memory.attempts.revert_words import wants_back
+from ragforge_tui.memory.attempts.revert_words import explains, wants_back
 from ragforge_tui.shared.attempt_records import Attempt, AttemptOutcome
 from ragforge_tui.shared.json_text import json_object
 from ragforge_tui.shared.records import REFUSED, Message, ToolCall, Turn, call_end
@@ -45,7 +45,7 @@ class FoundAttempts(msgspec.Struct):
     """What some new turns say about attempts.
 
     Attributes:
-        attempts: Those that ended in the new turns.
+        attempts: Those that ended in the new turns, and those before them that the user has explained now.
         redone: Turns of the user that took back an undo: what those had undone stands again.
         worked: Commands that have succeeded.
         kept: Edits that have stood for a turn.
@@ -117,6 +117,7 @@ class _Walk:
         self.committed: dict[str, list[_Edit]] = {}
         self.failures: list[_Failure] = []
         self.undone: dict[int, list[Attempt]] = {}
+        self.explained: set[int] = set()
         self.reasons: set[tuple[str, str]] = set()
         self.said = ""
         """The user's words with which the turn takes something back; empty if they do not."""
@@ -129,10 +130,22 @@ class _Walk:
         self.conversation = messages[0].conversation_id if messages else ""
         self.turn = turn.turn_index
         self.said = _one_line(asked.content) if asked is not None and wants_back(asked.content) else ""
+        if asked is not None and not asked.doing and explains(asked.content):
+            self._explain(_one_line(asked.content))
         self.failures = [each for each in self.failures if self.turn - each.turn <= _PENDING_TURNS]
         for message in messages:
             for call in sorted(message.tool_calls, key=lambda call: (call.iteration, call.ordinal)):
                 self._call(message, call)
+
+    def _explain(self, why: str) -> None:
+        """Add the user's words to what the turn before has undone without any."""
+        self.found.attempts = [
+            msgspec.structs.replace(one, why=why)
+            if one.outcome == "undone" and one.end_turn == self.turn - 1 and not one.why
+            else one
+            for one in self.found.attempts
+        ]
+        self.explained.add(self.turn - 1)
 
     def _call(self, message: Message, call: ToolCall) -> None:
         info = tool_info(call.tool_name)
@@ -191,7 +204,8 @@ class _Walk:
             return
         if first in self.undone:
             self.found.redone.append(first)
-            self.found.attempts = [each for each in self.found.attempts if each not in self.undone[first]]
+            gone = {each.uuid for each in self.undone[first]}
+            self.found.attempts = [each for each in self.found.attempts if each.uuid not in gone]
             return
         changes = result.get("changes")
         paths = {
@@ -358,7 +372,11 @@ def find_attempts(turns: Sequence[Turn], workspace: str, *, after: int) -> Found
             walk.found.redone, walk.found.worked = [], []
         walk.read(turn)
     found = walk.found
-    found.attempts = [attempt for attempt in found.attempts if attempt.end_turn > after]
+    found.attempts = [
+        attempt
+        for attempt in found.attempts
+        if attempt.end_turn > after or (attempt.end_turn == after and after in walk.explained)
+    ]
     last = turns[-1].turn_index if turns else 0
     found.kept = [edit.change for edit in walk.standing if edit.turn < last and edit.turn >= after]
     return found

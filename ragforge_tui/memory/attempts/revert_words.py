@@ -42,3 +42,17 @@ def wants_back(message: str) -> bool:
     """Return whether a user asks to take back what was just done."""
     text = " ".join(message.split())
     return len(text.split()) <= MOST_WORDS and _PHRASES.search(text) is not None
+
+
+_SAID_AFTERWARDS = re.compile(
+    r"\b(?:undo|undid|undone|revert(?:ed)?|rolled back|took (?:it|that|this) back|annulé\w*|défait|retiré|"
+    r"zurückgenommen|rückgängig|zurückgesetzt|deshecho|revertido|annullato|ripristinato|teruggedraaid|ongedaan|"
+    r"desfeito|desfiz|reverti|отменил\w*|откатил\w*)\b",
+    re.IGNORECASE,
+)
+
+
+def explains(message: str) -> bool:
+    """Return whether a user's message after an undo is about it, and so says why."""
+    text = " ".join(message.split())
+    return len(text.split()) <= MOST_WORDS and _SAID_AFTERWARDS.search(text) is not None
