@@ -16,6 +16,7 @@ from ragforge_tui.shared.events import (
     ToolCallStarted,
     TurnCancelled,
     TurnCompleted,
+    TurnsCondensed,
     TurnStarted,
 )
 from ragforge_tui.shared.records import Message, ToolCall
@@ -263,6 +264,19 @@ async def test_retry_and_its_error(run_chat: ChatRunner) -> None:
         await chat.type("/retry")
         await chat.until(lambda: len([e for e in chat.events if isinstance(e, TurnStarted)]) == 2)
         assert len(chat.engine.asked(RetryTurn)) == 1
+
+
+async def test_older_turns_that_become_summaries_are_announced(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        await chat.type("hello")
+        await chat.until(lambda: chat.happened(TurnCompleted))
+        uuid = chat.app.chat.session.state.conversation_id
+        chat.engine.emit(TurnsCondensed(conversation_id="another", last_turn=3, summaries=1))
+        chat.engine.emit(TurnsCondensed(conversation_id=uuid, last_turn=12, summaries=2))
+        await chat.until(lambda: chat.noticed("Turns 1–12 are now 2 summaries in the request"))
+        assert chat.noticed("turns from 13 on are sent as they are. F3 opens the summaries")
+        assert not chat.noticed("Turns 1–3")
 
 
 async def test_an_error_of_a_request_is_shown_as_it_is(run_chat: ChatRunner) -> None:
