@@ -17,7 +17,7 @@ from ragforge_tui.graph.store.summary_tree import finding_text
 from ragforge_tui.memory.said_wishes import alike
 from ragforge_tui.shared.context_choices import finding_key
 from ragforge_tui.shared.errors import RagforgeError
-from ragforge_tui.shared.finding_records import KeptFinding
+from ragforge_tui.shared.finding_records import FORGOTTEN_BY_USER, KeptFinding
 from ragforge_tui.shared.memory_acts import ActKind, ChangedText, MemoryAct
 from ragforge_tui.shared.records import Finding, now
 from ragforge_tui.shared.redaction import mask_secrets
@@ -60,6 +60,7 @@ async def act_on(store: Store, finding: KeptFinding, act: ActKind, text: str = "
         texts = await _mentions(store, finding)
         await store.memory_acts.note(msgspec.structs.replace(logged, changed=texts))
         await store.memory_acts.change_texts(texts)
+        await store.memory_acts.set_closed_by(finding.uuid, FORGOTTEN_BY_USER)
         changed = await findings.set_state(finding.uuid, "forgotten", logged.at)
     elif act == "confirm":
         await store.memory_acts.note(logged)
@@ -89,6 +90,7 @@ def _logged(finding: KeptFinding, act: ActKind) -> MemoryAct:
         text=finding.text,
         state=finding.state,
         until=finding.until,
+        closed_by=finding.closed_by,
         pinned=finding.pinned,
     )
 
@@ -121,8 +123,10 @@ async def undo(store: Store, *, asking: str = "") -> MemoryAct:
     else:
         if act.replaced_by:
             await store.findings.set_state(act.replaced_by, "forgotten", now())
+            await store.memory_acts.set_closed_by(act.replaced_by, FORGOTTEN_BY_USER)
         await store.memory_acts.change_texts(act.changed, back=True)
         await store.findings.set_state(act.finding, act.state, act.until)
+        await store.memory_acts.set_closed_by(act.finding, act.closed_by)
     undone = msgspec.structs.replace(act, undone=True)
     await store.memory_acts.note(undone)
     return undone

@@ -15,6 +15,8 @@ KeptKind = Literal["decision", "wish", "open", "fact"]
 FindingState = Literal["open", "done", "valid", "replaced", "forgotten"]
 FindingScope = Literal["user", "folder", "conversation"]
 
+FORGOTTEN_BY_USER = "forgotten by the user"
+"""`KeptFinding.closed_by` of a finding that the user forgot: its text is not told again, not even as settled."""
 CURRENT: tuple[FindingState, ...] = ("open", "valid")
 """States of findings that are sent and shown as they are."""
 

@@ -47,7 +47,7 @@ class MemoryAct(msgspec.Struct, frozen=True, kw_only=True):
         finding: Id of the finding.
         text: Its text at that time; `new_text` what an edit made of it.
         replaced_by: Id of the finding that an edit made.
-        state: State of the finding before, with `until` and `pinned`.
+        state: State of the finding before, with `until`, `closed_by` and `pinned`.
         undone: Whether it was taken back.
         changed: What it removed from summaries and insights.
     """
@@ -61,6 +61,7 @@ class MemoryAct(msgspec.Struct, frozen=True, kw_only=True):
     replaced_by: str = ""
     state: FindingState
     until: datetime | None = None
+    closed_by: str = ""
     pinned: bool = False
     undone: bool = False
     changed: list[ChangedText] = []

@@ -18,7 +18,7 @@ from ragforge_tui.graph.store.summaries import SUMMARY, summary_from
 from ragforge_tui.graph.store.summary_tree import finding_properties
 from ragforge_tui.shared.context_choices import finding_key
 from ragforge_tui.shared.errors import NotFoundError
-from ragforge_tui.shared.finding_records import CURRENT, KeptFinding, KeptKind
+from ragforge_tui.shared.finding_records import CURRENT, FORGOTTEN_BY_USER, KeptFinding, KeptKind
 from ragforge_tui.shared.json_text import decode_json
 from ragforge_tui.shared.memory_acts import ChangedText, MemoryAct
 from ragforge_tui.shared.records import SHORT_ID, ContextRecord
@@ -99,6 +99,14 @@ class MemoryActs:
         found = [act for row in rows for act in _decoded(row["acts"])]
         return sorted(found, key=lambda act: act.at, reverse=True)[:_MOST_ACTS]
 
+    async def set_closed_by(self, uuid: str, closed_by: str) -> None:
+        """Set what closed a finding, in words."""
+
+        async def work(tx: Transaction) -> None:
+            await tx.run("MATCH (f:Finding {uuid: $uuid}) SET f.closed_by = $by", uuid=uuid, by=storable(closed_by))
+
+        await self._graph.write(work)
+
     async def change_texts(self, changes: list[ChangedText], *, back: bool = False) -> None:
         """Set properties of summaries and insights, each only if it is as expected.
 
@@ -144,10 +152,12 @@ class MemoryActs:
         return found
 
     async def purge(self) -> int:
-        """Remove forgotten findings with their log and what records of requests hold of them; return their number."""
+        """Remove findings that the user forgot with their log and what records of requests hold of them; return their number."""
         removed = 0
         while rows := await self._graph.rows(
-            f"MATCH {own_node('f', 'Finding')} WHERE f.state = 'forgotten' RETURN {_FINDING} AS f LIMIT {_PURGED}"
+            f"MATCH {own_node('f', 'Finding')} WHERE f.state = 'forgotten' AND f.closed_by = $by "
+            f"RETURN {_FINDING} AS f LIMIT {_PURGED}",
+            by=FORGOTTEN_BY_USER,
         ):
             forgotten = [finding for row in rows if (finding := finding_from(row["f"])) is not None]
             if not forgotten:

@@ -11,7 +11,7 @@ from ragforge_tui.memory.findings.likeness import gist
 from ragforge_tui.memory.findings.marks import marks
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.prose import cut, sentences
-from ragforge_tui.shared.finding_records import KeptFinding, kept_kind
+from ragforge_tui.shared.finding_records import FORGOTTEN_BY_USER, KeptFinding, kept_kind
 from ragforge_tui.shared.records import Finding, Summary
 
 _IN_SENTENCE = 0.75
@@ -83,8 +83,10 @@ class Settled(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(summary, key_findings=findings, conversation_summary=text)
 
     def of_turn(self, conversation_id: str, turn_index: int) -> list[KeptFinding]:
-        """Return the findings that a turn stated and that hold no more."""
-        return [one for one in self.gone if (one.conversation_id, one.turn_index) == (conversation_id, turn_index)]
+        """Return the findings that a turn stated and that hold no more, but for those that the user forgot."""
+        place = (conversation_id, turn_index)
+        stated = (one for one in self.gone if (one.conversation_id, one.turn_index) == place)
+        return [one for one in stated if one.closed_by != FORGOTTEN_BY_USER]
 
     def what_became(self, finding: KeptFinding) -> str:
         """Return what became of a finding, as ``replaced by “Wait 60 s” on 3 October 2026``."""

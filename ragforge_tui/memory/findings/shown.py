@@ -9,7 +9,7 @@ import msgspec
 from ragforge_tui.graph import Store
 from ragforge_tui.memory.findings.likeness import gist
 from ragforge_tui.memory.findings.settled import Settled
-from ragforge_tui.shared.finding_records import KeptFinding, ShownFinding, said_kind
+from ragforge_tui.shared.finding_records import FORGOTTEN_BY_USER, KeptFinding, ShownFinding, said_kind
 from ragforge_tui.shared.records import Finding
 
 Place = tuple[str, int]
@@ -67,6 +67,7 @@ def listed_findings(
             conversation_id,
         )
         for one in kept
+        if one.closed_by != FORGOTTEN_BY_USER
     ]
     known = [gist(one.text) for one in kept]
     for one in told:
