@@ -53,6 +53,7 @@ from ragforge_tui.tui.transcript.failure_block import failure_at
 from ragforge_tui.tui.type_ahead import TypeAheadApp
 from ragforge_tui.tui.welcome.welcome import Welcome
 from ragforge_tui.tui.widgets.header import Header, header_contents
+from ragforge_tui.tui.widgets.notice_strip import NoticeStrip
 from ragforge_tui.tui.widgets.queue import Queue
 from ragforge_tui.tui.widgets.status_bar import Focus, Situation, StatusLine
 
@@ -74,6 +75,7 @@ class ChatScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("pageup", "scroll_chat(-1)", show=False),
         Binding("pagedown", "scroll_chat(1)", show=False),
+        Binding("end", "scroll_chat(0)", show=False),
     ]
 
     def __init__(self, app: TypeAheadApp, connect: Callable[[], Awaitable[Engine]], options: ChatOptions) -> None:
@@ -106,6 +108,7 @@ class ChatScreen(Screen[None]):
         self.column = ChatColumn(self, self.welcome)
         self.queue = Queue()
         self.questions = QuestionPanel()
+        self.strip = NoticeStrip()
         self.menu = SlashMenu()
         workspace = options.state_dir, options.workspace
         self.prompt = Prompt(
@@ -132,6 +135,7 @@ class ChatScreen(Screen[None]):
         yield Body(self.column, self.sidebar)
         yield self.queue
         yield self.questions
+        yield self.strip
         yield self.menu
         with Horizontal(id="prompt-row"):
             yield Static(">", id="prompt-mark", markup=False)
@@ -141,6 +145,7 @@ class ChatScreen(Screen[None]):
     def on_mount(self) -> None:
         """Show what is known without an engine; everything else happens after the first paint."""
         self._redraw_bars()
+        self.watch(self.transcript, "follow", lambda follow: self.strip.clear() if follow else None)
         self.call_after_refresh(self._begin)
         self.watch(self._chat_app, "app_focus", lambda _: self.state_changed(), init=False)
 
@@ -214,12 +219,12 @@ class ChatScreen(Screen[None]):
         self.hint(event.text)
 
     def notice(self, text: str, level: Level = "info", *, passing: bool = False) -> None:
-        """Show a sentence in the transcript, and its beginning as a hint if the end of the chat is out of view."""
+        """Show a sentence in the transcript, and over the prompt if the end of the chat is out of view."""
         self.transcript.notice(text, level, passing=passing)
         if not passing:
             self.column.show_welcome()
-            if not self.transcript.follow:
-                self.hint(text.partition(". ")[0])
+        if not self.transcript.follow:
+            self.strip.say(text, level)
 
     # -- for commands, panes and dialogs
 
@@ -283,6 +288,7 @@ class ChatScreen(Screen[None]):
     def on_prompt_submitted(self, event: Prompt.Submitted) -> None:
         """Run a command or send a message."""
         event.stop()
+        self.strip.clear()
         text = event.text
         if event.parsed is not None:
             self._command_submitted(event.parsed)
@@ -374,17 +380,20 @@ class ChatScreen(Screen[None]):
         self.prompt.focus()
         self.prompt.insert(event.letters, (0, 0))
 
-    def on_question_panel_command_view_requested(self, event: QuestionPanel.CommandViewRequested) -> None:
-        """Show the whole command with numbered lines."""
+    def on_question_panel_whole_requested(self, event: QuestionPanel.WholeRequested) -> None:
+        """Show all that is asked about."""
         from ragforge_tui.tui.dialogs.detail import Section
         from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
 
         async def load() -> tuple[str, list[Section]]:
-            text = await asyncio.to_thread(event.command.numbered)
+            text = await asyncio.to_thread(event.text)
+            if event.is_diff:
+                return event.title, [Section(title="", text=text, kind="diff")]
             return event.title, [Section(title="command", text=text, numbered=True)]
 
         event.stop()
-        self._chat_app.push_screen(DetailScreen(event.title, load, actions={}), lambda _: self.questions.let_read())
+        screen = DetailScreen(event.title, load, actions={}, has_diff=event.is_diff)
+        self._chat_app.push_screen(screen, lambda _: self.questions.let_read())
 
     # -- focus and keys
 
@@ -461,6 +470,9 @@ class ChatScreen(Screen[None]):
         return f"{key} {key} goes back when the prompt is empty", f"{key} again: go back to an earlier turn"
 
     def action_scroll_chat(self, direction: int) -> None:
-        """Page through the chat while the prompt keeps the focus."""
+        """Page through the chat, or go to its end with 0, while the prompt keeps the focus."""
+        if not direction:
+            self.transcript.action_scroll_end()
+            return
         step = max(self.transcript.size.height - 2, 1)
         self.transcript.scroll_relative(y=direction * step, animate=False)

@@ -128,6 +128,41 @@ async def test_a_long_diff_is_shown_whole_and_drawn_as_far_as_it_is_seen(
         await chat.until(lambda: "+ row" in screen_text(chat))
 
 
+async def test_a_diff_says_how_much_is_left_and_shows_all_of_it(run_chat: ChatRunner) -> None:
+    async with run_chat(size=(80, 24)) as chat:
+        await chat.ready()
+        diff = unified_diff(None, "".join(f"row {number}\n" for number in range(40)), "a.py")
+        chat.engine.emit(msgspec.structs.replace(approval("k1"), detail=diff))
+        await chat.until(lambda: chat.app.chat.questions.has_focus)
+        await chat.until(lambda: " more lines · PgDn · o whole" in screen_text(chat))
+        rows = screen_text(chat).splitlines()
+        shown = [row for row in rows if "+ row" in row]
+        assert f"… {40 - len(shown)} more lines" in screen_text(chat) and len(shown) >= 9
+        [answers_row] = [row for row in rows if "▸ y once" in row]
+        assert "s session: edit_file in this workspace" in answers_row and "w no, because…" in answers_row
+        assert answers_row.rstrip(" │╮").endswith("n no")
+        await chat.press("pagedown", "pagedown", "pagedown", "pagedown", "pagedown")
+        await chat.until(lambda: "… the end · PgUp · o whole" in screen_text(chat) and "+ row 39" in screen_text(chat))
+        await chat.press("o")
+        await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and chat.app.screen.sections)
+        assert chat.app.screen.sections[0].text == diff  # type: ignore[attr-defined]  # as just waited for
+        await chat.press("escape")
+        await chat.until(lambda: chat.app.chat.questions.has_focus)
+        await chat.pilot.resize_terminal(80, 40)
+        await chat.until(lambda: "yes, this once" in screen_text(chat), "with more rows each answer has its own")
+        await chat.pilot.resize_terminal(80, 24)
+        await chat.until(lambda: "▸ y once" in screen_text(chat))
+        at = next(y for y, row in enumerate(screen_text(chat).splitlines()) if "▸ y once" in row)
+        await chat.pilot.click(offset=(screen_text(chat).splitlines()[at].index("s session") + 4, at))
+        assert await answers(chat) == [("k1", "session", "")]
+
+
+async def test_answers_that_do_not_fit_on_one_line_have_one_each(run_chat: ChatRunner) -> None:
+    async with run_chat(size=(60, 24)) as chat:
+        await asked(chat, "a1")
+        assert "yes, and allow edit_file in this workspace" in screen_text(chat)
+
+
 @pytest.mark.parametrize(
     ("keys", "decision"),
     [

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
-from ragforge_tui.shared.errors import GraphUnavailableError
+from ragforge_tui.shared.errors import ErrorInfo, GraphUnavailableError
+from ragforge_tui.shared.events import ApprovalRequested, ApprovalResolved, TurnCancelled, TurnFailed
+from ragforge_tui.shared.records import ToolCall
 from ragforge_tui.shared.requests.turns import BranchConversation, FetchTurns, FindText, SendMessage
 from ragforge_tui.tui.dialogs.find_bar import FindBar
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
 from ragforge_tui.tui.widgets.list_screen import Picker
 from ragforge_tui.tui.widgets.status_bar import StatusLine
-from tests.support.fake_engine import FakeEngine, conversation, turn
+from tests.support.fake_engine import CLOCK, FakeEngine, conversation, turn
 from tests.tui.conftest import Chat, ChatRunner
 
 ANIMALS = {7: "an okapi, and one more okapi", 33: "the OKAPI again", 98: "last okapi"}
@@ -257,15 +260,63 @@ async def test_escape_closes_the_search_at_the_keyboard_before_it_drops_an_edit(
         await chat.until(lambda: not chat.app.chat.prompt.editing and chat.app.chat.prompt.blank)
 
 
-async def test_a_notice_below_what_is_seen_is_reported_in_the_status_line(run_chat: ChatRunner) -> None:
+def rows(chat: Chat) -> list[str]:
+    """The screen, row by row."""
+    return [strip.text.rstrip() for strip in chat.app.screen._compositor.render_strips()]
+
+
+def chip(chat: Chat) -> str:
+    """What is over the right end of the chat's last row."""
+    view = chat.app.chat.transcript
+    word = view.last_row_word()
+    shown = word.text.strip() if word is not None else ""
+    assert shown in view.render_line(view.size.height - 1).text
+    return shown
+
+
+async def test_what_happens_below_the_window_is_told_over_the_prompt(run_chat: ChatRunner) -> None:
     async with run_chat(zoo(), continue_last=True) as chat:
         await chat.until(lambda: chat.loaded)
-        chat.app.chat.prompt.insert("a draft")
-        await chat.press("tab", "home", "j", "e")
-        await chat.until(lambda: chat.noticed("The prompt holds a draft"))
-        chat.app.chat.transcript.follow = False
-        chat.app.chat.session.notice("Something else. More of it.", "info")
-        assert chat.app.chat.status_line.hint == "Something else"
+        assert not chip(chat)
+        await chat.press("pageup")
+        await chat.until(lambda: chip(chat).startswith("↓ ") and chip(chat).endswith(" lines · End"))
+        strip = chat.app.query_one("#notice-strip")
+        for _ in range(2):
+            await chat.type("/tag -")
+            await chat.until(lambda: strip.display and any("has no tags" in row for row in rows(chat)[-8:]))
+        assert not chat.app.chat.transcript.follow, "what was being read stays where it is"
+        await chat.press(*"draft", "end")
+        await chat.until(lambda: chat.app.chat.transcript.follow and not strip.display and not chip(chat))
+        assert chat.app.chat.prompt.text == "draft"
+        chat.app.chat.session.notice("In sight anyway.")
+        await chat.until(lambda: any("In sight anyway." in row for row in rows(chat)))
+        assert not strip.display
+
+
+async def test_the_word_at_the_end_says_what_went_wrong_and_leads_there(run_chat: ChatRunner) -> None:
+    async with run_chat(zoo(), continue_last=True) as chat:
+        await chat.until(lambda: chat.loaded)
+        await chat.press("pageup")
+        await chat.until(lambda: bool(chip(chat)))
+        where: dict[str, Any] = {"conversation_id": chat.app.chat.session.state.conversation_id, "turn_index": 100}
+        call = ToolCall(uuid="c1", message_id="m", tool_name="run_command", arguments="{}", timestamp=CLOCK)
+        asking = ApprovalRequested(
+            approval_id="a1", call=call, kind="command", question="Run it?", detail="ls", session_scope="", **where
+        )
+        chat.engine.emit(asking)
+        await chat.until(lambda: " · waits · End" in chip(chat))
+        chat.engine.emit(ApprovalResolved(approval_id="a1", decision="no", **where))
+        await chat.until(lambda: "waits" not in chip(chat))
+        chat.engine.emit(TurnCancelled(**where))
+        await chat.until(lambda: " · interrupted · End" in chip(chat))
+        chat.engine.emit(TurnFailed(error=ErrorInfo(kind="model", what="It broke."), **where))
+        await chat.until(lambda: " · failed · End" in chip(chat))
+        view = chat.app.chat.transcript
+        at = view.size.height - 1
+        await chat.pilot.click(view, offset=(view.render_line(at).text.index("↓") + 2, at))
+        await chat.until(lambda: view.follow and not chip(chat))
+        await chat.press("pageup")
+        await chat.until(lambda: chip(chat).endswith(" lines · End"), "once seen it warns no more")
 
 
 # -- back to an earlier turn

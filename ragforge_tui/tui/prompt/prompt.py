@@ -362,6 +362,12 @@ class Prompt(TextArea):
     def action_cursor_page_down(self) -> None:
         raise SkipAction
 
+    def action_cursor_line_end(self, select: bool = False) -> None:
+        """Go to the end of the line; at the end of the text the key goes to the end of the chat."""
+        if not select and self.cursor_location == self.document.end:
+            self.call_next(self.run_action, "screen.scroll_chat(0)")
+        super().action_cursor_line_end(select)
+
     def action_cursor_up(self, select: bool = False) -> None:
         """Move up in the menu, in the text, or back in the history."""
         if self.completing.open:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic
 from typing import ClassVar, Literal
 
@@ -19,6 +20,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
+from textual.geometry import Size
 from textual.message import Message
 from textual.widgets import Input, Static
 
@@ -32,8 +34,9 @@ from ragforge_tui.tui.drawing.lines import one_line
 from ragforge_tui.tui.hint import Hint
 from ragforge_tui.tui.limits import SCREEN
 from ragforge_tui.tui.questions.command_text import MIN_ROWS, CommandText, drawn
+from ragforge_tui.tui.questions.lines_left import LinesLeft
 from ragforge_tui.tui.transcript.block_view import MARGIN, BlockView
-from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
+from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList, line_cells
 
 MAX_DETAIL_CHARS = 100_000
 MAX_DIFF_CHARS = 1_000_000
@@ -45,8 +48,13 @@ MIN_DETAIL_LINES = MIN_ROWS
 MIN_WAIT = 0.02
 OWN_CELLS = 2 + 2 + 2
 """Margin, border and padding at the sides."""
-OWN_LINES = 2 + 2 + 1
-"""Border of the panel, margins of the detail, and a line of the chat that stays in view."""
+OWN_LINES = 2 + 1
+"""Border of the panel, and a line of the chat that stays in view."""
+MARGINS = 2
+"""Lines above and below the detail."""
+SHORT = 30
+"""Rows of the terminal up to which the detail has no margins and the answers share a line."""
+WHOLE = Choice("whole", "show all of it", mark="o", short="whole")
 RUN_CODE = frozenset({"@tests", "@checks", "cargo", "go", "make", "mypy", "npm", "pytest"})
 """Programs whose every call runs code of the folder."""
 DetailKind = Literal["diff", "command", "text"]
@@ -93,13 +101,18 @@ class Question(msgspec.Struct):
 
 def approval_question(event: ApprovalRequested, answer: Callable[[str, str], None]) -> Question:
     """Return an approval as a question."""
-    answers = [Choice("once", "yes, this once", mark="y")]
-    if event.session_scope:
-        answers.append(Choice("session", f"yes, and allow {event.session_scope} for this session", mark="s"))
+    answers = [Choice("once", "yes, this once", mark="y", short="once")]
+    if scope := event.session_scope:
+        label = f"yes, and allow {scope} for this session"
+        answers.append(Choice("session", label, mark="s", short=f"session: {scope}"))
     if event.always:
-        answers.append(Choice("always", f"yes, and always allow {_named(event.always)} here", mark="a"))
+        # What it saves is asked about next.
+        label = f"yes, and always allow {_named(event.always)} here"
+        answers.append(Choice("always", label, mark="a", short="always…"))
     rest = "; it refuses the rest too" if event.batch else ""
-    answers += [Choice("because", f"no, and say why{rest}", mark="w"), Choice("no", "no", mark="n")]
+    because = f"no{' to all' if event.batch else ''}, because…"
+    answers.append(Choice("because", f"no, and say why{rest}", mark="w", short=because))
+    answers.append(Choice("no", "no", mark="n", short="no"))
     return Question(
         event.approval_id,
         DETAIL_KINDS[event.kind],
@@ -119,14 +132,14 @@ def approval_question(event: ApprovalRequested, answer: Callable[[str, str], Non
 def batch_question(calls: Sequence[Question], at: int) -> Question:
     """Return the question about several calls at once, which shows one of them."""
     shown = calls[at]
-    answers = [Choice("once", f"yes, all {len(calls)}", mark="y")]
-    permissions = {next((one.label for one in call.answers if one.key == "session"), "") for call in calls}
-    if len(permissions) == 1 and (permission := permissions.pop()):
-        answers.append(Choice("session", permission, mark="s"))
+    answers = [Choice("once", f"yes, all {len(calls)}", mark="y", short=f"all {len(calls)}")]
+    permissions = {next((one for one in call.answers if one.key == "session"), None) for call in calls}
+    if len(permissions) == 1 and (permission := permissions.pop()) is not None:
+        answers.append(permission)
     answers += [
-        Choice("each", "answer them one by one", mark="e"),
-        Choice("because", "no to all, and say why", mark="w"),
-        Choice("no", "no to all", mark="n"),
+        Choice("each", "answer them one by one", mark="e", short="one by one"),
+        Choice("because", "no to all, and say why", mark="w", short="no, because…"),
+        Choice("no", "no to all", mark="n", short="no"),
     ]
     edits = [call for call in calls if call.kind == "diff"]
     others = len(calls) - len(edits)
@@ -248,11 +261,16 @@ class QuestionPanel(Vertical, can_focus=True):
         letters: str = ""
 
     @dataclass
-    class CommandViewRequested(Message):
-        """The user wants to read the whole command."""
+    class WholeRequested(Message):
+        """The user wants to read all that is asked about.
+
+        Attributes:
+            text: Makes a diff, or a command with numbered lines; for a thread.
+        """
 
         title: str
-        command: CommandText
+        text: Callable[[], str]
+        is_diff: bool
 
     def __init__(self) -> None:
         super().__init__(id="question")
@@ -261,6 +279,7 @@ class QuestionPanel(Vertical, can_focus=True):
         self._diff = BlockView()
         self._diff.id = "question-diff"
         self._diff.can_focus = False
+        self._more = LinesLeft(self._diff)
         self._choices = ChoiceList()
         self._waiting: list[Question] = []
         self._saving: Question | None = None
@@ -272,6 +291,7 @@ class QuestionPanel(Vertical, can_focus=True):
         self._guarded = ""
         """The question that the user had time to read; it counts as another one when a call joins it."""
         self._command: tuple[str, CommandText] | None = None
+        self._made_for = Size()
         self._answers_from = 0.0
         self._held = ""
         """Letters that were typed too early and may be an answer."""
@@ -289,7 +309,10 @@ class QuestionPanel(Vertical, can_focus=True):
     def _lay_out(self) -> None:
         """Lay out title, scrolling detail or diff, and choices."""
         scroll = VerticalScroll(self._detail, id="question-scroll", can_focus=False)
-        self.mount_all([self._title, scroll, self._diff, self._choices])
+        self.mount_all([self._title, scroll, self._diff, self._more, self._choices])
+        # The rows of the terminal may change and leave the panel as it is.
+        laid_out = self.screen.screen_layout_refresh_signal
+        laid_out.subscribe(self, lambda screen: None if screen.size == self._made_for else self.make_room())
 
     @property
     def waiting(self) -> list[Question]:
@@ -362,7 +385,7 @@ class QuestionPanel(Vertical, can_focus=True):
             self._drop_held()
             return
         self._held += letter
-        self._choices.go_to(next(choice.key for choice in self._choices.rows if choice.mark == letter.lower()))
+        self._choices.go_to(next(choice.key for choice in self._offered if choice.mark == letter.lower()))
         if len(self._held) == 1:
             self._give_later()
 
@@ -381,8 +404,13 @@ class QuestionPanel(Vertical, can_focus=True):
         else:
             self._drop_held()
 
+    @property
+    def _offered(self) -> list[Choice]:
+        """The choices, and the one to see all of a diff that does not fit."""
+        return [*self._choices.rows, *([WHOLE] if self._more.display else [])]
+
     def _answer(self, letter: str) -> None:
-        for choice in self._choices.rows:
+        for choice in self._offered:
             if letter.lower() == choice.mark:
                 self._pick(choice)
                 return
@@ -482,6 +510,7 @@ class QuestionPanel(Vertical, can_focus=True):
         """Give the detail the lines that title, choices and other widgets leave: choices are never cut off."""
         if not self._waiting:
             return
+        self._made_for = self.screen.size
         question = self._question
         taken = sum(
             one.outer_size.height + one.styles.margin.height
@@ -492,28 +521,41 @@ class QuestionPanel(Vertical, can_focus=True):
         title = min(len(question.title), MAX_TITLE_CHARS) // line + 1
         for text in filter(None, (question.why, question.remembered)):
             title += min(len(text), MAX_WHY_CHARS) // line + 1
-        own = OWN_LINES + title + len(question.answers) + (2 if self.query("FeedbackInput") else 0)
-        room = max(self.screen.size.height - taken - own, MIN_DETAIL_LINES)
-        if question.kind == "command":
-            room = self._draw_command(question, room)
-        self.query_one("#question-scroll").styles.max_height = room
+        short = self.screen.size.height <= SHORT
+        width = self.content_size.width or self.screen.size.width - OWN_CELLS
+        offered = [*question.answers, *([WHOLE] if question.kind == "command" else [])]
+        lined_up = short and all(one.short for one in question.answers) and line_cells(offered) <= width
+        self._choices.line_up(lined_up)
+        own = OWN_LINES + title + (1 if lined_up else len(question.answers)) + (2 if self.query("FeedbackInput") else 0)
+        room = max(self.screen.size.height - taken - own - MARGINS, MIN_DETAIL_LINES)
+        lines = 0
         if question.kind == "diff":
-            width = (self.content_size.width or self.screen.size.width - OWN_CELLS) - MARGIN - 1
             blocks = self._diff.document.blocks
-            lines = sum(len(block.lines(max(1, width), self._diff.palette)) for block in blocks)
-            self._diff.styles.height = min(lines, room)
+            lines = sum(len(block.lines(max(1, width - MARGIN - 1), self._diff.palette)) for block in blocks)
+        elif question.kind == "command" and self._command is not None:
+            rows, folded = self._command[1].rows(width, room)
+            lines = len(rows) + folded
+        self.set_class(short and lines > room, "-short")
+        room += MARGINS if short and lines > room else 0
+        if question.kind == "command":
+            room = self._draw_command(question, width, room, lined_up=lined_up)
+        self.query_one("#question-scroll").styles.max_height = room
+        self._more.display = question.kind == "diff" and lines > room
+        if question.kind == "diff":
+            self._diff.styles.height = max(room - 1, MIN_DETAIL_LINES) if lines > room else lines
+            self.call_after_refresh(self._more.count)
 
-    def _draw_command(self, question: Question, room: int) -> int:
+    def _draw_command(self, question: Question, width: int, room: int, *, lined_up: bool) -> int:
         """Draw beginning and end of a command, with a choice that opens all of it; return the number of its rows."""
         assert self._command is not None
         command = self._command[1]
-        width = self.content_size.width or self.screen.size.width - OWN_CELLS
         rows, folded = command.rows(width, room)
         answers = list(question.answers)
         if folded:
-            room = max(room - 1, MIN_DETAIL_LINES)
+            room = room if lined_up else max(room - 1, MIN_DETAIL_LINES)
             rows, _ = command.rows(width, room)
-            answers.insert(-1, Choice("whole", f"show all of it, {_size(question.detail, command)}", mark="o"))
+            label = f"{WHOLE.label}, {_size(question.detail, command)}"
+            answers.insert(-1, msgspec.structs.replace(WHOLE, label=label))
         self._detail.update(drawn(rows))
         if [choice.key for choice in self._choices.rows] != [choice.key for choice in answers]:
             self._choices.show(answers, keep=True)
@@ -531,7 +573,7 @@ class QuestionPanel(Vertical, can_focus=True):
         """Pick a choice by its key, or hold the key back; the app passes any other letter to the prompt."""
         if not self._waiting or self.query("FeedbackInput"):
             return
-        if event.key.lower() in [choice.mark for choice in self._choices.rows]:
+        if event.key.lower() in [choice.mark for choice in self._offered]:
             event.stop()
             if self._may_answer:
                 self._held = ""
@@ -588,8 +630,10 @@ class QuestionPanel(Vertical, can_focus=True):
             case "because":
                 self._ask_why()
             case "whole":
-                assert self._command is not None
-                self.post_message(self.CommandViewRequested(self._question.title, self._command[1]))
+                question, command = self._question, self._command
+                numbered = command[1].numbered if command is not None and question.kind == "command" else None
+                text = numbered or partial(str, question.detail)
+                self.post_message(self.WholeRequested(question.title, text, is_diff=numbered is None))
             case "back":
                 self._drop_saving()
             case "each":

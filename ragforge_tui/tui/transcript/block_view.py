@@ -61,6 +61,7 @@ class BlockView(ScrollView):
         self._painted: dict[int, Painted] = {}
         self._painted_for: tuple[object, ...] = ()
         self._highlight = ""
+        self._word: Strip | None = None
 
     # Geometry
 
@@ -225,14 +226,23 @@ class BlockView(ScrollView):
         self._painted_for = ()
         self.refresh()
 
+    def last_row_word(self) -> Strip | None:
+        """Hook: what covers the right end of the last row, if anything."""
+        return None
+
     def repaint(self) -> None:
         """Draw the rows again that differ from the last ones."""
         before, self._rows = self._rows, self._visible_rows()
+        covered, self._word = self._word, self.last_row_word()
         width = self.size.width
         if len(before) != len(self._rows):
             self.refresh()
-        elif changed := [y for y, row in enumerate(self._rows) if row != before[y]]:
-            self.refresh(*(Region(0, y, width, 1) for y in changed))
+            return
+        changed = {y for y, row in enumerate(self._rows) if row != before[y]}
+        if self._rows and covered != self._word:
+            changed.add(len(self._rows) - 1)
+        if changed:
+            self.refresh(*(Region(0, y, width, 1) for y in sorted(changed)))
 
     def _visible_rows(self) -> list[Row]:
         return self.viewport.rows(self.top, self.frame, self.marks)
@@ -250,6 +260,8 @@ class BlockView(ScrollView):
         self._painted, self._painted_for = {}, made_for
         blank = Strip.blank(width, base)
         strips = [self._paint(row, known, base, width) if row.line is not None else blank for row in rows]
+        if strips:
+            strips[-1] = self._with_word(strips[-1], width)
         # The place of the scrollbar when there is something to scroll.
         edge = Style(bgcolor=base.bgcolor)
         blank = blank.adjust_cell_length(self.size.width, edge)
@@ -267,7 +279,14 @@ class BlockView(ScrollView):
         rows = self._visible_rows()
         if y >= len(rows) or rows[y].line is None:
             return Strip.blank(width, base)
-        return self._paint(rows[y], {}, base, width)
+        strip = self._paint(rows[y], {}, base, width)
+        return self._with_word(strip, width) if y == len(rows) - 1 else strip
+
+    def _with_word(self, strip: Strip, width: int) -> Strip:
+        word = self.last_row_word()
+        if word is None or word.cell_length >= width:
+            return strip
+        return Strip.join([strip.crop(0, width - word.cell_length), word.apply_style(self.rich_style)])
 
     def _paint(self, row: Row, known: dict[int, Painted], base: Style, width: int) -> Strip:
         """Return the strip of a row that has a line."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
+from textual.strip import Strip
 from textual.timer import Timer
 
 from ragforge_tui.shared.events import ReasoningDelta, TextDelta, TurnEvent, TurnStarted
@@ -26,6 +27,7 @@ from ragforge_tui.tui.transcript.blocks import GO_BACK_META, PLACE, Block, Level
 from ragforge_tui.tui.transcript.copying import Copier
 from ragforge_tui.tui.transcript.cursor import Cursor, Finder, Offers
 from ragforge_tui.tui.transcript.document import DisplayOptions, GapBlock
+from ragforge_tui.tui.transcript.end_chip import END, EndChip
 from ragforge_tui.tui.transcript.failure_block import RUNS
 from ragforge_tui.tui.transcript.links import META, Link
 from ragforge_tui.tui.transcript.unloaded import Unloaded
@@ -225,6 +227,7 @@ class Transcript(BlockView, can_focus=True):
         self.copier = Copier(self, self.cursor)
         self.finder = Finder(self, self.cursor)
         self._unloaded = Unloaded(self)
+        self._end_chip = EndChip(self)
 
     # What the screen calls
 
@@ -232,6 +235,7 @@ class Transcript(BlockView, can_focus=True):
         """Show an event of the conversation's turns."""
         if isinstance(event, TurnStarted):
             self.follow = True
+        self._end_chip.note(event)
         self.document.apply(event)
         if isinstance(event, TextDelta):
             self.stream_painter.text_arrived()
@@ -282,6 +286,7 @@ class Transcript(BlockView, can_focus=True):
     def notice(self, text: str, level: Level = "info", *, passing: bool = False) -> None:
         """Show a sentence of the program; a `passing` one disappears with the next answer."""
         self.document.notice(text, level, passing=passing)
+        self._end_chip.note_sentence(level)
         self.sync()
 
     def clear(self) -> None:
@@ -353,6 +358,10 @@ class Transcript(BlockView, can_focus=True):
         """Mark the block at the cursor and the turns that were jumped to."""
         return self.cursor.marks(block)
 
+    def last_row_word(self) -> Strip | None:
+        """Say what is below the window."""
+        return self._end_chip.strip()
+
     def synced(self) -> None:
         """Keep the cursor on a block of the document."""
         self.cursor.follow_document()
@@ -392,7 +401,10 @@ class Transcript(BlockView, can_focus=True):
     # Mouse and keys
 
     async def on_click(self, event: events.Click) -> None:
-        """Open a link, go back to a turn, copy code, or fold or unfold a block."""
+        """Go to the end, open a link, go back to a turn, copy code, or fold or unfold a block."""
+        if event.style.meta.get(END):
+            self.action_scroll_end()
+            return
         if self.text_selection is not None and self.selected_text.strip():
             return
         if turn := event.style.meta.get(GO_BACK_META):

@@ -5,6 +5,7 @@ One widget that draws its lines: a thousand sessions cost as much as the visible
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +36,7 @@ class Choice(msgspec.Struct, frozen=True):
         mark: A key that picks it, shown before the label.
         lead: Muted text before the label: a sign, its place in a tree.
         badge: A word after the label; the label is truncated first. At the right edge if the detail is on the left.
+        short: What stands for the label where all rows share one line; empty if it cannot be shorter.
     """
 
     key: str
@@ -44,6 +46,7 @@ class Choice(msgspec.Struct, frozen=True):
     mark: str = ""
     lead: str = ""
     badge: str = ""
+    short: str = ""
 
 
 class ChoiceList(Widget):
@@ -68,6 +71,7 @@ class ChoiceList(Widget):
         self._max_rows = max_rows
         self._detail_right = detail_right
         self._muted = False
+        self._in_line = False
         self._hovered = -1
         """Row of the window that the mouse is over, -1 for none."""
 
@@ -95,6 +99,12 @@ class ChoiceList(Widget):
         self._label_width = 0 if self._detail_right else max((_label_cells(row) for row in rows), default=0) + 3
         self.refresh(layout=True)
 
+    def line_up(self, in_line: bool) -> None:
+        """Show all rows on one line, or each on its own."""
+        if in_line != self._in_line:
+            self._in_line = in_line
+            self.refresh(layout=True)
+
     def mute(self, muted: bool) -> None:
         """Hide the cursor and dim the keys, while they go elsewhere."""
         if muted != self._muted:
@@ -119,6 +129,8 @@ class ChoiceList(Widget):
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """Return the number of lines, at most `max_rows`."""
+        if self._in_line:
+            return 1
         return min(len(self._lines), self._max_rows) if self._max_rows else len(self._lines)
 
     def _top(self) -> int:
@@ -130,6 +142,8 @@ class ChoiceList(Widget):
     def render(self) -> Content:
         """Return the visible lines."""
         width = self.size.width
+        if self._in_line:
+            return self._draw_line()
         top = self._top()
         lines = []
         for row, line in enumerate(self._lines[top : top + self.size.height]):
@@ -141,6 +155,31 @@ class ChoiceList(Widget):
                 drawn = Content.styled(drawn.plain, "dim")  # Dimmed, the color of the keys would be hard to read.
             lines.append(drawn.pad_right(width - drawn.cell_length).stylize(HOVERED) if row == self._hovered else drawn)
         return Content("\n").join(lines)
+
+    def _draw_line(self) -> Content:
+        """Return the rows next to each other."""
+        parts: list[Any] = []
+        for index, row in enumerate(self._rows):
+            selected = index == self._cursor and not self._muted
+            key = "dim" if self._muted else "$primary bold" if selected else "$primary"
+            shown = "dim" if self._muted else "bold" if selected else ""
+            ground = f" {HOVERED}" if index == self._hovered else ""
+            cursor = ("▸ " if selected else "  ", "$primary")
+            parts += [cursor, (f"{row.mark} ", key + ground), (one_line(row.short), shown + ground), " "]
+        return Content.assemble(*parts)
+
+    def _index_at(self, x: int, y: int) -> int:
+        """Return the row at a place; -1 for none."""
+        if not self._in_line:
+            at = self._top() + y
+            line = self._lines[at] if 0 <= at < len(self._lines) else ""
+            return line if isinstance(line, int) else -1
+        end = 0
+        for index, row in enumerate(self._rows):
+            end += line_cells([row])
+            if x < end:
+                return index
+        return -1
 
     def _draw(self, row: Choice, selected: bool, width: int) -> Content:
         cursor = "▸ " if selected else "  "
@@ -164,7 +203,7 @@ class ChoiceList(Widget):
         return Content.assemble(*parts)
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        self._hover(event.y)
+        self._hover(self._index_at(event.x, 0) if self._in_line else event.y)
 
     def on_leave(self) -> None:
         self._hover(-1)
@@ -176,12 +215,16 @@ class ChoiceList(Widget):
 
     def on_click(self, event: events.Click) -> None:
         """Pick the row under the mouse."""
-        index = self._top() + event.y
-        if index < len(self._lines) and isinstance(line := self._lines[index], int):
-            again = self._cursor == line
-            self._cursor = line
+        if (index := self._index_at(event.x, event.y)) >= 0:
+            again = self._cursor == index
+            self._cursor = index
             self.refresh()
-            self.post_message(self.Picked(self._rows[line], again))
+            self.post_message(self.Picked(self._rows[index], again))
+
+
+def line_cells(rows: Sequence[Choice]) -> int:
+    """Return the cells of rows that share one line."""
+    return sum(cell_len(one_line(row.short)) + len(row.mark) + 4 for row in rows)
 
 
 def _label_cells(row: Choice) -> int:
