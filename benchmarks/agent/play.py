@@ -221,6 +221,13 @@ def move_in_time(export: ConversationExport, turns: list[PlayedTurn], workspace:
     """Give each turn of a conversation, what belongs to it and the files it wrote the day that the data names."""
     times = _times(turns)
     real = [turn.messages[0].timestamp for turn in export.turns]
+    moved = dict(zip(real, times, strict=True))
+    export.memory.findings = [
+        msgspec.structs.replace(
+            one, since=times[one.turn_index - 1], until=moved.get(one.until, times[-1]) if one.until else None
+        )
+        for one in export.memory.findings
+    ]
     for turn, at in zip(export.turns, times, strict=True):
         by = at - turn.messages[0].timestamp
         for message in turn.messages:

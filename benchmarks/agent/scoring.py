@@ -15,6 +15,10 @@ from ragforge_tui.shared.records import now
 from tests.support.model_script import request_tokens
 
 PARTS = ("past", "block", "turn", "system")
+_WORD_FOR_WORD = "Earlier turns"
+_BECAME = ("(done on ", "(replaced by ", "(replaced on ", "(withdrawn ")
+GONE = "gone"
+"""Found for a group of stale texts of which none was sent."""
 
 
 class Score(msgspec.Struct, kw_only=True):
@@ -23,7 +27,7 @@ class Score(msgspec.Struct, kw_only=True):
     Attributes:
         gold: For each group of gold facts, and for the date if the task has one, the part of the request that holds
             it, "" if none does: ``past`` (earlier turns), ``block`` (next to the message), ``turn`` (since the
-            message) or ``system``.
+            message) or ``system``; for a group of stale texts ``gone``, "" if one was sent.
         tokens: Of the scored request, tools included; `largest` of the turn's largest request.
         block_tokens: Tokens next to the message; `recalled_tokens` of these for what was looked up for it.
         past_tokens: Tokens of the earlier turns.
@@ -55,8 +59,9 @@ class Score(msgspec.Struct, kw_only=True):
 def score(task: Task, window: int, requests: Sequence[dict[str, Any]], *, failed: str = "") -> Score:
     """Score what was sent: the first request of the turn, or the last where the task is a long turn."""
     groups = [*task.gold, *([_dates(task.day)] if task.day else [])]
+    stale = len(task.stale)
     if not requests:
-        nothing = [""] * len(groups)
+        nothing = [""] * (len(groups) + stale)
         return Score(id=task.id, kind=task.kind, window=window, gold=nothing, failed=failed or "no request")
     body = requests[-1 if task.calls else 0]
     parts = parts_of(body, task.ask)
@@ -65,6 +70,8 @@ def score(task: Task, window: int, requests: Sequence[dict[str, Any]], *, failed
         # Whether the message itself is still there is a question of a long turn.
         where["turn"] += _folded(task.ask) if _asked(body, task.ask) is not None else ""
     gold = [next((part for part in PARTS if _any_in(group, where[part])), "") for group in groups]
+    current = _folded(_current(parts["block"]))
+    gold += ["" if _any_in(group, current) else GONE for group in task.stale]
     return Score(
         id=task.id,
         kind=task.kind,
@@ -141,6 +148,13 @@ def _dates(days: int) -> list[str]:
     """Return how a request may name the date of so many days ago."""
     date = now() - timedelta(days=days)
     return [f"{date:%Y-%m-%d}", f"{date.day} {date:%B %Y}", f"{date.day} {date:%b}"]
+
+
+def _current(block: str) -> str:
+    """Return what is sent as current: not turns word for word, nor lines that tell what became of something."""
+    sections = [section for section in block.split("\n## ") if not section.startswith(_WORD_FOR_WORD)]
+    lines = (line for section in sections for line in section.splitlines())
+    return "\n".join(line for line in lines if not any(mark in line for mark in _BECAME))
 
 
 def _any_in(facts: Sequence[str], folded: str) -> bool:

@@ -83,6 +83,7 @@ class Task(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Last message of a history; see the head of ``tasks.toml``.
 
     Attributes:
+        stale: Groups of texts of which none may be next to the message: what was closed or replaced.
         window: Tokens of the model's window; 0: those that the run names.
         day: Days before now that the message is about, 0 for none: a request has to name that date, since a model that
             reads turns without dates cannot tell which were yesterday's.
@@ -93,6 +94,7 @@ class Task(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     history: str
     ask: str
     gold: list[list[str]] = []
+    stale: list[list[str]] = []
     judge: str = ""
     calls: list[dict[str, Any]] = []
     window: int = 0

@@ -101,6 +101,9 @@ class ConversationMemory:
         self._trial: asyncio.Task[None] | None = None
         short = record.uuid[:8]
         self._vectors = BackgroundWork(f"vectors {short}", partial(self._safely, "vectors", self._embed))
+        self._findings = BackgroundWork(f"findings {short}", partial(self._safely, "findings", self._keep_findings))
+        self._unread: list[Turn] = []
+        """Turns that have ended and were not read for findings yet."""
         self._due = BackgroundWork(f"summaries {short}", partial(self._safely, "summaries", self._summarise))
         self._code = BackgroundWork(f"code {short}", partial(self._safely, "code", self._link_code))
         self._attempts = BackgroundWork(f"attempts {short}", partial(self._safely, "attempts", self._find_attempts))
@@ -305,6 +308,7 @@ class ConversationMemory:
         """
         await self._idle.wait()
         await self.wishes.settle()
+        await self._findings.settle()
         if model or not self._asks_model:
             await self._due.settle()
         await self._vectors.settle()
@@ -319,7 +323,7 @@ class ConversationMemory:
             if task is not None:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
-        for work in (self._due, self._upgrades, self._vectors, self._code, self._attempts):
+        for work in (self._findings, self._due, self._upgrades, self._vectors, self._code, self._attempts):
             await work.stop()
         await self.wishes.close()
 
@@ -364,10 +368,10 @@ class ConversationMemory:
             await self.recall.load()
         self._loaded.set()
         await self.recall.store_missing()
-        await self._keep_findings(None)
         await self.recall.summaries_changed(self.summaries)
         self._caught_up = True
         self._vectors.ask()
+        self._findings.ask()
         self._due.ask()
         self._code.ask()
         self._attempts.ask()
@@ -387,7 +391,7 @@ class ConversationMemory:
         await self.wishes.store_said()
         await asyncio.to_thread(self.files.note, turn)
         await self.recall.turn_stored(turn)
-        await self._keep_findings(turn)
+        self._unread.append(turn)
         own = turn.turn_index - (self._record.branch_turn or 0)
         if own == 1 and not any(message.role == "system" for message in turn.messages):
             self._untitled = turn
@@ -395,16 +399,17 @@ class ConversationMemory:
                 await self._offer_similar(turn)
         self._ended_turns = (max(self._ended_turns[0], turn.turn_index), turn.turn_index)
         self._vectors.ask()
+        self._findings.ask()
         self._due.ask()
         self._code.ask()
         self._attempts.ask()
 
-    async def _keep_findings(self, turn: Turn | None) -> None:
-        """Store what a turn decides, leaves open, closes and replaces; without one, what turns not read yet do."""
+    async def _keep_findings(self) -> None:
+        """Store what turns decide, leave open, close and replace."""
         if not self._settings.enabled:
             return
-        keeper = FindingKeeper(await self._services.store(), self._record)
-        if await (keeper.catch_up() if turn is None else keeper.turn_stored(turn)):
+        ended, self._unread = self._unread, []
+        if await FindingKeeper(await self._services.store(), self._record).read_turns(ended):
             self._services.exports.turn_stored(self._record.uuid)
             self._services.emit(FindingsChanged(conversation_id=self._record.uuid))
 
@@ -470,6 +475,8 @@ class ConversationMemory:
         await self._upgrades.stop()
         if not self._settings.enabled:
             return
+        # A summary says what was closed of what is known.
+        await self._findings.settle()
         model = await self._services.memory.summary_model("summary", self._record.uuid)
         backoff = self._services.memory.backoff
         resting = model is not None and backoff.seconds_left > 0

@@ -73,7 +73,7 @@ async def test_a_fixed_point_is_never_sent_as_open_again(loaded: Loaded, server:
         assert f"Still open: {POINT}" not in sent(server)
         # Asked for the past, it is told with what became of it.
         await said(later, server, "What did we decide about naturaltime and OverflowError, what was left open?")
-        assert f"still open: {POINT} (done on" in sent(server)
+        assert f"was open: {POINT} (done on" in sent(server)
 
 
 async def test_an_edit_with_its_passed_test_closes_a_point(loaded: Loaded, server: OpenAIServer) -> None:

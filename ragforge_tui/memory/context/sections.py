@@ -21,6 +21,7 @@ from ragforge_tui.memory.retrieval import Candidate, Recalled, render_turns
 from ragforge_tui.memory.retrieval.candidates import FindingCandidate, SummaryCandidate
 from ragforge_tui.memory.retrieval.packing import CUT_MARK
 from ragforge_tui.shared.context_choices import PINNED_SECTION
+from ragforge_tui.shared.finding_records import said_kind
 from ragforge_tui.shared.records import (
     TITLE_CHARS,
     ContextItem,
@@ -85,6 +86,8 @@ SUMMARY_DETAILS = (4, 2, 1)
 FILES_NAMED = 8
 MOST_SETTLED = 3
 KIND_NAMES = {"open": "still open"}
+GONE_NAMES = {"open": "was open", "decision": "earlier decision", "preference": "earlier wish"}
+"""What a finding is called that holds no more."""
 KEPT = "kept"
 """Form of an item whose text cannot be rebuilt from its source and is stored."""
 FEWEST_CUT_TOKENS = 16
@@ -195,8 +198,7 @@ def findings_section(
     for recalled in (*gone, *findings):
         item = _from(recalled, ContextItem(kind="finding", source=recalled.summary_id, date=recalled.date))
         item.turn_index, item.last_turn = recalled.turn_index, recalled.last_turn
-        became = f" ({recalled.became})" if recalled.became else ""
-        candidates.append(_Candidate(item, finding_text(recalled.finding) + became))
+        candidates.append(_Candidate(item, finding_text(recalled.finding, recalled.became)))
     return _fill("findings", share, candidates)
 
 
@@ -210,7 +212,7 @@ def settled_lines(turns: Sequence[Candidate], settled: Settled) -> list[FindingC
             date=turn.date,
             text=one.text,
             own=turn.own,
-            finding=Finding(text=f"no longer so: {one.text}", turns=[turn.turn_index]),
+            finding=Finding(text=one.text, turns=[turn.turn_index], kind=said_kind(one.kind)),
             became=settled.what_became(one),
         )
         for turn in turns
@@ -294,10 +296,12 @@ def summary_text(summary: Summary, detail: int = SUMMARY_DETAILS[0]) -> str:
     return "\n".join(" ".join(part.split()) for part in parts[:detail] if part)
 
 
-def finding_text(finding: Finding) -> str:
-    """Return a finding on one line, after its kind."""
-    kind = f"{KIND_NAMES.get(finding.kind, finding.kind)}: " if finding.kind else ""
-    return kind + " ".join(finding.text.split())
+def finding_text(finding: Finding, became: str = "") -> str:
+    """Return a finding on one line, after its kind; one that holds no more with what became of it."""
+    text = " ".join(finding.text.split())
+    if became:
+        return f"{GONE_NAMES.get(finding.kind, 'no longer so')}: {text} ({became})"
+    return f"{KIND_NAMES.get(finding.kind, finding.kind)}: {text}" if finding.kind else text
 
 
 def _message_item(kind: ContextItemKind, message: Message) -> ContextItem:

@@ -56,18 +56,16 @@ class FindingKeeper:
         """Return the findings that hold here: of the folder, or of a private conversation itself."""
         return self._seen(await self._store.findings.of_folder(self._conversation.workspace, asking=self._id))
 
-    async def turn_stored(self, turn: Turn) -> bool:
-        """Store what a turn marks and closes; return whether anything changed."""
-        changed = await self._read([turn])
-        await self._store.findings.set_read_until(self._id, turn.turn_index)
-        return changed
+    async def read_turns(self, ended: Sequence[Turn]) -> bool:
+        """Store what turns that were not read yet mark and close; return whether anything changed.
 
-    async def catch_up(self) -> bool:
-        """Read the turns that were not read yet; return whether anything changed."""
+        Args:
+            ended: Turns that ended just now: one that was read before, as after a retry, is read again.
+        """
         read = await self._store.findings.read_until(self._id)
+        changed = await self._read([turn for turn in ended if turn.turn_index <= read])
         first, last = await self._store.turns.range(self._id)
         start = max(read + 1, (self._conversation.branch_turn or 0) + 1, first)
-        changed = False
         for at in range(start, last + 1, _AT_ONCE):
             end = min(at + _AT_ONCE, last + 1)
             changed |= await self._read(await self._store.turns.between(self._id, start=at, end=end))
@@ -75,7 +73,7 @@ class FindingKeeper:
         return changed
 
     async def _read(self, turns: Sequence[Turn]) -> bool:
-        if self._conversation.helper_of:
+        if self._conversation.helper_of or not turns:
             return False
         known, own = await self.current(), await self._of_conversation()
         changed = False

@@ -26,6 +26,7 @@ _FEWEST_FACT_WORDS = 5
 _QUOTED = re.compile(
     r"`[^`\n]*`|“[^”\n]*”|„[^“”\n]*[“”]|«[^»\n]*»|\"[^\"\n]*\"|(?<!\w)'[^'\n]{2,80}'(?!\w)|‘[^’\n]*’(?!\w)"
 )
+_HIDDEN = "·"
 _BLOCK_QUOTE = re.compile(r"^[ \t]*>.*$", re.M)
 _LIST_ITEM = re.compile(r"^[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+")
 _DONE_ITEM = re.compile(r"^[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+(?:\[[xX]\]|~~|✓|✔|☑|✅)")
@@ -67,7 +68,7 @@ def marked_findings(turn: Turn) -> list[Marked]:
 
 
 def said_sentences(text: str) -> list[tuple[str, str]]:
-    """Return the sentences of a message without code and quoted blocks, each also with its quotations blank."""
+    """Return the sentences of a message without code and quoted blocks, each also with its quotations hidden."""
     own = strip_markdown(without_code(PASTED.sub("\n", _BLOCK_QUOTE.sub("", FENCE.sub("\n", text)))))
     return [(sentence, _masked(sentence)) for sentence in sentences(own)]
 
@@ -188,5 +189,5 @@ def _scope(kind: KeptKind, sentence: str, known: Marks) -> FindingScope:
 
 
 def _masked(sentence: str) -> str:
-    """Return a sentence with its quotations blank, so that offsets stay."""
-    return _QUOTED.sub(lambda match: " " * len(match[0]), sentence)
+    """Return a sentence with its quotations hidden, so that offsets stay."""
+    return _QUOTED.sub(lambda match: _HIDDEN * len(match[0]), sentence)

@@ -42,6 +42,7 @@ def test_precision_and_recall_over_labelled_talks() -> None:
     [
         ("Entscheidung: Wir nehmen Postgres.", "", [("decision", "Wir nehmen Postgres.")]),
         ("fine", "## Open points\n\n- [x] the index\n- the docs of `wrap`", [("open", "the docs of `wrap`")]),
+        ("ok", "Still open: `wrap` loses blanks.", [("open", "`wrap` loses blanks.")]),
         ("résume ce qui reste à faire", "Reste à faire : la page d'aide.", []),
         ("Never mind, it works now.", "", []),
         ("If we decided to use Redis, who would run it?", "", []),
