@@ -57,10 +57,12 @@ async def list_found_sessions(
 async def import_found_session(store: Store, found: FoundSession) -> SessionImport:
     """Import a session, or the turns that are new in it; failures are part of the result."""
     try:
-        export, still_written = await asyncio.to_thread(_export, found)
+        export, helpers, still_written = await asyncio.to_thread(_export, found)
         if export is None:
             return SessionImport(outcome="empty", still_written=still_written)
         imported = await store.transfer.import_(export, merge=True)
+        for helper in helpers:
+            await store.transfer.import_(helper, merge=True)
         if not still_written:
             await store.transfer.mark_imported(export.conversation.uuid, found.version)
     except (RagforgeError, OSError) as error:
@@ -98,12 +100,15 @@ def _in_file(file: Path) -> list[FoundSession]:
     return found
 
 
-def _export(found: FoundSession) -> tuple[ConversationExport | None, bool]:
-    """Read a session; also return whether its last turn was left out, since it may still be written."""
+def _export(found: FoundSession) -> tuple[ConversationExport | None, list[ConversationExport], bool]:
+    """Read a session and its helpers; also return whether its last turn was left out, since it may still be written."""
     transcript = read_session(found)
     still_written = time.time() - _last_write(found, transcript) < CONVERSATION.still_written
     export = transcript.export(found, without_last_turn=still_written)
-    return (count_imported(export) if export is not None else None), still_written
+    if export is None:
+        return None, [], still_written
+    helpers = transcript.helper_exports(found, export.conversation)
+    return count_imported(export), [count_imported(helper) for helper in helpers], still_written
 
 
 def _is_imported(found: FoundSession, versions: Mapping[str, str]) -> bool:

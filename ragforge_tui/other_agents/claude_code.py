@@ -11,12 +11,13 @@ import itertools
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from ragforge_tui.other_agents.blocks import add_reply, add_user
-from ragforge_tui.other_agents.reading import fields, file_sessions, head, json_lines, number, time_of, word
+from ragforge_tui.other_agents.reading import fields, file_sessions, head, items, json_lines, number, time_of, word
 from ragforge_tui.other_agents.transcript import RESCUED, Transcript
 from ragforge_tui.shared.found_sessions import FoundSession
 from ragforge_tui.shared.git import commits_between
@@ -25,6 +26,8 @@ from ragforge_tui.shared.records import Commit, Usage
 AGENT = "claude-code"
 HISTORY = "history.jsonl"
 
+_HELPER = "agent-"
+"""Beginning of the names of files with the work of a helper."""
 _PAUSE = timedelta(hours=2)
 """Pause that ends a session in a history without ids of sessions: old lines name the folder only."""
 _MOST_COMMITS = 500
@@ -46,7 +49,7 @@ def find(home: Path) -> Iterator[FoundSession]:
     root = Path(os.environ.get("CLAUDE_CONFIG_DIR") or home / ".claude")
     kept = set()
     for found in file_sessions(AGENT, root.glob("projects/*/*.jsonl")):
-        if found.id.startswith("agent-"):  # the work of a helper; its parent's transcript has the outcome
+        if found.id.startswith(_HELPER):  # the work of a helper comes with its parent
             continue
         kept.add(found.id)
         first = head(Path(found.path))
@@ -83,30 +86,82 @@ def read(found: FoundSession) -> Transcript:
 def _read(path: Path) -> Transcript:
     transcript = Transcript()
     seen: set[str] = set()
+    helpers = _Helpers()
     for line in json_lines(path):
-        kind, message = line.get("type"), fields(line.get("message"))
-        if kind in ("summary", "custom-title", "ai-title"):
+        if line.get("isSidechain"):
+            helpers.add(line)
+            continue
+        if line.get("type") in ("summary", "custom-title", "ai-title"):
             transcript.title = word(line.get("summary") or line.get("customTitle") or line.get("aiTitle"))
         transcript.folder = transcript.folder or word(line.get("cwd"))
-        if kind not in ("user", "assistant") or line.get("isSidechain"):
-            continue
-        if (own := word(line.get("uuid"))) and own in seen:
-            continue
-        seen.add(own)
-        at = time_of(line.get("timestamp"))
-        if kind == "assistant":
-            model = word(message.get("model"))
-            add_reply(
-                transcript,
-                message.get("content"),
-                at,
-                model="" if model == "<synthetic>" else model,
-                usage=_usage(message.get("usage")),
-                id=word(message.get("id")),
-            )
-        elif not line.get("isMeta") and not line.get("isCompactSummary"):
-            add_user(transcript, message.get("content"), at, own_words=_own_words)
+        if not (own := word(line.get("uuid"))) or own not in seen:
+            seen.add(own)
+            _add(transcript, line)
+            helpers.note_call(line)
+    helpers.read_files(path)
+    helpers.add_to(transcript)
     return transcript
+
+
+def _add(transcript: Transcript, line: dict[str, Any]) -> None:
+    kind, message, at = line.get("type"), fields(line.get("message")), time_of(line.get("timestamp"))
+    if kind == "assistant":
+        model = word(message.get("model"))
+        add_reply(
+            transcript,
+            message.get("content"),
+            at,
+            model="" if model == "<synthetic>" else model,
+            usage=_usage(message.get("usage")),
+            id=word(message.get("id")),
+        )
+    elif kind == "user" and not line.get("isMeta") and not line.get("isCompactSummary"):
+        add_user(transcript, message.get("content"), at, own_words=_own_words)
+
+
+class _Helpers:
+    """Work of the helpers of one session: in files of their own, or in older versions among its own lines.
+
+    A helper belongs to the call whose result names it, or else to the call that gave it its first message as its task.
+    """
+
+    def __init__(self) -> None:
+        self._lines: dict[str, list[dict[str, Any]]] = {}
+        """Lines of each helper by its id, or by the id of its first line."""
+        self._roots: dict[str, str] = {}
+        self._calls: dict[str, str] = {}
+        """Calls by the helper that their result names."""
+
+    def add(self, line: dict[str, Any]) -> None:
+        """Add a line of a helper that stands among those of the session."""
+        own, before = word(line.get("uuid")), word(line.get("parentUuid"))
+        root = word(line.get("agentId")) or self._roots.get(before, own)
+        self._roots[own] = root
+        self._lines.setdefault(root, []).append(line)
+
+    def note_call(self, line: dict[str, Any]) -> None:
+        """Remember the helper that the result of a call names."""
+        if agent := word(fields(line.get("toolUseResult")).get("agentId")):
+            for block in items(fields(line.get("message")).get("content")):
+                if block.get("type") == "tool_result":
+                    self._calls[agent] = word(block.get("tool_use_id"))
+
+    def read_files(self, session: Path) -> None:
+        """Read the helpers that have files of their own, next to the session's or in a folder of its name."""
+        near = [path for agent in self._calls for path in session.parent.glob(f"{_HELPER}{agent}.jsonl")]
+        for path in [*near, *session.with_suffix("").glob(f"subagents/{_HELPER}*.jsonl")]:
+            with suppress(OSError):
+                self._lines[path.stem.removeprefix(_HELPER)] = list(json_lines(path))
+
+    def add_to(self, transcript: Transcript) -> None:
+        """Add the helpers whose call is known."""
+        tasks = {task.strip(): call for call, task in transcript.calls_with("prompt").items()}
+        for id, lines in self._lines.items():
+            helper = Transcript(folder=transcript.folder)
+            for line in lines:
+                _add(helper, line)
+            call = self._calls.get(id) or tasks.get(helper.first_message.strip(), "")
+            transcript.helper(call, id, helper)
 
 
 def _own_words(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Sessions of Codex: rollouts ``sessions/YYYY/MM/DD/rollout-*.jsonl`` and ``archived_sessions``.
+"""Sessions of Codex: rollouts ``sessions/YYYY/MM/DD/rollout-*.jsonl`` and ``archived_sessions``, also compressed.
 
 Format: openai/codex, codex-rs/protocol/src/protocol.rs (RolloutItem). The oldest rollouts hold bare response items.
 """
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ragforge_tui.other_agents.reading import (
+    COMPRESSED,
     decoded,
     fields,
     file_sessions,
@@ -40,7 +41,12 @@ def find(home: Path) -> Iterator[FoundSession]:
     """Yield the rollouts; one that was archived has the id it had before."""
     root = Path(os.environ.get("CODEX_HOME") or home / ".codex")
     seen: set[str] = set()
-    files = [*root.glob("sessions/**/rollout-*.jsonl"), *root.glob("archived_sessions/**/rollout-*.jsonl")]
+    files = [
+        path
+        for folder in ("sessions", "archived_sessions")
+        for ending in ("", COMPRESSED)
+        for path in root.glob(f"{folder}/**/rollout-*.jsonl{ending}")
+    ]
     for found in file_sessions(AGENT, files):
         lines = head(Path(found.path))
         if lines and (id := _id(lines) or found.id) not in seen:

@@ -17,10 +17,12 @@ from ragforge_tui.shared.records import Usage
 
 AGENT = "opencode"
 DATABASE = "opencode.db"
+_TASK = "task"
+"""Tool that starts a helper."""
 
 
 def find(home: Path) -> Iterator[FoundSession]:
-    """Yield the sessions of the database, then those that only files hold. The sessions of helpers are left out."""
+    """Yield the sessions of the database, then those that only files hold; helpers come with their parents."""
     root = Path(os.environ.get("XDG_DATA_HOME") or home / ".local/share") / "opencode"
     seen: set[str] = set()
     if (root / DATABASE).is_file():
@@ -68,14 +70,24 @@ def read(found: FoundSession) -> Transcript:
         OSError: The database or a file cannot be read.
     """
     path = Path(found.path)
-    if path.suffix == ".json":
-        title, messages = word(fields(whole_json(path)).get("title")), _from_files(path)
-    else:
-        title, messages = _title(path, found.id), _from_database(path, found.id)
+    title = word(fields(whole_json(path)).get("title")) if path.suffix == ".json" else _title(path, found.id)
     transcript = Transcript(title=title, folder=found.folder)
-    for id, message, parts in messages:
+    for id, message, parts in _stored(path, found.id):
         _add(transcript, id, message, parts)
+        for part in parts:
+            session = _helper_of(part)
+            if session and session != found.id:
+                helper = Transcript(folder=found.folder)
+                for each in _stored(path, session):
+                    _add(helper, *each)
+                transcript.helper(_call_id(part), session, helper)
     return transcript
+
+
+def _helper_of(part: dict[str, Any]) -> str:
+    """Return the session of the helper that a call started; empty for any other part."""
+    known = fields(fields(part.get("state")).get("metadata"))
+    return word(known.get("sessionId") or known.get("sessionID")) if part.get("tool") == _TASK else ""
 
 
 def _title(database: Path, session: str) -> str:
@@ -86,6 +98,13 @@ def _title(database: Path, session: str) -> str:
 
 
 _Stored = tuple[str, dict[str, Any], list[dict[str, Any]]]
+
+
+def _stored(place: Path, session: str) -> Iterator[_Stored]:
+    """Yield the messages of a session in the database, or next to the file of another one."""
+    return (
+        _from_files(place.with_name(f"{session}.json")) if place.suffix == ".json" else _from_database(place, session)
+    )
 
 
 def _from_database(database: Path, session: str) -> Iterator[_Stored]:
@@ -124,12 +143,16 @@ def _add(transcript: Transcript, id: str, message: dict[str, Any], parts: Iterab
             transcript.reply(text if kind == "text" else "", at, reasoning=text if kind == "reasoning" else "", id=id)
         elif kind == "tool":
             times = fields(state.get("time"))
-            call = word(part.get("callID") or part.get("id"))
+            call = _call_id(part)
             transcript.call(call, word(part.get("tool")), state.get("input", {}), time_of(times.get("start")) or at)
             if state.get("status") in ("completed", "error"):
                 failed = state["status"] == "error"
                 output = word(state.get("error" if failed else "output"))
                 transcript.result(call, output, time_of(times.get("end")), failed=failed)
+
+
+def _call_id(part: dict[str, Any]) -> str:
+    return word(part.get("callID") or part.get("id"))
 
 
 def _usage(message: dict[str, Any]) -> Usage | None:

@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
+from io import BufferedReader, RawIOBase
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -23,6 +24,9 @@ from ragforge_tui.shared.json_text import decode_json
 MOST_LINE = 64 * 1024 * 1024
 """Bytes of a line; a longer one is left out, since it holds pictures rather than words."""
 MOST_FILE = 2 * 1024**3
+COMPRESSED = ".zst"
+_PACKED = 1_024
+"""Bytes that are decompressed at once: they may become thousands of times as many."""
 _HEAD_LINES = 40
 _MOST_DIGITS = 20
 _LAST_YEAR = 3000
@@ -40,7 +44,7 @@ def json_lines(path: Path, *, most: int | None = None) -> Iterator[dict[str, Any
     Raises:
         OSError: The file cannot be read.
     """
-    with open_regular(path) as file:
+    with closing(_lines_of(path)) as file:
         number = 0
         while line := file.readline(MOST_LINE):
             number += 1
@@ -52,6 +56,45 @@ def json_lines(path: Path, *, most: int | None = None) -> Iterator[dict[str, Any
                 continue
             if isinstance(value, dict):
                 yield value
+
+
+def _lines_of(path: Path) -> BufferedReader:
+    """Open a file of lines, decompressed if its name says that it is compressed.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
+    file = open_regular(path)
+    return BufferedReader(_Decompressed(file)) if path.suffix == COMPRESSED else file
+
+
+class _Decompressed(RawIOBase):
+    """Content of a file compressed with Zstandard; where it is torn or damaged, it ends."""
+
+    def __init__(self, file: BufferedReader) -> None:
+        import zstandard  # when first needed: few stores hold compressed files
+
+        self._file = file
+        self._content = zstandard.ZstdDecompressor().decompressobj(read_across_frames=True)
+        self._damage = zstandard.ZstdError
+        self._left = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._left and (packed := self._file.read(_PACKED)):
+            try:
+                self._left = self._content.decompress(packed)
+            except self._damage:
+                return 0
+        data, self._left = self._left[: len(buffer)], self._left[len(buffer) :]
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
 
 
 def head(path: Path) -> list[dict[str, Any]]:

@@ -17,8 +17,9 @@ import msgspec
 
 from ragforge_tui.shared.export_records import ConversationExport, MemoryExport, MessageCommit
 from ragforge_tui.shared.found_sessions import FoundSession
-from ragforge_tui.shared.json_text import decode_json
+from ragforge_tui.shared.json_text import decode_json, json_object
 from ragforge_tui.shared.records import (
+    SHORT_ID,
     TITLE_CHARS,
     Commit,
     Conversation,
@@ -32,6 +33,7 @@ from ragforge_tui.shared.records import (
 )
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.sanitize import storable
+from ragforge_tui.shared.tool_calls import main_argument
 
 ORIGIN = "from:"
 """Prefix of the tag that names the agent a conversation was imported from."""
@@ -46,6 +48,7 @@ _WRITES = {"write", "edit", "patch", "replace", "create", "insert"}
 _READS = {"read", "view", "open", "cat"}
 _WORD = re.compile("[A-Z]?[a-z]+")
 _MOST_PATH = 1_000
+_MOST_TRACED = 200
 
 
 def conversation_id(agent: str, session: str) -> str:
@@ -70,10 +73,16 @@ class Transcript:
         self._calls: dict[str, ToolCall] = {}
         self._replies: dict[str, Message] = {}
         self._commits: list[tuple[Message, Commit]] = []
+        self._helpers: list[tuple[ToolCall, str, Transcript]] = []
         self._time = _UNKNOWN
 
     def __bool__(self) -> bool:
         return bool(self._turns)
+
+    @property
+    def first_message(self) -> str:
+        """First message of the user; empty without one."""
+        return self._turns[0][0].content if self._turns else ""
 
     @property
     def last_time(self) -> datetime:
@@ -138,6 +147,24 @@ class Transcript:
             result_size_bytes=len(text.encode("utf-8", "replace")),
         )
 
+    def helper(self, call: str, id: str, transcript: Transcript) -> None:
+        """Add the work of a helper that a call started; left out if the call is unknown or it said nothing.
+
+        Args:
+            id: The agent's own id of the helper's session.
+        """
+        if transcript and (known := self._calls.get(call)) is not None:
+            self._helpers.append((known, id, transcript))
+
+    def calls_with(self, argument: str) -> dict[str, str]:
+        """Return an argument's text by the id of each call that has one, such as the task of a helper."""
+        found = {}
+        for id, call in self._calls.items():
+            value = json_object(call.arguments).get(argument)
+            if isinstance(value, str):
+                found[id] = value
+        return found
+
     def commit(self, commit: Commit) -> None:
         """Link a commit to the last message."""
         self._commits.append((self._turn()[-1], commit))
@@ -159,6 +186,11 @@ class Transcript:
             for index, messages in enumerate(turns, start=1)
         ]
         messages = [message for turn in kept for message in turn.messages]
+        for call, id, helper in self._helpers:
+            if call.result is not None and call.uuid:
+                helper_id = conversation_id(found.agent, f"{found.id}/{id}")
+                data = {**json_object(call.result.result), "helper": helper_id, "trace": helper.trace(helper_id)}
+                call.result.result = msgspec.json.encode(data).decode()
         title = self.title or next((m.content for m in messages if m.role == "user"), "")
         conversation = Conversation(
             uuid=own,
@@ -179,6 +211,32 @@ class Transcript:
             if m.uuid
         ]
         return ConversationExport(conversation=conversation, turns=kept, memory=MemoryExport(commits=commits))
+
+    def helper_exports(self, found: FoundSession, parent: Conversation) -> list[ConversationExport]:
+        """Return the work of the helpers as conversations of their own, as those of this program's helpers are stored.
+
+        Args:
+            found: Where the session comes from.
+            parent: The conversation that `export` made of it.
+        """
+        exports = []
+        for call, id, helper in self._helpers:
+            session = msgspec.structs.replace(found, id=f"{found.id}/{id}", folder=parent.workspace)
+            export = helper.export(session) if call.uuid else None
+            if export is not None:
+                record = export.conversation
+                record.private, record.branch_of, record.branch_turn = True, parent.uuid, 0
+                record.helper_of = call.uuid
+                exports.append(export)
+        return exports
+
+    def trace(self, conversation: str) -> list[str]:
+        """Return the calls of a helper as lines, and where its conversation is."""
+        calls = [call for turn in self._turns for message in turn for call in message.tool_calls]
+        lines = [f"{call.tool_name} {main_argument(call)}".strip() for call in calls[-_MOST_TRACED:]]
+        return [mask_secrets(storable(line)) for line in lines] + [
+            f"{len(calls)} calls · /resume {conversation[:SHORT_ID]}"
+        ]
 
     def _turn(self) -> list[Message]:
         if not self._turns:

@@ -157,3 +157,17 @@ def test_a_session_that_was_imported_whole_is_not_rescued_by_half(cli: Cli, stor
     path.unlink()
     assert [entry["imported"] for entry in cli.ok("import", "--json").json] == [1]
     assert "0 extended, 0 turns added" in cli.ok("import", "--from", "claude-code", "--all").out
+
+
+def test_helper_comes_with_its_parent_and_goes_with_it(cli: Cli, store_home: Path) -> None:
+    stores.add_claude_helper(stores.claude_code(store_home))
+    for outcome in ("1 sessions imported", "1 were here already"):
+        assert outcome in cli.ok("import", "--from", "claude-code", "--all").out
+    [parent] = sessions(cli, "--status", "any")
+    calls = [c for m in cli.ok("show", parent["uuid"], "--json").json["messages"] for c in m["tool_calls"]]
+    helper = json.loads(next(call for call in calls if call["tool_name"] == "Task")["result"]["result"])["helper"]
+    work = cli.ok("show", helper, "--json").json
+    assert work["conversation"]["branch_of"] == parent["uuid"] and work["conversation"]["private"]
+    assert [m["content"] for m in work["messages"] if m["content"]] == [stores.HELPED, stores.FOUND_IT]
+    cli.ok("delete", parent["uuid"], "--now")
+    assert cli.run("show", helper).code == 1

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
+import msgspec
 import pytest
 
 from ragforge_tui.conversation import ConversationAgent
@@ -13,10 +15,11 @@ from ragforge_tui.memory.spending import causes
 from ragforge_tui.memory.spending.causes import Causes
 from ragforge_tui.memory.spending.sent_parts import Piece, SentParts
 from ragforge_tui.settings.schema import Loaded
-from ragforge_tui.shared.records import Usage, now
+from ragforge_tui.shared.records import Message, Usage, now
 from ragforge_tui.shared.usage_records import GROUPINGS, SpentRequest, UsageReport, UsageRow
 from tests.support.agents import with_model
 from tests.support.openai_server import OpenAIServer
+from tests.support.records import conversation, message
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 READ = {"name": "read_file", "arguments": {"path": "greeting.py"}}
@@ -37,6 +40,15 @@ def named(report: UsageReport) -> dict[str, UsageRow]:
     return {row.name: row for row in report.rows}
 
 
+async def imported_talk(store: Store, reply: Message) -> None:
+    """A session of another agent, whose replies have counts of their own."""
+    record = conversation(tags=["from:claude-code"])
+    await store.conversations.create(record)
+    asked = await store.messages.begin_turn(message(record.uuid, content="Hello"))
+    given = {"uuid": str(uuid4()), "conversation_id": record.uuid, "turn_index": 1}
+    await store.messages.add(msgspec.structs.replace(reply, **given), asked.uuid)
+
+
 async def test_a_held_conversation_is_added_up(graph: Graph, loaded: Loaded, server: OpenAIServer) -> None:
     delegate = {"name": "delegate", "arguments": {"kind": "search", "task": "find alpha"}}
     server.script(
@@ -51,18 +63,22 @@ async def test_a_held_conversation_is_added_up(graph: Graph, loaded: Loaded, ser
         ]
     )
     async with ConversationAgent(with_model(loaded, retries=2), approve_all=True) as agent:
-        conversation = await agent.create_conversation()
-        answer = await conversation.send_message("Survey the code.")
+        talk = await agent.create_conversation()
+        answer = await talk.send_message("Survey the code.")
         assert answer.usage.reasoning_tokens == 40
-        await conversation.send_message("Again")
-        await conversation.retry()
-        await conversation.memory.settle()
-        uuid = conversation.record.uuid
+        await talk.send_message("Again")
+        await talk.retry()
+        await talk.memory.settle()
+        uuid = talk.record.uuid
         reports = {by: await agent.past.usage(by) for by in GROUPINGS}
         of_this = await agent.past.usage("model", conversation_id=uuid)
         elsewhere = await agent.past.usage("model", workspace="/elsewhere")
         later = await agent.past.usage("cause", since=now() + timedelta(days=1))
         assert await Store(graph).spending.requests(None) == await Store(graph).spending.requests(START)
+        reply = Message(uuid="r", conversation_id="i", role="assistant", model="theirs", timestamp=now())
+        reply.usage = Usage(input_tokens=50_000)
+        await imported_talk(Store(graph), reply)
+        assert await agent.past.usage("day") == reports["day"]
         await agent.delete_conversation(uuid, immediately=True)
         gone = await agent.past.usage("day")
     total = reports["day"].total

@@ -15,6 +15,8 @@ ANSWERED = "It divides by the number of columns."
 THANKED = "Mend it, and add a test."
 DONE = "Mended, with a test for empty lines."
 READ = "def parse(line): return 1 / len(line.split())"
+HELPED = "Where are lines parsed?"
+FOUND_IT = "In src/parser.py, line 3."
 START = 1_753_347_600
 """24 July 2025, 09:00 UTC."""
 FOLDER = "/work/parser"
@@ -85,6 +87,36 @@ def claude_code(home: Path, session: str = "c1a0de00-0000-4000-8000-000000000001
         ],
     )
     return path
+
+
+def add_claude_helper(path: Path, form: str = "inline") -> None:
+    """Let a session end with the work of a helper: in a file, in a folder, among its lines, or these without its id."""
+    base = {"sessionId": path.stem, "cwd": FOLDER}
+    own = {**base, "isSidechain": True, **({} if form in ("inline", "unnamed") else {"agentId": "a1"})}
+
+    def said(line: dict[str, Any], kind: str, at: int, content: Any, **more: Any) -> dict[str, Any]:
+        message = {"role": kind, "content": content, "id": f"h{at}"}
+        return {**line, "type": kind, "uuid": f"h{at}", "timestamp": iso(at), "message": message, **more}
+
+    grep = [{"type": "tool_use", "id": "g", "name": "Grep", "input": {"pattern": "def parse"}}]
+    work = [
+        said(own, "user", 10, HELPED, parentUuid=None),
+        said(own, "assistant", 11, grep, parentUuid="h10"),
+        said(own, "user", 12, [{"type": "tool_result", "tool_use_id": "g", "content": "src/parser.py:3"}]),
+        said(own, "assistant", 13, FOUND_IT, parentUuid="h12"),
+    ]
+    work[2]["parentUuid"] = "h11"
+    task = [{"type": "tool_use", "id": "t9", "name": "Task", "input": {"prompt": HELPED}}]
+    result = [{"type": "tool_result", "tool_use_id": "t9", "content": FOUND_IT}]
+    named = {} if form == "unnamed" else {"toolUseResult": {"agentId": "a1"}}
+    parent = [said(base, "assistant", 9, task), said(base, "user", 14, result, **named)]
+    lines = [json.loads(line) for line in path.read_text().splitlines()[:-1]]
+    inside = form in ("inline", "unnamed")
+    write_lines(path, [*lines, parent[0], *(work if inside else ()), parent[1]])
+    if not inside:
+        place = path.parent if form == "file" else path.with_suffix("") / "subagents"
+        write_lines(place / "agent-a1.jsonl", work)
+        write_lines(place / "agent-a2.jsonl", [{**line, "agentId": "a2"} for line in work[1:]])
 
 
 def codex(home: Path) -> Path:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 import subprocess
 import zipfile
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from ragforge_tui.other_agents import AGENTS, agents, detect, find_sessions, read_session
 from ragforge_tui.other_agents.reading import time_of
@@ -111,6 +114,75 @@ def test_secrets_are_masked_and_control_characters_removed(tmp_path: Path) -> No
     [found] = find_sessions(tmp_path)
     text = exported(found).turns[1].messages[0].content
     assert key not in text and text.startswith("use ") and "\x00" not in text
+
+
+def test_compressed_rollout_is_found_once_and_read_as_far_as_it_goes(tmp_path: Path) -> None:
+    plain = stores.codex(tmp_path)
+    packed = plain.with_name(f"{plain.name}.zst")
+    packed.write_bytes(b"".join(map(zstandard.compress, plain.read_bytes().splitlines(keepends=True))))
+    [found] = find_sessions(tmp_path)
+    [same] = detect(packed)
+    check(found, exported(found))
+    check(same, exported(same))
+    plain.unlink()
+    [found] = find_sessions(tmp_path)
+    assert (found.id, found.path, found.folder) == ("cd", str(packed), stores.FOLDER)
+    check(found, exported(found))
+    packed.write_bytes(packed.read_bytes()[:-20])
+    assert exported(found).turns[0].messages[0].content == stores.ASKED
+    packed.write_bytes(b"not compressed at all")
+    assert list(find_sessions(tmp_path)) == [] and detect(packed) == []
+
+
+def helped(found: FoundSession) -> ConversationExport:
+    """The only helper of a session, checked against the call that started it."""
+    transcript = read_session(found)
+    export = transcript.export(found)
+    assert export is not None
+    [helper] = transcript.helper_exports(found, export.conversation)
+    record = helper.conversation
+    [call] = [c for t in export.turns for m in t.messages for c in m.tool_calls if c.tool_name.lower() == "task"]
+    assert (record.helper_of, record.branch_of, record.branch_turn) == (call.uuid, export.conversation.uuid, 0)
+    assert record.private and record.workspace == stores.FOLDER
+    assert call.result is not None
+    data = json.loads(call.result.result)
+    assert (data["text"], data["helper"]) == (stores.FOUND_IT, record.uuid)
+    assert data["trace"] == ["Grep def parse", f"1 calls · /resume {record.uuid[:8]}"]
+    assert [m.content for m in helper.turns[0].messages if m.content] == [stores.HELPED, stores.FOUND_IT]
+    return helper
+
+
+@pytest.mark.parametrize("form", ["file", "folder", "inline", "unnamed"])
+def test_helper_of_claude_code_comes_with_its_parent(form: str, tmp_path: Path) -> None:
+    stores.add_claude_helper(stores.claude_code(tmp_path), form)
+    [found] = find_sessions(tmp_path)
+    helped(found)
+
+
+def test_helper_of_opencode_comes_with_its_parent(tmp_path: Path) -> None:
+    path = stores.opencode(tmp_path)
+    state = {
+        "status": "completed",
+        "input": {"prompt": stores.HELPED},
+        "output": stores.FOUND_IT,
+        "metadata": {"sessionId": "ses_2"},
+    }
+    grep = {"status": "completed", "input": {"pattern": "def parse"}, "output": "src/parser.py:3"}
+    parts = [
+        ("p8", "m4", {"type": "tool", "callID": "t9", "tool": "task", "state": state}),
+        ("p9", "h1", {"type": "text", "text": stores.HELPED}),
+        ("q1", "h2", {"type": "tool", "callID": "g", "tool": "Grep", "state": grep}),
+        ("q2", "h2", {"type": "text", "text": stores.FOUND_IT}),
+    ]
+    with closing(sqlite3.connect(path)) as connection:
+        for id, role in (("h1", "user"), ("h2", "assistant")):
+            values = (id, "ses_2", stores.START * 1_000, json.dumps({"role": role}))
+            connection.execute("INSERT INTO message VALUES (?, ?, ?, ?)", values)
+        for id, owner, part in parts:
+            connection.execute("INSERT INTO part VALUES (?, ?, ?)", (id, owner, json.dumps(part)))
+        connection.commit()
+    [found] = find_sessions(tmp_path)
+    helped(found)
 
 
 def test_reply_without_a_message_before_it_is_kept(tmp_path: Path) -> None:

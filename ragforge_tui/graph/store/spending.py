@@ -55,7 +55,8 @@ class Spending:
         """Return all requests of the conversations that were used at this time or later, in the order of their turns.
 
         Earlier requests of these conversations are included. A conversation's helpers belong to it. Conversations that
-        are deleted but not purged count too: what they took was spent.
+        are deleted but not purged count too: what they took was spent. Replies of other agents, whose sessions were
+        imported, have no persona and do not count.
         """
         found = {
             row["id"]: row
@@ -64,7 +65,8 @@ class Spending:
                 "WHERE ($since IS NULL OR c.updated_at >= $since OR c.spent_at >= $since) "
                 "AND ($workspace IS NULL OR c.workspace = $workspace) "
                 "AND ($id = '' OR c.uuid = $id OR (c.branch_of = $id AND coalesce(c.helper_of, '') <> '')) "
-                "RETURN c.uuid AS id, c.workspace AS workspace, c.helper_of AS helper",
+                "RETURN c.uuid AS id, c.workspace AS workspace, c.helper_of AS helper, "
+                "any(tag IN coalesce(c.tags, []) WHERE tag STARTS WITH 'from:') AS imported",
                 since=since and graph_value(since),
                 workspace=workspace,
                 id=conversation_id,
@@ -74,7 +76,8 @@ class Spending:
         ids = sorted(found)
         for start in range(0, len(ids), _AT_ONCE):
             some = ids[start : start + _AT_ONCE]
-            requests += [_reply(row, found[row["id"]]) for row in await self._replies(some)]
+            replies = [(row, found[row["id"]]) for row in await self._replies(some)]
+            requests += [_reply(row, of) for row, of in replies if row["m"].get("persona") or not of["imported"]]
             requests += [_background(row["r"], found) for row in await self._background(some)]
         return requests
 
