@@ -203,7 +203,7 @@ def _ran_anything(turn: Turn) -> bool:
 
 
 def _may_write(call: ToolCall) -> bool:
-    """Return whether a call may have written anything beside what it reports: a command, a helper, a server's tool."""
+    """Return whether a call may have written more than it reports: a command, a helper, a server's tool."""
     info = tool_info(call.tool_name)
     known = info.access in ("read", "write") and bool(info.verb)
     return call_end(call) in ("ok", "failed", "stopped", "unknown") and not known and info.access != "control"

@@ -1,4 +1,4 @@
-"""Records of what was tried in a conversation and did not stand: a command that failed, an edit that was undone."""
+"""Records of attempts: commands that failed, edits that were undone, calls that the user refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ until it had more words; ``extra``: until words were left out; ``other``: until 
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that was tried once, with what came of it.
+    """A call or an edit that was tried in vain, and its outcome.
 
     Attributes:
         uuid: Derived from conversation, turn, key, outcome and what, so that storing it twice is storing it once.

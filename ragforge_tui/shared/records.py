@@ -105,8 +105,8 @@ class ToolResult(msgspec.Struct, kw_only=True):
     Attributes:
         result: JSON text of an object ``{"text": …}``, where `text` is what the model received. A tool may add
             ``diff`` (unified), ``exit_status``, ``todos``, ``before`` and ``after`` (digests of file contents
-            stored for undo), ``commits`` (a list of `Commit`) and ``truncated`` (full size in bytes if the text was
-            cut).
+            stored for undo), ``commits`` (a list of `Commit`), ``remembered`` (the line of memory that the user and the
+            model got) and ``truncated`` (full size in bytes if the text was cut).
         result_size_bytes: Size of the whole result before any cut.
     """
 

@@ -196,6 +196,22 @@ def test_a_fence_holds_what_is_in_it(text: str) -> None:
     assert token.content == text + "\n"
 
 
+def test_a_contradicted_claim_is_in_it() -> None:
+    message = Message(
+        uuid="a",
+        conversation_id="c",
+        turn_index=1,
+        position=1,
+        role="assistant",
+        content="Done.",
+        doubts="says the tests pass; the last run failed [t1]",
+        timestamp=MOMENT,
+    )
+    record = Conversation(uuid="c", created_at=MOMENT, updated_at=MOMENT)
+    text = to_markdown(ConversationExport(conversation=record, turns=[Turn(turn_index=1, messages=[message])]))
+    assert "*The answer says the tests pass; the last run failed" in text
+
+
 def test_plain_answers_stay_as_they_are() -> None:
     answer = "Use **this**:\n\n```python\nx = '<b>'\n```\n\n- one\n- two\n\n### Details\n\n`</details>` [t3]"
     assert escaped_block(answer) == answer

@@ -1,7 +1,7 @@
-"""What memory says before a call of the agent runs: one line where it matters, nothing otherwise.
+"""The line that memory adds before a call of the agent runs, where there is one.
 
 The user reads it in the question about the call, the model with the call's result or refusal. It never delays a call
-noticeably: what is not found in time is not said.
+noticeably: a late answer is dropped.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LEAST_LETTERS = 4
 
 
 class Reminders:
-    """Lookup of what past turns say about the calls of one turn."""
+    """Lookup of the lines about the calls of one turn."""
 
     def __init__(self, services: Services, conversation_id: str, turn_index: int) -> None:
         self._services = services

@@ -1,4 +1,4 @@
-"""What was tried and did not stand, by what is tried again: the path of a file or the program of a command.
+"""Attempts in the graph, found by the path of a file or the program of a command.
 
 A conversation notes the last turn that was examined, so that turns stored while the program was not running, imported
 ones too, are found by one query.

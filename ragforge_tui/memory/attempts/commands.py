@@ -1,7 +1,7 @@
-"""Commands as words, and what made the difference between one that failed and one that worked.
+"""Commands as words, and the difference between one that failed and one that worked.
 
-Only a simple command is understood: one program with its words, perhaps behind `cd FOLDER &&`. Of a chain or a pipe
-nobody knows which part failed.
+Only a simple command is understood: one program with its words, perhaps behind `cd FOLDER &&`. In a chain
+or a pipe it is unknown which part failed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ USAGE = re.compile(
     r"requires an argument|Unknown command",
     re.IGNORECASE | re.MULTILINE,
 )
-"""What programs print about words that they do not understand."""
+"""Messages of programs about words that they do not understand."""
 _OPERATORS = frozenset(";&|<>()")
 _REDIRECTED = re.compile(r"(?<=\s)(?:2>&1|(?:[12]|&)?> ?/dev/null)(?=\s|$)")
 _HERE = re.compile(r"^\s*cd\s+(?:\"[^\"]*\"|'[^']*'|[^\s;&|]+)\s*&&\s*")
@@ -52,7 +52,7 @@ _WITH_PARTS = _names(
     "apt brew bun bundle cargo composer conda deno docker dotnet flask gem gh git go gradle helm hg jj just kubectl "
     "make manage.py mix mvn npm pip pip3 pnpm poetry rake ruff rustup sbt svn systemctl task terraform tox uv yarn"
 )
-"""Programs whose first word says what they do."""
+"""Programs whose first word names the task."""
 _SCRIPTS = _names("bash deno node perl php ruby sh zsh")
 """Programs that run the file they are given."""
 ONE_OFF = _names(
@@ -73,7 +73,7 @@ _NO_DIFFERENCE = re.compile(
     r"select|extend-ignore|durations|bail|fail-fast|failfast|stop-at-first-failure|no-summary|capture|keep-going)"
     r"(?:=.*)?|-run|-rA|-r\w|-j\d*|-k.+",
 )
-"""Options that choose what is run or how it is shown; that a smaller run succeeds says nothing about the larger."""
+"""Options that choose what is run or how it is shown; the success of a smaller run proves nothing about the larger."""
 _DOES_NOTHING = re.compile(
     r"-h|--help|-V|--version|--dry-run|-n|--collect-only|--co|--list|--list-tests|--print-config|--show-config"
 )
@@ -107,7 +107,7 @@ class Command(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """What made a command work.
+    """The cause of a command's success after an earlier failure.
 
     Attributes:
         key: What a command has in common with the one that failed.
@@ -141,7 +141,7 @@ def commands_in(text: str) -> Iterator[Command]:
 
 
 def difference(failed: Command, worked: Command, *, output: str, status: int | None) -> Difference | None:
-    """Return what made a command work that failed before; None if that is doubtful.
+    """Return the words that made a failed command work; None if that is doubtful.
 
     Nothing was written between the two. `output` is what the failed one printed.
     """

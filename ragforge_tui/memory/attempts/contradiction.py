@@ -2,7 +2,7 @@
 
 Three forms are recognised, each where the decision and the changed lines share a name or a value: something was ruled
 out and the edit adds it, something was to stay and the edit removes it, a value was fixed and the edit changes it.
-Whatever else contradicts a decision is not found.
+Other contradictions are not found.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _BECAUSE = re.compile(
 )
 """Begins a reason, whose words the decision is not about."""
 _NOT = re.compile(
-    r"(?:not|never|no|n't|don'?t|doesn'?t|without|avoid|instead of|rather than|no longer|forbidden|"
-    r"pas|jamais|sans|aucun|aucune|plutôt que|au lieu de|nicht|nie|niemals|kein|keine|keinen|ohne|statt|anstatt|"
-    r"nunca|sin|en vez de|non|mai|senza|invece di|niet|nooit|geen|zonder|não|sem|не|никогда|без|вместо)",
+    r"(?:not|never|no|n't|don'?t|doesn'?t|avoid|instead of|rather than|no longer|forbidden|"
+    r"pas|jamais|aucun|aucune|plutôt que|au lieu de|nicht|nie|niemals|kein|keine|keinen|statt|anstatt|"
+    r"nunca|en vez de|non|mai|invece di|niet|nooit|geen|não|не|никогда|вместо)",
     re.IGNORECASE,
 )
 _STAYS = re.compile(
@@ -77,6 +77,7 @@ def contradicts(decision: str, changes: Iterable[Change]) -> Contradiction | Non
 
 def _ruled_out(decision: str, change: Change) -> Contradiction | None:
     new = _terms(change.added) - _terms(change.removed)
+    plain = {term for term in new if any(_is_used(term, line) for line in change.added)}
     for clause in re.split(r"[;:]|, (?!not\b)|\. ", decision):
         words = re.findall(r"[\w.'-]*\w", clause)
         places = [n for n in range(len(words)) if _negates(words, n)]
@@ -87,9 +88,18 @@ def _ruled_out(decision: str, change: Change) -> Contradiction | None:
             reach = _REACH_NAME if word.casefold() in quoted or _CODE_NAME.fullmatch(word) else _REACH_WORD
             after = any(0 < n - place <= reach for place in places)
             before = any(0 < place - n <= _REACH_BACK and _IS.fullmatch(words[place - 1]) for place in places)
-            if (after or before) and (term := _same(word, new, quoted)):
+            if (after or before) and (term := _same(word, new if reach == _REACH_NAME else plain, quoted)):
                 return Contradiction("adds", term)
     return None
+
+
+def _is_used(term: str, line: str) -> bool:
+    """Return whether a line of code imports, calls or reaches into something, rather than mentions a word."""
+    name = re.escape(term)
+    if re.match(rf"\s*(?:import|from|use|using|require|#include|const|let|var)\b.*\b{name}\b", line):
+        return True
+    code = re.sub(r"\"[^\"]*\"|'[^']*'|(?:#|//).*", "", line)
+    return re.search(rf"(?<!def )(?<!function )\b{name}\(|\b{name}\.\w|@{name}\b", code) is not None
 
 
 def _negates(words: list[str], n: int) -> bool:
@@ -117,7 +127,13 @@ def _fixed(decision: str, change: Change) -> Contradiction | None:
     before, after = _terms(change.removed), _terms(change.added)
     words = _WORD.findall(decision)
     values = {word for word in words if _NUMBER.fullmatch(word)} | set(_quoted(decision))
-    gone = {value for value in values if value in before - after}
+    values |= {
+        text
+        for line in change.removed
+        for text in re.findall(r"[\"']([^\"']{2,40})[\"']", line)
+        if re.search(rf"(?<!\w){re.escape(text)}(?!\w)", decision)
+    }
+    gone = sorted((value for value in values if value in before - after), key=len, reverse=True)
     names = {name for word in words if (name := _same(word, before & after, set())) and not _NUMBER.fullmatch(name)}
     for old in change.removed:
         for value in gone:
@@ -131,6 +147,7 @@ def _same(word: str, terms: set[str], quoted: set[str]) -> str:
     folded = word.casefold().removesuffix("()")
     if folded not in quoted and (
         folded in _SYNTAX
+        or folded.removesuffix("s") in _SYNTAX
         or sum(character.isalpha() for character in folded) < _LEAST_LETTERS
         or any(folded in words for words in STOP_WORDS.values())
         or folded in CHAT_WORDS

@@ -42,7 +42,7 @@ _TAKEN_BACK = 0.5
 
 
 class FoundAttempts(msgspec.Struct):
-    """What some new turns say about attempts.
+    """Result for some new turns.
 
     Attributes:
         attempts: Those that ended in the new turns, and those before them that the user has explained now.
@@ -360,7 +360,7 @@ class _Walk:
 
 
 def find_attempts(turns: Sequence[Turn], workspace: str, *, after: int) -> FoundAttempts:
-    """Return what the turns after one say about attempts.
+    """Return the attempts that ended after a turn, and what settles earlier ones.
 
     Args:
         turns: The new turns, with up to `LOOK_BACK` before them.
@@ -390,7 +390,7 @@ def _within(path: str, names: Sequence[str]) -> bool:
 
 
 def _said_by(output: str) -> str:
-    """Return the line with which a program said what it did not understand; empty without one."""
+    """Return the line of the output that names the cause; empty without one."""
     for pattern in (USAGE, NOT_FOUND):
         for line in output.split("\n"):
             if pattern.search(line) and not line.lower().startswith("usage:"):

@@ -1,4 +1,4 @@
-"""The one line that memory says before an edit or a command."""
+"""The line that memory shows before an edit or a command."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def command_keys(command: str) -> list[str]:
 
 
 def before_command(command: str, tried: Sequence[Tried], place: Place) -> str:
-    """Return what was learned about a command; empty if nothing was, or it is not sure to hold for this one."""
+    """Return the line about a command; empty without one that surely holds for it."""
     parts = list(commands_in(command))
     fitting = [
         one for one in tried if not place.in_view(one.attempt) and any(has_failed(part, one.attempt) for part in parts)
@@ -89,7 +89,7 @@ def before_command(command: str, tried: Sequence[Tried], place: Place) -> str:
 
 
 def before_edit(changes: Sequence[Change], tried: Sequence[Tried], decisions: Sequence[Decision], place: Place) -> str:
-    """Return what was decided or tried about an edit; empty if nothing was, or it is not sure to be the same."""
+    """Return the line about an edit: a decision or an attempt; empty without one that surely holds for it."""
     fitting = [
         one
         for one in tried

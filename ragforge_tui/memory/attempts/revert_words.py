@@ -1,4 +1,4 @@
-"""What users say when they want an edit taken back, in eight languages."""
+"""Phrases with which users ask to take an edit back, in eight languages."""
 
 from __future__ import annotations
 
@@ -53,6 +53,6 @@ _SAID_AFTERWARDS = re.compile(
 
 
 def explains(message: str) -> bool:
-    """Return whether a user's message after an undo is about it, and so says why."""
+    """Return whether a user's message after an undo is about it, and so gives its reason."""
     text = " ".join(message.split())
     return len(text.split()) <= MOST_WORDS and _SAID_AFTERWARDS.search(text) is not None
