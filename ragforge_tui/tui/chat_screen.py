@@ -19,6 +19,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
+from textual.reactive import Reactive
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Static
@@ -72,6 +73,8 @@ class ChatScreen(Screen[None]):
 
     prompt: Prompt
     AUTO_FOCUS = "#prompt"
+    # A change of focus draws the widgets that show it, not the whole screen.
+    focused: Reactive[Widget | None] = Reactive(None, repaint=False)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("pageup", "scroll_chat(-1)", show=False),
         Binding("pagedown", "scroll_chat(1)", show=False),
@@ -334,7 +337,8 @@ class ChatScreen(Screen[None]):
     def on_prompt_answer(self, event: Prompt.Answer) -> None:
         """Move the focus to the waiting question, else to the chat (and from there back)."""
         event.stop()
-        (self.questions if self.questions.waiting else self.transcript).focus()
+        # Not by `focus`, which draws all of the widget again.
+        self.set_focus(self.questions if self.questions.waiting else self.transcript)
 
     def on_text_area_changed(self) -> None:
         """Let a question shrink when the prompt has grown, and take back hints about an empty prompt."""

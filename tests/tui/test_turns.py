@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+import pytest
+from textual._compositor import ChopsUpdate, Compositor
+
 from ragforge_tui.shared.errors import ErrorInfo, GraphUnavailableError
 from ragforge_tui.shared.events import ApprovalRequested, ApprovalResolved, TurnCancelled, TurnFailed
 from ragforge_tui.shared.records import ToolCall
@@ -317,6 +320,30 @@ async def test_the_word_at_the_end_says_what_went_wrong_and_leads_there(run_chat
         await chat.until(lambda: view.follow and not chip(chat))
         await chat.press("pageup")
         await chat.until(lambda: chip(chat).endswith(" lines · End"), "once seen it warns no more")
+
+
+async def test_a_change_of_focus_draws_no_row_of_the_chat(
+    run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with run_chat(zoo(), continue_last=True) as chat:
+        await chat.until(lambda: chat.loaded)
+        await chat.pilot.pause()
+        drawn: list[tuple[int, int]] = []
+        rows_of_chat = chat.app.chat.transcript.region.line_range
+
+        def note(compositor: Compositor, *, full: bool = False, **given: Any) -> object:
+            update = render(compositor, full=full, **given)
+            spans = update.spans if isinstance(update, ChopsUpdate) else [(y, 0, 999) for y in rows_of_chat]
+            drawn.extend((y, end - start) for y, start, end in spans if y in rows_of_chat)
+            return update
+
+        render: Any = Compositor.render_update
+        monkeypatch.setattr(Compositor, "render_update", note)
+        await chat.press("tab")
+        await chat.until(lambda: "j k choose a block" in status(chat))
+        await chat.press("escape")
+        await chat.until(lambda: "/ commands" in status(chat))
+        assert all(cells == 1 for _, cells in drawn), "no more than the scrollbar, which shows the focus"
 
 
 # -- back to an earlier turn

@@ -104,7 +104,8 @@ def approval_question(event: ApprovalRequested, answer: Callable[[str, str], Non
     answers = [Choice("once", "yes, this once", mark="y", short="once")]
     if scope := event.session_scope:
         label = f"yes, and allow {scope} for this session"
-        answers.append(Choice("session", label, mark="s", short=f"session: {scope}"))
+        # On one line the workspace, where file tools stay anyway, is left out.
+        answers.append(Choice("session", label, mark="s", short=f"session: {scope.removesuffix(' in this workspace')}"))
     if event.always:
         # What it saves is asked about next.
         label = f"yes, and always allow {_named(event.always)} here"

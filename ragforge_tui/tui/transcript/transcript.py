@@ -17,6 +17,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.strip import Strip
 from textual.timer import Timer
+from textual.widget import Widget
 
 from ragforge_tui.shared.events import ReasoningDelta, TextDelta, TurnEvent, TurnStarted
 from ragforge_tui.shared.records import Turn
@@ -378,11 +379,14 @@ class Transcript(BlockView, can_focus=True):
         self.copier.cycle.forget()
         self.post_message(self.CursorMoved())
 
-    def on_focus(self) -> None:
-        self.call_later(self._offers.update)  # The base class notes the focus after this.
+    def on_focus(self, event: events.Focus) -> None:
+        """Show the offer to go back; nothing else in the rows shows the focus."""
+        _note_focus(self, event, events.DescendantFocus(self), focused=True)
+        self._offers.update()
 
-    def on_blur(self) -> None:
-        self.call_later(self._offers.update)
+    def on_blur(self, event: events.Blur) -> None:
+        _note_focus(self, event, events.DescendantBlur(self), focused=False)
+        self._offers.update()
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         """Offer to go back to the message under the mouse, but not while text is being selected."""
@@ -512,3 +516,11 @@ class Transcript(BlockView, can_focus=True):
 
     def action_copy_all_code(self) -> None:
         self.copier.all_code()
+
+
+def _note_focus(view: Transcript, event: events.Event, told: Message, *, focused: bool) -> None:
+    """Do what the base class does when the focus comes or goes, but for drawing all rows again."""
+    event.prevent_default()
+    view.has_focus = focused
+    if isinstance(view.parent, Widget):
+        view.parent.post_message(told)

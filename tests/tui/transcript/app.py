@@ -53,6 +53,9 @@ class TranscriptApp(App[None]):
         self.copied.append(text)
 
     def screen_text(self) -> list[str]:
-        """What the transcript shows, line by line."""
+        """What the transcript shows, line by line, without the word about what is below."""
         view = self.transcript
-        return [view.render_line(y).text.rstrip() for y in range(view.size.height)]
+        lines = [view.render_line(y).text.rstrip() for y in range(view.size.height)]
+        if (word := view.last_row_word()) is not None:
+            lines[-1] = lines[-1].removesuffix(word.text.rstrip()).rstrip()
+        return lines
