@@ -229,7 +229,7 @@ def code_label(language: str, palette: Palette) -> list[Run]:
     said = [(language, palette.muted)] if language else []
     if palette.plain:
         return said
-    between = [(" · ", palette.faint)] if language else []
+    between = [(" · ", palette.muted)] if language else []
     return [*said, *between, ("copy", palette.muted + Style(meta={COPY: True}))]
 
 
