@@ -150,3 +150,12 @@ async def test_a_foreign_one_is_refused(store: Store, wrong: dict[str, Any]) -> 
     with pytest.raises(GraphError, match="finding"):
         await store.transfer.import_(export, merge=True)
     assert await store.findings.of_conversation(uuid) == []
+
+
+async def test_blame_names_the_decision_of_a_turn(store: Store) -> None:
+    uuid = await imported(store, exchanges(2), workspace="/w")
+    assert await store.commits.decision(uuid, 1) is None
+    await store.findings.add([note(uuid, 1, "Wait 30 s"), note(uuid, 1, "It is slow", "fact"), note(uuid, 2, "Later")])
+    assert await store.commits.decision(uuid, 1) == "Wait 30 s"
+    await store.findings.set_state(finding_uuid(uuid, 1, "decision", "Wait 30 s"), "forgotten", now())
+    assert await store.commits.decision(uuid, 1) is None
