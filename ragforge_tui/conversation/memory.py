@@ -37,8 +37,10 @@ from ragforge_tui.memory.context import (
 )
 from ragforge_tui.memory.findings.keeper import FindingKeeper
 from ragforge_tui.memory.findings.settled import NOTHING_SETTLED, Settled
+from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.recent_files import RecentFiles
 from ragforge_tui.memory.retrieval import Recall
+from ragforge_tui.memory.retrieval.terms import asked_words
 from ragforge_tui.memory.summaries import Summarizer
 from ragforge_tui.memory.summaries.prompt import LANGUAGE_NAMES
 from ragforge_tui.memory.titles import make_title
@@ -57,6 +59,8 @@ from ragforge_tui.shared.records import TITLE_CHARS, Conversation, Message, Summ
 
 log = logging.getLogger(__name__)
 
+FEWEST_ASKED = 2
+"""Words of a subject from which a first message may be covered by an earlier conversation; a greeting has none."""
 OFFER_SCORE = 0.45
 """Smallest cosine at which an earlier conversation is offered. Measured with the local model: first messages on the
 subject of a summary scored 0.31 to 0.64, others at most 0.21."""
@@ -395,7 +399,9 @@ class ConversationMemory:
         own = turn.turn_index - (self._record.branch_turn or 0)
         if own == 1 and not any(message.role == "system" for message in turn.messages):
             self._untitled = turn
-            if not self._record.branch_turn:
+            asked = turn.messages[0].content
+            subject = len(asked_words(asked, language_of(asked))) >= FEWEST_ASKED
+            if not self._record.branch_turn and subject and turn.messages[-1].state == "complete":
                 await self._offer_similar(turn)
         self._ended_turns = (max(self._ended_turns[0], turn.turn_index), turn.turn_index)
         self._vectors.ask()

@@ -218,6 +218,10 @@ class Message(msgspec.Struct, kw_only=True):
     tool_calls: list[ToolCall] = []
 
 
+RECALLED = frozenset({"findings", "summaries", "recalled"})
+"""Sections of a request that recall fills; the frontier is always sent."""
+
+
 class RecalledPlace(msgspec.Struct, frozen=True, omit_defaults=True):
     """Amount of memory that was recalled from one conversation for a request.
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from textual.containers import Vertical
 
+from ragforge_tui.shared.errors import NotFoundError
+from ragforge_tui.shared.records import RECALLED
+from ragforge_tui.shared.requests.memory import FetchSent
 from ragforge_tui.tui.commands.conversation_commands import find_step, view_block
 from ragforge_tui.tui.commands.link_commands import choose_link, open_link
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.transcript import Transcript
+from ragforge_tui.tui.transcript.blocks import RecallBlock, RecalledText
 from ragforge_tui.tui.welcome.welcome import Welcome
 
 
@@ -61,6 +65,23 @@ class ChatColumn(Vertical):
         """Go to a turn that was recalled from another conversation."""
         event.stop()
         self._host.navigator.go_to_turns(event.turn_index, conversation_id=event.conversation_id)
+
+    def on_transcript_recalled_wanted(self, event: Transcript.RecalledWanted) -> None:
+        """Fetch what was recalled for a turn and show it in place."""
+        event.stop()
+        self._host.session.spawn(self._show_recalled(event.block), group="recalled")
+
+    async def _show_recalled(self, block: RecallBlock) -> None:
+        uuid = self._host.session.state.conversation_id
+        try:
+            sent = await self._host.session.ask(FetchSent(conversation_id=uuid, turn_index=block.turn_index))
+        except NotFoundError:
+            block.show_texts([])
+        else:
+            items = (item for part in sent.record.sections if part.name in RECALLED for item in part.items)
+            block.show_texts([RecalledText(item.text, item.conversation_id or uuid, item.turn_index) for item in items])
+        self._host.transcript.correct(block)
+        self._host.transcript.sync()
 
     def on_transcript_links_wanted(self, event: Transcript.LinksWanted) -> None:
         """Open one of the links near the cursor."""

@@ -168,3 +168,16 @@ async def test_the_server_is_asked_for_its_window(loaded: Loaded, server: OpenAI
     async with ConversationAgent(settings) as agent:
         model = await agent.services.model.model()
         assert model.context_window == agent.model_state.context_window == 12_000
+
+
+@ONE_BACKEND
+async def test_that_nothing_had_to_be_recalled_is_told_once(loaded: Loaded, server: OpenAIServer) -> None:
+    server.script([Step(text=f"Answer {number}.") for number in range(5)])
+    async with ConversationAgent(with_model(loaded, context_window=32_000)) as agent:
+        conversation = await agent.create_conversation()
+        told: list[int] = []
+        for turn in range(1, 6):
+            events = [event async for event in conversation.stream(f"What is {turn} times the harbour?")]
+            notices = [event.text for event in events if isinstance(event, Notice)]
+            told += [turn for text in notices if text == "Nothing recalled: all 2 earlier turns fit."]
+    assert told == [3]

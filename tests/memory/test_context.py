@@ -23,8 +23,9 @@ from ragforge_tui.memory.context import (
     ContextBuilder,
     ContextInputs,
     SystemPart,
+    all_turns_fit,
     builder,
-    recalled_elsewhere,
+    recalled_amounts,
     sections,
     without_memory,
 )
@@ -838,10 +839,17 @@ def test_recalled_items_are_grouped_by_conversation() -> None:
         return ContextRecord(conversation_id="own", turn_index=9, created_at=now(), sections=made)
 
     own = ContextItem(kind="turn", turn_index=2)
-    assert recalled_elsewhere(record(("recalled", [own]), ("frontier", [ContextItem(kind="summary")]))) == ""
+    assert recalled_amounts(record(("frontier", [ContextItem(kind="summary")]))) == ""
+    told = recalled_amounts(record(("recalled", [own]), ("frontier", [ContextItem(kind="summary")])))
+    assert recalled_places(told) == [RecalledPlace(turn_index=2, turns=1)]
+    sent = [ContextItem(kind="message", turn_index=turn, form="whole") for turn in range(1, 9)]
+    assert all_turns_fit(record(("history", sent)))
+    assert not all_turns_fit(record(("history", sent), ("recalled", [own])))
+    sent[0].form = "texts:1000"
+    assert not all_turns_fit(record(("history", sent)))
     summary = ContextItem(kind="summary", conversation_id="x", title="Harbour", turn_index=1, last_turn=4)
     turn = ContextItem(kind="turn", conversation_id="x", title="Harbour", turn_index=7)
-    assert recalled_places(recalled_elsewhere(record(("summaries", [summary]), ("recalled", [own, own, turn])))) == [
+    assert recalled_places(recalled_amounts(record(("summaries", [summary]), ("recalled", [own, own, turn])))) == [
         RecalledPlace(turn_index=2, turns=2),
         RecalledPlace(conversation_id="x", title="Harbour", turn_index=7, turns=1, notes=1),
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from ragforge_tui.shared.errors import RagforgeError
@@ -14,7 +15,7 @@ from ragforge_tui.shared.events import (
     TopicsChanged,
 )
 from ragforge_tui.shared.finding_records import ShownFinding
-from ragforge_tui.shared.records import Finding
+from ragforge_tui.shared.records import Finding, RecalledPlace
 from ragforge_tui.shared.requests.memory import (
     FetchDue,
     FetchSent,
@@ -34,6 +35,7 @@ from tests.support.calls_scene import calls_engine
 from tests.support.fake_engine import FakeEngine, conversation, turn
 from tests.support.fake_memory import HOSTILE, summary
 from tests.tui.conftest import Chat, ChatRunner
+from tests.tui.test_questions import screen_text
 
 UUID = conversation(1).uuid
 
@@ -395,3 +397,20 @@ async def test_all_keys_are_named_where_there_is_room(
     async with run_chat(engine, resume="00000001", size=(columns, 40)) as chat:
         pane = await opened(chat)
         await chat.until(lambda: pane.query_one(KeyBar).render().plain.endswith(last))
+
+
+async def test_enter_shows_what_was_recalled_in_place(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
+        await chat.until(lambda: chat.loaded)
+        places = [RecalledPlace(turn_index=2, turns=1)]
+        event = MessageStarted(
+            conversation_id=UUID, turn_index=12, message_id="m", recalled=msgspec.json.encode(places).decode()
+        )
+        engine.emit(event)
+        await chat.until(lambda: "recalled 1 turn of this conversation" in screen_text(chat))
+        transcript = chat.app.chat.transcript
+        transcript.cursor.block = next(block for block in transcript.document.blocks if block.kind == "recall")
+        transcript.focus()
+        await chat.press("enter")
+        await chat.until(lambda: "▎ turn 2" in screen_text(chat))
+        assert [request.turn_index for request in engine.asked(FetchSent)][-1] == 12

@@ -29,7 +29,7 @@ from ragforge_tui.conversation.turn.tool_runner import ToolRunner
 from ragforge_tui.graph import writer_id
 from ragforge_tui.llm import PROVIDER_STATE
 from ragforge_tui.memory.claims import contradicted
-from ragforge_tui.memory.context import recalled_elsewhere
+from ragforge_tui.memory.context import all_turns_fit, recalled_amounts
 from ragforge_tui.memory.history import ChatMessage, user_messages
 from ragforge_tui.memory.retrieval.reach import called_from
 from ragforge_tui.shared.errors import ErrorInfo, RagforgeError, storage_error
@@ -48,6 +48,8 @@ T = TypeVar("T")
 _RESULT_SHARE = 10
 """Part of the window that one result may take: a tenth."""
 _TOKEN_CHARS = 4
+TELLS_IN_TURN = 3
+"""The turn that tells, once in a conversation, that all earlier turns were sent and nothing had to be recalled."""
 STOP_POLL_SECONDS = 1.0
 """Interval at which the graph is polled for a stop requested by another process."""
 
@@ -296,11 +298,12 @@ class TurnRunner:
         """Stream and store one reply."""
         await self._budget.before_request()
         self._requests += 1
+        self._tell_nothing_recalled(request)
         reply = Reply(
             turn=self._turn,
             persona=request.inputs.persona,
             model=request.inputs.model,
-            recalled="" if self._answered else recalled_elsewhere(request.inputs.context.record),
+            recalled="" if self._answered else recalled_amounts(request.inputs.context.record),
             check=self._doubts,
             recorder=self._recorder,
             emit=self._services.emit,
@@ -320,6 +323,13 @@ class TurnRunner:
         """Return the claims of an answer that the calls contradict."""
         earlier = [turn for turn in self._earlier() if turn.turn_index < self._turn.turn_index]
         return contradicted(answer, self._turn, earlier)
+
+    def _tell_nothing_recalled(self, request: TurnRequest) -> None:
+        """Tell once in a conversation, when it has a past, that its memory was not needed."""
+        record = request.inputs.context.record
+        if not self._answered and self._turn.turn_index == TELLS_IN_TURN and all_turns_fit(record):
+            text = f"Nothing recalled: all {TELLS_IN_TURN - 1} earlier turns fit."
+            self._services.emit(Notice(text=text, conversation_id=self._conversation_id))
 
     def _announce_mode(self, request: TurnRequest) -> None:
         """Inform the model of a mode change since the start of the turn."""

@@ -17,7 +17,7 @@ from ragforge_tui.memory.context.builder import (
 )
 from ragforge_tui.memory.context.choices import ContextChoices
 from ragforge_tui.memory.context.code import scope_with_text
-from ragforge_tui.memory.context.places import recalled_elsewhere
+from ragforge_tui.memory.context.places import all_turns_fit, recalled_amounts
 from ragforge_tui.memory.context.sections import PERSONA_PART
 from ragforge_tui.memory.context.stored import StoredContext, accounted, look_up, to_stored
 from ragforge_tui.memory.context.wishes import wishes_section
@@ -33,10 +33,11 @@ __all__ = [
     "Strategy",
     "SystemPart",
     "accounted",
+    "all_turns_fit",
     "answer_tokens",
     "look_up",
     "past_tokens",
-    "recalled_elsewhere",
+    "recalled_amounts",
     "scope_with_text",
     "system_tokens",
     "to_stored",

@@ -27,7 +27,7 @@ from ragforge_tui.shared.events import (
     TopicsChanged,
 )
 from ragforge_tui.shared.finding_records import ShownFinding
-from ragforge_tui.shared.records import Topic
+from ragforge_tui.shared.records import RECALLED, Topic
 from ragforge_tui.shared.requests.memory import (
     FetchFindings,
     FetchSent,
@@ -73,8 +73,6 @@ USED = "tree"
 """The feature: something in the pane was read or opened."""
 BEFORE_SUMMARIES = "every few turns become one line here"
 EXPLANATION = "summaries of this talk · Enter opens one"
-_RECALLED = frozenset({"findings", "summaries", "recalled"})
-"""Sections of a request that recall fills; the frontier is always sent."""
 View = Literal["tree", "findings", "topics"]
 _READ, _GO = KeyHint("read", "r", "read"), KeyHint("show_turns", "g", "turn")
 _STATE, _SENT = KeyHint("state", "i", "about"), KeyHint("sent", "c", "sent")
@@ -338,7 +336,7 @@ class MemoryPane(Pane):
             return
         found: set[str] = set()
         for section in sent.record.sections:
-            for item in section.items if section.name in _RECALLED else ():
+            for item in section.items if section.name in RECALLED else ():
                 if item.conversation_id in ("", uuid):
                     first, last = tree.range_of(item.source)
                     found.update(tree.over(first or item.turn_index, last or item.turn_index))

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
+import msgspec
 from rich.cells import cell_len
 from rich.style import Style
 
@@ -398,43 +399,82 @@ class NoteBlock(Block):
         return self.gap + _estimated_lines(self.text, width)
 
 
+class RecalledText(msgspec.Struct, frozen=True):
+    """A recalled turn, summary or finding in one line, and where it is from."""
+
+    text: str
+    conversation_id: str = ""
+    turn_index: int = 0
+
+
 class RecallBlock(Block):
-    """Conversations from which memory was recalled for a turn; each of them can be opened."""
+    """Amount of memory recalled for a turn, by conversation; unfolded, the recalled texts.
+
+    Attributes:
+        texts: The recalled texts; None until they are asked for.
+    """
 
     kind = "recall"
 
     def __init__(self, turn_index: int, message_id: str, places: Sequence[RecalledPlace]) -> None:
         super().__init__(turn_index, message_id)
         self.places = [place for place in places if place.conversation_id]
+        self.texts: Sequence[RecalledText] | None = None
+        self.folded = True
         self._own = next((place for place in places if not place.conversation_id), RecalledPlace())
 
     @property
     def source(self) -> str:
-        return "".join(text for text, _ in self._pieces())
+        return "".join(text for text, *_ in self._pieces())
 
-    def _pieces(self) -> list[tuple[str, RecalledPlace | None]]:
-        """Return the words; a title comes with its place."""
-        pieces: list[tuple[str, RecalledPlace | None]] = [("recalled ", None)]
+    def show_texts(self, texts: Sequence[RecalledText]) -> None:
+        self.texts = texts
+        self.touch()
+
+    def _pieces(self) -> list[tuple[str, bool, RecalledPlace | None]]:
+        """Return the words, whether they are an amount, and the place of a title."""
+        pieces: list[tuple[str, bool, RecalledPlace | None]] = [("recalled ", False, None)]
         if own := _amount(self._own):
-            pieces.append((f"{own} of this conversation, ", None))
+            pieces += [(own, True, None), (f" of this conversation{', ' if self.places else ''}", False, None)]
         for at, place in enumerate(self.places[:_MOST_PLACES]):
             title = one_line(place.title) or f"untitled {place.conversation_id[:8]}"
-            pieces += [(f"{', ' if at else ''}{_amount(place)} from ", None), (f"“{clip(title, _TITLE_CELLS)}”", place)]
+            pieces += [(", ", False, None)] if at else []
+            pieces += [(_amount(place), True, None), (" from ", False, None)]
+            pieces.append((f"“{clip(title, _TITLE_CELLS)}”", False, place))
         more = len(self.places) - _MOST_PLACES
-        return [*pieces, (f", and from {more} more", None)] if more > 0 else pieces
+        return [*pieces, (f", and from {more} more", False, None)] if more > 0 else pieces
 
     def draw(self, width: int, palette: Palette) -> list[Line]:
         glyph = "memory:" if palette.plain else "↺"
         runs: list[Run] = []
-        for text, place in self._pieces():
-            style = palette.muted
+        for text, amount, place in self._pieces():
+            style = palette.accent + BOLD if amount else palette.muted
             if place is not None:
-                style += palette.link + Style.from_meta({PLACE: f"{place.conversation_id} {place.turn_index}"})
+                style += palette.link + _to(place.conversation_id, place.turn_index)
             runs.append((text, style))
-        return wrap(runs, width, first=[(f"{glyph} ", palette.muted)], rest=[("  ", palette.text)])
+        runs.append(self.arrow(palette))
+        lines = wrap(runs, width, first=[(f"{glyph} ", palette.accent)], rest=[("  ", palette.text)])
+        return lines if self.folded else [*lines, *self._recalled(width, palette)]
+
+    def _recalled(self, width: int, palette: Palette) -> list[Line]:
+        """Return the recalled texts, each in one line that leads to its turn."""
+        bar = ("▎ ", palette.faint)
+        if self.texts is None:
+            return [line_of([bar, ("loading …", palette.muted)], width)]
+        lines = []
+        for one in self.texts:
+            where = f"turn {one.turn_index} " if one.turn_index else ""
+            text = clip(one_line(one.text), max(width - cell_len(where) - 2, 1))
+            to = _to(one.conversation_id, one.turn_index) if one.conversation_id else Style()
+            lines.append(line_of([bar, (where, palette.accent + to), (text, palette.muted + to)], width))
+        return lines or [line_of([bar, ("what was sent is no longer stored", palette.muted)], width)]
 
     def estimate(self, width: int) -> int:
-        return self.gap + 1
+        return self.gap + 1 + (0 if self.folded else len(self.texts or ()))
+
+
+def _to(conversation_id: str, turn_index: int) -> Style:
+    return Style.from_meta({PLACE: f"{conversation_id} {turn_index}"})
 
 
 def _amount(place: RecalledPlace) -> str:

@@ -206,6 +206,12 @@ class Transcript(BlockView, can_focus=True):
         turn_index: int
 
     @dataclass
+    class RecalledWanted(Message):
+        """The user wants to see what was recalled for a turn."""
+
+        block: RecallBlock
+
+    @dataclass
     class LinksWanted(Message):
         """The user wants to open one of the links near the cursor."""
 
@@ -345,6 +351,8 @@ class Transcript(BlockView, can_focus=True):
         self.follow = False
         self.viewport.hold(block, self.top - self.viewport.start(block))
         block.toggle()
+        if isinstance(block, RecallBlock) and not block.folded and block.texts is None:
+            self.post_message(self.RecalledWanted(block))
         self.settle()
         self.follow = self.scroll_y >= self.max_scroll_y
 
@@ -457,9 +465,6 @@ class Transcript(BlockView, can_focus=True):
         if block is None:
             self._hint(_NO_BLOCK)
             return
-        if isinstance(block, RecallBlock):
-            self._open_recalled(block)
-            return
         if block.folded is None and (links := self.cursor.links(near=False)):
             self.post_message(self.LinksWanted(links))
             return
@@ -494,6 +499,8 @@ class Transcript(BlockView, can_focus=True):
         """Open a link of the block at the cursor, or of its turn."""
         if self.cursor.block is None:
             self._hint(_NO_BLOCK)
+        elif isinstance(self.cursor.block, RecallBlock) and self.cursor.block.places:
+            self._open_recalled(self.cursor.block)
         else:
             self.post_message(self.LinksWanted(self.cursor.links()))
 

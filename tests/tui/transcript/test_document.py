@@ -29,7 +29,7 @@ from ragforge_tui.shared.events import (
 )
 from ragforge_tui.shared.records import Message, MessageState, RecalledPlace, ToolCall, Turn
 from ragforge_tui.tui.drawing.lines import Line
-from ragforge_tui.tui.transcript.blocks import PLACE, Block
+from ragforge_tui.tui.transcript.blocks import PLACE, Block, RecallBlock, RecalledText
 from ragforge_tui.tui.transcript.document import Document
 from ragforge_tui.tui.transcript.tool_block import ToolBlock
 from tests.tui.transcript.samples import (
@@ -363,6 +363,13 @@ def test_recalled_conversations_are_named_above_the_answer() -> None:
         line = block.lines(100, DARK)[-1]
         targets = [style.meta.get(PLACE) for _, style, _ in line.strip if style is not None and style.meta]
         assert targets == ["abc 4"]
+        loud = [text for text, style, _ in line.strip if style is not None and style.color == DARK.accent.color]
+        assert "".join(loud) == "↺ 2 turns1 turn and 1 summary"
+        assert isinstance(block, RecallBlock)
+        block.toggle()
+        assert text_of(block.lines(100, DARK))[-1] == "▎ loading …"
+        block.show_texts([RecalledText("We retry [twice]\nin all", "abc", 4)])
+        assert text_of(block.lines(100, DARK))[-1] == "▎ turn 4 We retry [twice] in all"
 
 
 def test_turns_made_elsewhere_are_a_gap_before_one_that_begins() -> None:
