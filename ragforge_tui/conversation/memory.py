@@ -415,7 +415,9 @@ class ConversationMemory:
         if not self._settings.enabled:
             return
         ended, self._unread = self._unread, []
-        if await FindingKeeper(await self._services.store(), self._record).read_turns(ended):
+        wishes = self._settings.remember != "never"
+        keeper = FindingKeeper(await self._services.store(), self._record, wishes=wishes)
+        if await keeper.read_turns(ended):
             self._services.exports.turn_stored(self._record.uuid)
             self._services.emit(FindingsChanged(conversation_id=self._record.uuid))
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from ragforge_tui.graph import Store
-from ragforge_tui.memory import keeping
+from ragforge_tui.memory.findings import acts
 from ragforge_tui.shared.finding_records import KeptFinding, KeptKind
 from ragforge_tui.shared.memory_acts import ActKind, MemoryAct
 
@@ -72,7 +72,7 @@ class Remembered:
             RagforgeError: The act makes no sense for it.
         """
         store = await self._graph.store()
-        changed = await keeping.act_on(store, await store.memory_acts.find(ref, asking=asking), act, text)
+        changed = await acts.act_on(store, await store.memory_acts.find(ref, asking=asking), act, text)
         await self._changed()
         return changed
 
@@ -82,7 +82,7 @@ class Remembered:
         Raises:
             RagforgeError: There is none.
         """
-        undone = await keeping.undo(await self._graph.store(), asking=asking)
+        undone = await acts.undo(await self._graph.store(), asking=asking)
         await self._changed()
         return undone
 

@@ -11,11 +11,8 @@ import asyncio
 import logging
 
 from ragforge_tui.conversation.services import Services
-from ragforge_tui.graph import Store
-from ragforge_tui.graph.store.findings import new_finding
 from ragforge_tui.memory.context import wishes_section
-from ragforge_tui.memory.keeping import replace
-from ragforge_tui.memory.said_wishes import SaidWish, alike, corrected, said_wishes
+from ragforge_tui.memory.findings.keeper import FindingKeeper
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import Notice
 from ragforge_tui.shared.finding_records import KeptFinding
@@ -101,10 +98,10 @@ class SessionWishes:
         """Store the wishes of messages that were not read yet, and tell the user."""
         while self._unread:
             message = self._unread[0]
-            wishes = await asyncio.to_thread(said_wishes, message.content)
             try:
-                if wishes:
-                    await self._store(await self._services.store(), message, wishes)
+                keeper = FindingKeeper(await self._services.store(), self._record)
+                for stored, old in await keeper.said(message):
+                    self._notify(stored, old)
             except RagforgeError as error:
                 log.warning("wishes of a message not stored yet: %s", error)
                 return
@@ -122,30 +119,6 @@ class SessionWishes:
         """Wait until what was said is stored, or could not be."""
         if self._storing is not None:
             await asyncio.gather(self._storing, return_exceptions=True)
-
-    async def _store(self, store: Store, message: Message, wishes: list[SaidWish]) -> None:
-        earlier = await store.findings.of_folder(self._record.workspace, kinds=["wish"], asking=self._record.uuid)
-        for wish in wishes:
-            if any(alike(wish.text, known.text) and known.conversation_id != self._record.uuid for known in earlier):
-                continue  # It is remembered already.
-            finding = new_finding(
-                self._record.uuid,
-                self._record.workspace,
-                message.turn_index,
-                "wish",
-                wish.text,
-                scope="conversation" if self._record.private else wish.scope,
-                since=message.timestamp,
-                made_by="rule",
-            )
-            known = {one.uuid for one in earlier}
-            old = corrected(wish.text, [one for one in earlier if one.uuid != finding.uuid], lambda one: one.text)
-            if old is not None:
-                stored = await replace(store, old, finding)
-            else:
-                (stored,) = await store.findings.add([finding])
-            if stored.is_current and stored.uuid not in known:
-                self._notify(stored, old)
 
     def _notify(self, wish: KeptFinding, old: KeptFinding | None) -> None:
         where = {"user": "everywhere", "folder": "for this folder", "conversation": "for this conversation"}[wish.scope]

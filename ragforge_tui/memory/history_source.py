@@ -15,14 +15,14 @@ from typing import Any, Literal
 from ragforge_tui.graph import Store
 from ragforge_tui.graph.store.findings import new_finding
 from ragforge_tui.graph.store.search import Matcher, excerpt
+from ragforge_tui.memory.findings.acts import replace
+from ragforge_tui.memory.findings.likeness import gist, most_alike
 from ragforge_tui.memory.findings.settled import Settled
-from ragforge_tui.memory.keeping import replace
 from ragforge_tui.memory.retrieval.candidates import Candidate, FindingCandidate, findings_in, holding
 from ragforge_tui.memory.retrieval.question import Question, Questions
 from ragforge_tui.memory.retrieval.ranking import fused_rankings, rank, wordings
 from ragforge_tui.memory.retrieval.reach import Reach, calling_turn, lineage, reach_of
 from ragforge_tui.memory.retrieval.recipes import HISTORY
-from ragforge_tui.memory.said_wishes import alike, most_alike
 from ragforge_tui.memory.topic_search import Ranges, TopicSearch, TopicTurns
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.finding_records import KeptKind
@@ -110,7 +110,7 @@ class HistorySource:
             scope="conversation" if record.private else scope,
             made_by=made_by,
         )
-        old = most_alike(replaces, earlier, lambda one: one.text, least=SAME_STATEMENT) if replaces else None
+        old = most_alike(replaces, earlier, least=SAME_STATEMENT) if replaces else None
         if replaces and old is None:
             raise NotFoundError(
                 f"Nothing like “{replaces}” is remembered.", todo="Leave `replaces` out, or copy the sentence."
@@ -118,7 +118,7 @@ class HistorySource:
         if old is not None:
             await replace(store, old, finding)
             return f"Remembered: “{text}”, in place of “{old.text}”."
-        if any(one.kind == kind and alike(one.text, text) for one in earlier):
+        if any(one.kind == kind and gist(one.text).is_same(gist(text)) for one in earlier):
             return f"It is remembered already: “{text}”."
         await store.findings.add([finding])
         return f"Remembered: “{text}”."

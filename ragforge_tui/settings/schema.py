@@ -488,7 +488,8 @@ class MemorySettings(_Section, frozen=True):
         Remembering,
         Meta(
             description="What the agent may remember with its tool `remember`: ask you about each text, note it and "
-            "say so, or never: then the tool is not offered, and wishes that you state are not noted either."
+            "say so, or never: then the tool is not offered, and no wish is stored when you state it, though summaries "
+            "may note one."
         ),
     ] = "ask"
     max_context_chars: Annotated[

@@ -94,7 +94,7 @@ async def test_a_wish_said_while_the_agent_works_is_remembered_too(loaded: Loade
     server.script([READ, {"text": "Done."}])
     async with ConversationAgent(loaded, approve_all=True) as agent:
         conversation = await agent.create_conversation()
-        await steered(conversation, server, f"By the way: {GETATTR}", GETATTR)
+        await steered(conversation, server, GETATTR, GETATTR)
         await conversation.memory.settle()
         assert [(one.text, one.turn_index) for one in await kept(agent, conversation)] == [(GETATTR, 1)]
 

@@ -152,7 +152,7 @@ class MemoryActs:
         return found
 
     async def purge(self) -> int:
-        """Remove findings that the user forgot, with their log and their traces in requests; return their number."""
+        """Remove findings that the user forgot, also from the records of requests; return their number."""
         removed = 0
         while rows := await self._graph.rows(
             f"MATCH {own_node('f', 'Finding')} WHERE f.state = 'forgotten' AND f.closed_by = $by "

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from ragforge_tui.memory.context.sections import SEPARATOR_TOKENS, WISHES_SECTION, section_of, wishes_text
 from ragforge_tui.memory.context.truncation import tokens_in
-from ragforge_tui.memory.said_wishes import alike
+from ragforge_tui.memory.findings.likeness import gist
 from ragforge_tui.shared.context_choices import finding_key
 from ragforge_tui.shared.finding_records import KeptFinding
 from ragforge_tui.shared.records import ContextItem, ContextSection
@@ -30,7 +30,9 @@ def wishes_section(wishes: Iterable[KeptFinding], own: str, excluded: Collection
     ranked = sorted(wishes, key=lambda wish: not wish.pinned)
     chosen: list[KeptFinding] = []
     for wish in ranked:
-        if finding_key(wish.text) not in excluded and not any(alike(wish.text, other.text) for other in chosen):
+        if finding_key(wish.text) not in excluded and not any(
+            gist(wish.text).is_same(gist(other.text)) for other in chosen
+        ):
             chosen.append(wish)
     items: list[ContextItem] = []
     for wish in chosen:

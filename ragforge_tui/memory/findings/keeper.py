@@ -15,12 +15,13 @@ import msgspec
 
 from ragforge_tui.graph import Store
 from ragforge_tui.graph.store.findings import new_finding
+from ragforge_tui.memory.findings.acts import replace
 from ragforge_tui.memory.findings.closing import Change, changes_of
 from ragforge_tui.memory.findings.likeness import files_named, gist
 from ragforge_tui.memory.findings.marked import Marked, marked_findings
 from ragforge_tui.memory.prose import cut
 from ragforge_tui.shared.finding_records import KeptFinding, KeptKind, kept_kind
-from ragforge_tui.shared.records import EXTRACTIVE, Conversation, Finding, Turn
+from ragforge_tui.shared.records import EXTRACTIVE, Conversation, Finding, Message, Turn
 from ragforge_tui.shared.redaction import mask_secrets
 
 _AT_ONCE = 50
@@ -46,15 +47,45 @@ class ModelChange(msgspec.Struct, frozen=True):
 
 
 class FindingKeeper:
-    """Keeper of the findings of one conversation."""
+    """Keeper of the findings of one conversation.
 
-    def __init__(self, store: Store, conversation: Conversation) -> None:
+    Args:
+        wishes: Whether wishes that turns mark are kept; see `agent.memory.remember`.
+    """
+
+    def __init__(self, store: Store, conversation: Conversation, *, wishes: bool = True) -> None:
         self._store = store
+        self._wishes = wishes
         self._conversation = conversation
 
     async def current(self) -> list[KeptFinding]:
         """Return the findings that hold here: of the folder, or of a private conversation itself."""
         return self._seen(await self._store.findings.of_folder(self._conversation.workspace, asking=self._id))
+
+    async def said(self, message: Message) -> list[tuple[KeptFinding, KeptFinding | None]]:
+        """Store at once what a message of the user wishes or has remembered; return each with what it replaces."""
+        turn = Turn(turn_index=message.turn_index, messages=[message])
+        marked = [one for one in await asyncio.to_thread(marked_findings, turn) if one.kind in ("wish", "fact")]
+        if not marked:
+            return []
+        known = await self.current()
+        changes = await asyncio.to_thread(changes_of, turn, marked, known)
+        replaced = {change.new: change.finding for change in changes if change.new is not None}
+        stored: list[tuple[KeptFinding, KeptFinding | None]] = []
+        for one in marked:
+            if self._conversation.private:
+                one = msgspec.structs.replace(one, scope="conversation")
+            old = replaced.get((one.kind, one.text))
+            own = await self._of_conversation()
+            # Whoever read the turn first has stored it; it is new to the user all the same.
+            same = (known for known in own if known.turn_index == message.turn_index and _is_known(one, [known]))
+            if (already := next(same, None)) is not None:
+                stored.append((already, None))
+            elif old is not None:
+                stored.append((await replace(self._store, old, await self._new(turn, one)), old))
+            elif not _is_known(one, [*known, *own]):
+                stored += [(added, None) for added in await self._store.findings.add([await self._new(turn, one)])]
+        return stored
 
     async def read_turns(self, ended: Sequence[Turn]) -> bool:
         """Store what turns that were not read yet mark and close; return whether anything changed.
@@ -79,6 +110,7 @@ class FindingKeeper:
         changed = False
         for turn in turns:
             marked = await asyncio.to_thread(marked_findings, turn)
+            marked = [one for one in marked if self._wishes or one.kind != "wish"]
             changes = await asyncio.to_thread(changes_of, turn, marked, known)
             await self._apply(turn, changes)
             replacing = {change.new for change in changes}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterable
 
 import msgspec
 
 from ragforge_tui.memory.keyterms import stem, words
 from ragforge_tui.memory.language import language_of
+from ragforge_tui.shared.finding_records import KeptFinding
 
 _NAME = re.compile(
     r"`([^`\n]{2,60})`|((?:[\w.-]+/)+[\w.-]+|\b\w+\.(?:py|js|ts|tsx|go|rs|c|h|java|md|rst|toml|ya?ml|json|sql)\b)|"
@@ -60,6 +62,14 @@ def gist(text: str) -> Gist:
         names=frozenset(name for name in names if " " not in name),
         numbers=frozenset(_NUMBER.findall(text)),
     )
+
+
+def most_alike(text: str, findings: Iterable[KeptFinding], *, least: float) -> KeptFinding | None:
+    """Return the finding that has most stems of a text; None if that is less than a share of them."""
+    told = gist(text)
+    rated = [(told.share_in(gist(one.text)), one) for one in findings]
+    share, found = max(rated, key=lambda pair: pair[0], default=(0.0, None))
+    return found if share >= least else None
 
 
 def mentions(text: str, name: str) -> bool:

@@ -36,6 +36,16 @@ _LOGGED = re.compile(r"^\W?\d{4}-\d\d-\d\d\b|^\W?\d\d:\d\d:\d\d\b")
 _LEFT = re.compile(
     r"\b(?:leave open|left open|open (?:points?|questions?)|decide|decisions?|rules?|wishes|to do)\b", re.I
 )
+_CHOSEN_NOW = re.compile(
+    r"(?:prefer|préf[èé]r|bevorzug|prefi[er]|preferi|liever|lieber|предпочита).{0,40}\b(?:option|variante?|"
+    r"the (?:first|second|third|last|other|former|latter)|this one|that one|erste[nr]?|zweite[nr]?|première?|deuxième|"
+    r"primer[oa]|segund[oa]|prim[oa]|second[oa]|eerste|tweede|primeir[oa]|перв\w+|втор\w+)\b",
+    re.I,
+)
+"""Choice among what was offered, which holds for this time."""
+_REFERRING = re.compile(r"\b(?:that|this|it|das|dies|ça|cela|eso|esto|ciò|questo|dat|dit|isso|isto|это)\b", re.I)
+_FEWEST_WITH_REFERENCE = 6
+"""Words from which a wish can be understood although it refers to what was said before."""
 _QUESTION = re.compile(r"[?？]\s*[\"'”’»)\]]*$")
 
 
@@ -163,7 +173,8 @@ def said_kind(sentence: str, *, by_user: bool, known: Marks) -> KeptKind | None:
         return None
     if by_user:
         if known.said["wish"].search(masked) and not known.doubt.search(_without_conditions(masked)):
-            return "wish"
+            refers = _REFERRING.search(masked) and len(sentence.split()) < _FEWEST_WITH_REFERENCE
+            return None if refers or _CHOSEN_NOW.search(masked) else "wish"
         if known.asking.search(masked):
             return None
         if known.said["decision"].search(masked) and not known.doubt.search(masked):

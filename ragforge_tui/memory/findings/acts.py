@@ -14,7 +14,7 @@ import msgspec
 from ragforge_tui.graph import Store
 from ragforge_tui.graph.store.findings import new_finding
 from ragforge_tui.graph.store.summary_tree import finding_text
-from ragforge_tui.memory.said_wishes import alike
+from ragforge_tui.memory.findings.likeness import gist
 from ragforge_tui.shared.context_choices import finding_key
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.finding_records import FORGOTTEN_BY_USER, KeptFinding
@@ -174,4 +174,4 @@ def _without(
 def _says(said: Finding, finding: KeptFinding) -> bool:
     if said.turns and finding.turn_index not in said.turns:
         return False
-    return finding_key(said.text) == finding_key(finding.text) or alike(said.text, finding.text)
+    return finding_key(said.text) == finding_key(finding.text) or gist(said.text).is_same(gist(finding.text))
