@@ -89,7 +89,7 @@ def test_the_way_back_to_the_prompt_shows_wherever_else_the_keyboard_is() -> Non
     assert line(state(), 80, **chat).endswith("   b go back here · e edit it · esc back to prompt")
     assert line(state(), 32, **chat).endswith("esc back to prompt")
     busy = state(running={conversation(1).uuid: 1})
-    assert line(busy, 80, **chat).endswith("esc stop"), "that comes first in the chat"
+    assert line(busy, 80, **chat).endswith("esc back to prompt, again: stop"), "what is read goes on"
     assert line(busy, 80, focus="sidebar").endswith("tab next pane · esc back to prompt")
     assert line(state(), 80, focus="sidebar", refusal="no").endswith("tab next pane · esc back to prompt")
     assert line(state(), 80, focus="find").endswith("esc ends the search")
