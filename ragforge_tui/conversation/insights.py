@@ -11,7 +11,7 @@ from ragforge_tui.conversation.storage.graph_connection import GraphConnection
 from ragforge_tui.graph import Store
 from ragforge_tui.llm import THIS_MACHINE, ChatModel
 from ragforge_tui.memory.findings.keeper import FindingKeeper
-from ragforge_tui.memory.findings.shown import FindingLights, lights_of
+from ragforge_tui.memory.findings.shown import FindingOutcomes, outcomes_of
 from ragforge_tui.memory.insights import InsightWriter, estimated_tokens, is_due
 from ragforge_tui.shared.errors import ModelError, NotFoundError, RagforgeError
 from ragforge_tui.shared.events import Event, InsightsProgress
@@ -78,8 +78,8 @@ class Insights:
         insights = await store.insights.of([one.uuid for one in conversations])
         shown = [one for one in conversations if one.uuid in insights]
         asking = choice.current if any(one.private for one in shown) else ""
-        lights = await lights_of(store, list(dict.fromkeys(one.workspace for one in shown))[:_MOST_FOLDERS], asking)
-        return [_entry(one, insights[one.uuid], lights) for one in shown]
+        outcomes = await outcomes_of(store, list(dict.fromkeys(one.workspace for one in shown))[:_MOST_FOLDERS], asking)
+        return [_entry(one, insights[one.uuid], outcomes) for one in shown]
 
     async def kept(self, choice: PastChoice) -> list[KeptFinding]:
         """Return the open points, wishes and decisions that a choice of conversations keeps now, newest first."""
@@ -164,7 +164,7 @@ class Insights:
             store = await self._graph.store()
             points = [*insight.key_findings, *insight.action_items]
             await FindingKeeper(store, conversation).noted(points, insight.made_by, insight.up_to_turn)
-            lights = await lights_of(store, [conversation.workspace], conversation.uuid)
+            outcomes = await outcomes_of(store, [conversation.workspace], conversation.uuid)
         except NotFoundError:
             self._left -= 1  # deleted meanwhile
             return ""
@@ -173,13 +173,13 @@ class Insights:
             return str(error) or "The model did not answer in time."
         self._made += 1
         self._left -= 1
-        self._emit(InsightsProgress(done=self._made, total=total, entry=_entry(conversation, insight, lights)))
+        self._emit(InsightsProgress(done=self._made, total=total, entry=_entry(conversation, insight, outcomes)))
         return ""
 
 
-def _entry(conversation: Conversation, insight: Insight, lights: FindingLights) -> InsightEntry:
+def _entry(conversation: Conversation, insight: Insight, outcomes: FindingOutcomes) -> InsightEntry:
     points = [*insight.key_findings, *insight.action_items]
-    shown = lights.all_shown(points, conversation.uuid, insight.up_to_turn)
+    shown = outcomes.all_shown(points, conversation.uuid, insight.up_to_turn)
     fields = {name: getattr(insight, name) for name in insight.__struct_fields__}
     return InsightEntry(
         **fields,

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from ragforge_tui.shared.accessed_files import accesses_of, merge_by_path, top_files
 from ragforge_tui.shared.export_records import ConversationExport, MemoryExport
+from ragforge_tui.shared.finding_records import KeptFinding, said_kind
 from ragforge_tui.shared.images import image_lines
 from ragforge_tui.shared.records import (
     AccessedFile,
@@ -89,10 +90,12 @@ def head_text(conversation: Conversation) -> str:
 
 
 def memory_text(memory: MemoryExport) -> str:
-    """Return the insight, the tree of summaries and the topics; empty if there are none."""
+    """Return the insight, the findings, the tree of summaries and the topics; empty if there are none."""
     parts = []
     if memory.insight is not None:
         parts.append("\n\n## Insight\n\n" + "\n".join(_insight(memory.insight)))
+    if kept := [_kept(one) for one in memory.findings if one.kind != "fact"]:
+        parts.append("\n\n## Decisions, wishes and open points\n\n" + "\n".join(kept))
     if memory.summaries:
         parts.append("\n\n## Summaries\n\n" + "\n".join(_tree(memory.summaries)))
     if memory.topics:
@@ -153,6 +156,16 @@ def _insight(insight: Insight) -> Iterator[str]:
         yield f"  - {_KINDS.get(finding.kind, 'Found')}: {escaped_line(finding.text)}{_cited(finding)}"
     for item in insight.action_items:
         yield f"  - To do: {escaped_line(item.text)}{_cited(item)}"
+
+
+def _kept(finding: KeptFinding) -> str:
+    """Return a finding as a list item; one that holds no more is struck through."""
+    text = f"{_KINDS.get(said_kind(finding.kind), 'Found')}: {escaped_line(finding.text)}"
+    turn = f"(t{finding.turn_index})"
+    if finding.is_current:
+        return f"- {text} {turn}"
+    closed_by = f", {escaped_line(finding.closed_by)}" if finding.closed_by else ""
+    return f"- ~~{text}~~ {turn} {finding.state}{closed_by}"
 
 
 def _cited(finding: Finding) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ragforge_tui.export import from_json, to_json
+from ragforge_tui.export import from_json, to_json, to_markdown
 from ragforge_tui.graph import Graph, Store
 from ragforge_tui.graph.store.findings import finding_uuid, new_finding
 from ragforge_tui.shared.errors import GraphError, NotFoundError
@@ -120,6 +120,8 @@ async def test_they_go_round_without_loss_and_are_purged(store: Store, graph: Gr
     assert await store.memory_exporter.stamp(uuid) != before
     whole = to_json(await store.transfer.export(uuid))
     assert [one.state for one in from_json(whole).memory.findings] == ["replaced", "valid", "open"]
+    document = to_markdown(from_json(whole))
+    assert "- ~~Decided: Wait 30 s~~ (t1) replaced" in document and "- Open: Say so in the docs (t3)" in document
     edges = await rows_of(graph, "MATCH (:Finding)-[r]->() RETURN r")
     await store.conversations.purge(uuid)
     assert await rows_of(graph, "MATCH (f:Finding) RETURN f.uuid") == 0

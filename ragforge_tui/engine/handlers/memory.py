@@ -8,7 +8,7 @@ from ragforge_tui.conversation import Conversation
 from ragforge_tui.engine.registry import EngineContext, handles
 from ragforge_tui.memory.context import accounted, look_up
 from ragforge_tui.memory.context.usage import used_items
-from ragforge_tui.memory.findings.shown import lights_of, listed_findings
+from ragforge_tui.memory.findings.shown import listed_findings, outcomes_of
 from ragforge_tui.memory.summaries.findings import gathered_findings
 from ragforge_tui.shared import records
 from ragforge_tui.shared.context_choices import ChosenItem
@@ -48,9 +48,9 @@ async def findings(engine: EngineContext, request: requests.FetchFindings) -> li
     store = await engine.agent.store()
     uuid = request.conversation_id
     workspace = engine.conversation(uuid).record.workspace
-    lights = await lights_of(store, [workspace], uuid)
+    outcomes = await outcomes_of(store, [workspace], uuid)
     told = gathered_findings(await store.summaries.of(uuid))
-    return listed_findings(await store.findings.of_conversation(uuid), told, lights, uuid)
+    return listed_findings(await store.findings.of_conversation(uuid), told, outcomes, uuid)
 
 
 @handles(requests.FetchDue)
@@ -77,8 +77,8 @@ async def summary(engine: EngineContext, request: requests.FetchSummary) -> requ
         raise NotFoundError("This summary no longer exists.")
     uuid = found[0].conversation_id
     workspace = (await store.conversations.get(uuid)).workspace
-    lights = await lights_of(store, [workspace], uuid)
-    shown = lights.all_shown(found[0].key_findings, uuid, found[0].end_turn_index)
+    outcomes = await outcomes_of(store, [workspace], uuid)
+    shown = outcomes.all_shown(found[0].key_findings, uuid, found[0].end_turn_index)
     fields = {name: getattr(found[0], name) for name in found[0].__struct_fields__}
     return requests.ShownSummary(**fields, gone={at: one.became for at, one in enumerate(shown) if one.became})
 

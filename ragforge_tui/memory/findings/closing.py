@@ -146,6 +146,13 @@ def _by_sentence(
                 yield _given_up(one, words, "")
     if (match := known.against.search(masked)) is not None and not known.asking.search(masked):
         yield from _against(sentence, match.start(), match.end(), words, older)
+    if known.ended.search(masked) and not known.asking.search(masked) and not known.doubt.search(masked):
+        said = gist(known.ended.sub(" ", sentence))
+        for one in older:
+            old = gist(one.text)
+            same = old.names <= said.names | said.stems and old.numbers == said.numbers
+            if one.kind != "open" and same and len(old.stems) >= _FEWEST_STEMS and old.share_in(said) >= _PLAIN_SHARE:
+                yield Change(one, "replaced", words, new=(one.kind, cut(sentence, _NEW_CHARS)))
 
 
 def _against(sentence: str, start: int, end: int, words: str, older: Sequence[KeptFinding]) -> Iterator[Change]:
@@ -205,7 +212,7 @@ def _is_named_by(sentence: str, statement: str) -> bool:
 
 
 def _by_work(turn: Turn, still_open: Sequence[KeptFinding]) -> Iterator[Change]:
-    """Yield the open points that an edit of the turn settles, as a passed test or the answer says."""
+    """Yield the open points that an edit of the turn settles, confirmed by a passed test or the answer."""
     messages = [message for message in turn.messages if message.state != "superseded"]
     calls = [call for message in messages for call in message.tool_calls]
     edits = [at for at, call in enumerate(calls) if tool_info(call.tool_name).access == "write" and call.success]
@@ -254,7 +261,7 @@ def _passed(call: ToolCall) -> bool:
 
 
 def _says_done(statement: str, answers: str) -> bool:
-    """Return whether an answer says that a statement is settled."""
+    """Return whether an answer reports a statement as settled."""
     known = marks(language_of(answers))
     return any(
         known.closing.search(masked)

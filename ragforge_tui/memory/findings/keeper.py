@@ -34,7 +34,7 @@ _OWN_POINT = 0.4
 
 
 class ModelChange(msgspec.Struct, frozen=True):
-    """What a model says of a finding that it was shown.
+    """Change that a model reports of a finding that it was shown.
 
     Attributes:
         by_turn: The turn that closed it; 0 if it named none.
@@ -126,7 +126,7 @@ class FindingKeeper:
     async def noted(
         self, findings: Sequence[Finding], made_by: str, last_turn: int, changes: Sequence[ModelChange] = ()
     ) -> bool:
-        """Store the findings of a summary or insight, and what its model says of older ones.
+        """Store the findings of a summary or insight, and the changes of older ones that its model reports.
 
         Without a model only those of a marked kind are kept: the others are sentences that were merely telling.
 
@@ -149,7 +149,7 @@ class FindingKeeper:
         return bool(stored or changes)
 
     async def _replay(self, finding: KeptFinding) -> None:
-        """Apply to a finding that a late summary added what the turns after its own said."""
+        """Apply the turns after its own to a finding that a late summary added."""
         if finding.kind == "fact" or not finding.is_current:
             return
         _, last = await self._store.turns.range(self._id)
@@ -255,7 +255,7 @@ def _is_known(one: Marked, existing: Sequence[KeptFinding]) -> bool:
 
 
 def _restates(text: str, kind: KeptKind, turn: int, known: KeptFinding) -> bool:
-    """Return whether a summary's finding says what is kept already, in its own words."""
+    """Return whether a summary's finding repeats a kept one, in whatever words."""
     mine, theirs = gist(text), gist(known.text)
     if mine.is_same(theirs):
         return known.kind == kind or known.turn_index == turn

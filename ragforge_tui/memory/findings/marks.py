@@ -40,6 +40,7 @@ class Marks(msgspec.Struct, frozen=True):
     dropping: re.Pattern[str]
     correcting: re.Pattern[str]
     against: re.Pattern[str]
+    ended: re.Pattern[str]
     bare: re.Pattern[str]
     that: re.Pattern[str]
 

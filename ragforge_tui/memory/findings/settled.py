@@ -68,7 +68,7 @@ class Settled(msgspec.Struct, frozen=True):
         return None
 
     def current(self, summary: Summary, date: datetime | None = None) -> Summary:
-        """Return a summary without what it says of settled findings; the same object if it says nothing of them."""
+        """Return a summary without its lines on settled findings; the same object if it has none."""
         last = summary.end_turn_index
         findings = [
             one
@@ -100,7 +100,7 @@ class Settled(msgspec.Struct, frozen=True):
         return f"withdrawn{day}"
 
     def _is_stale(self, sentence: str, conversation_id: str, turn: int, date: datetime | None) -> bool:
-        """Return whether a sentence tells something settled as if it still were so."""
+        """Return whether a sentence repeats a settled finding as if it still held."""
         mine = gist(sentence)
         known = marks(language_of(sentence))
         for one in self.gone:

@@ -15,7 +15,7 @@ from ragforge_tui.shared.records import Finding
 Place = tuple[str, int]
 
 
-class FindingLights(Settled, frozen=True):
+class FindingOutcomes(Settled, frozen=True):
     """What became of findings, and where.
 
     Attributes:
@@ -48,20 +48,20 @@ class FindingLights(Settled, frozen=True):
         ]
 
 
-async def lights_of(store: Store, workspaces: Iterable[str], asking: str = "") -> FindingLights:
+async def outcomes_of(store: Store, workspaces: Iterable[str], asking: str = "") -> FindingOutcomes:
     """Return what no longer holds in these folders."""
     found = [one for folder in workspaces for one in await store.findings.settled(folder, asking=asking)]
     settled = Settled.of(found)
     closed_in = await store.findings.closing_turns([one.uuid for one in settled.gone if one.closed_by])
-    return FindingLights(gone=settled.gone, replacing=settled.replacing, closed_in=closed_in)
+    return FindingOutcomes(gone=settled.gone, replacing=settled.replacing, closed_in=closed_in)
 
 
 def listed_findings(
-    kept: Sequence[KeptFinding], told: Sequence[Finding], lights: FindingLights, conversation_id: str
+    kept: Sequence[KeptFinding], told: Sequence[Finding], outcomes: FindingOutcomes, conversation_id: str
 ) -> list[ShownFinding]:
-    """Return the findings of a conversation, the newest first: the kept ones, and those only its summaries tell."""
+    """Return the findings of a conversation, the newest first: the kept ones, and those of its summaries alone."""
     shown = [
-        lights.shown(
+        outcomes.shown(
             Finding(text=one.text, turns=[one.turn_index], kind=said_kind(one.kind)),
             None if one.is_current else one,
             conversation_id,
@@ -73,5 +73,5 @@ def listed_findings(
     for one in told:
         mine = gist(one.text)
         if one.kind in ("", "fact") and not any(mine.is_alike(theirs) for theirs in known):
-            shown += lights.all_shown([one], conversation_id, 0)
+            shown += outcomes.all_shown([one], conversation_id, 0)
     return sorted(shown, key=lambda one: (bool(one.became), -max(one.turns, default=0)))

@@ -89,6 +89,10 @@ def test_instead_and_corrections_replace() -> None:
     [change] = changed("Decision: the worker waits 60 seconds before it retries.", "", sqlite, wait)
     assert change.finding == wait and change.new == ("decision", "the worker waits 60 seconds before it retries.")
     assert changed("Decision: the reader waits for the lock.", "", sqlite, wait) == []
+    [change] = changed("The sessions are no longer stored in SQLite.", "", sqlite, wait)
+    assert (change.finding, change.how) == (sqlite, "replaced")
+    assert changed("The scheduler does not wait 30 seconds.", "", wait) == []
+    assert changed("The worker no longer waits 10 seconds before it retries.", "", wait) == []
     assert changed("Should we use Postgres instead of SQLite?", "", sqlite) == []
 
 
