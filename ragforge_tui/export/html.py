@@ -13,6 +13,7 @@ from ragforge_tui.export import html_text
 from ragforge_tui.export.html_text import line
 from ragforge_tui.shared.accessed_files import accesses_of, merge_by_path, top_files
 from ragforge_tui.shared.export_records import ConversationExport, MemoryExport
+from ragforge_tui.shared.finding_records import KeptFinding, said_kind
 from ragforge_tui.shared.images import image_lines
 from ragforge_tui.shared.json_text import json_object
 from ragforge_tui.shared.records import (
@@ -99,6 +100,8 @@ def _memory(memory: MemoryExport, files: Iterable[AccessedFile]) -> Iterator[str
     if memory.insight is not None:
         findings = "".join(map(_finding, [*memory.insight.key_findings, *memory.insight.action_items]))
         yield f"<h2>In short</h2><p>{line(memory.insight.main_topic)}</p><ul>{findings}</ul>"
+    if kept := "".join(_kept(one) for one in memory.findings if one.kind != "fact"):
+        yield f"<h2>Decisions, wishes, open points</h2><ul>{kept}</ul>"
     if memory.summaries:
         yield f"<h2>Summaries</h2>{''.join(_tree(memory.summaries))}"
     if memory.topics:
@@ -145,6 +148,15 @@ def _summary(summary: Summary) -> Iterator[str]:
 def _finding(finding: Finding) -> str:
     turns = " ".join(map(_link, finding.turns))
     return f'<li><span class="kind">{_KINDS.get(finding.kind, "Found")}:</span> {line(finding.text)} {turns}</li>'
+
+
+def _kept(finding: KeptFinding) -> str:
+    """Return a finding as a list item; one that holds no more is struck through."""
+    text = f'<span class="kind">{_KINDS.get(said_kind(finding.kind), "Found")}:</span> {line(finding.text)}'
+    if finding.is_current:
+        return f"<li>{text} {_link(finding.turn_index)}</li>"
+    closed_by = f", {line(finding.closed_by)}" if finding.closed_by else ""
+    return f"<li><del>{text}</del> {_link(finding.turn_index)} {finding.state}{closed_by}</li>"
 
 
 def _link(turn: int) -> str:

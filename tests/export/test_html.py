@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ragforge_tui.export.html import to_html
 from ragforge_tui.shared.export_records import ConversationExport, MemoryExport
+from ragforge_tui.shared.finding_records import FindingState, KeptFinding
 from ragforge_tui.shared.records import (
     Conversation,
     FileAccess,
@@ -51,6 +52,7 @@ MEAN = [
     "é日",
 ]
 TEXTS = st.lists(st.sampled_from(MEAN), max_size=8).map("".join)
+STATES: tuple[FindingState, ...] = ("valid", "replaced")
 VOID = {"meta", "br", "hr"}
 ATTRIBUTES = {"lang", "charset", "http-equiv", "content", "name", "class", "aria-label", "id", "href", "start", "style"}
 
@@ -146,6 +148,22 @@ def exported(text: str) -> ConversationExport:
         memory=MemoryExport(
             summaries=[summary],
             insight=insight,
+            findings=[
+                KeptFinding(
+                    uuid=state,
+                    kind="decision",
+                    text=text,
+                    state=state,
+                    scope="folder",
+                    workspace="/w",
+                    conversation_id="c",
+                    turn_index=1,
+                    since=MOMENT,
+                    made_by="rule",
+                    closed_by=text,
+                )
+                for state in STATES
+            ],
             topics=[Topic(uuid="t", name=text, description=text, created_at=MOMENT)],
         ),
     )
@@ -174,6 +192,7 @@ def test_everything_is_there() -> None:
     assert '<span class="del">-old</span>' in document
     assert "failed: Look" in page.text
     assert "Decided:" in page.text
+    assert document.count("<del>") == 1
 
 
 def test_the_tree_nests_summaries_in_order() -> None:
