@@ -149,7 +149,7 @@ class ChatEvents:
     def _condensed(self, event: events.TurnsCondensed) -> str:
         """Return what the request holds of older turns now, and how to bring something back."""
         keys = effective_keys(self._host.options.tui.keymap, self._host.registry)
-        opens = spoken_key(keys["memory"]) if "memory" in keys else "/memory"
+        opens = spoken_key(keys["tree"]) if "tree" in keys else "/tree"
         turns = "Turn 1 is" if event.last_turn == 1 else f"Turns 1–{event.last_turn} are"
         count = f"{event.summaries} summar{'y' if event.summaries == 1 else 'ies'}"
         rest = f"turns from {event.last_turn + 1} on are sent as they are"

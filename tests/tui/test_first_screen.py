@@ -18,7 +18,7 @@ from ragforge_tui.shared.requests.turns import OpenConversation
 from ragforge_tui.tui.drawing.palette import palette_of
 from ragforge_tui.tui.features import Features
 from ragforge_tui.tui.folder import folder_text, short_folder
-from ragforge_tui.tui.past.insights_screen import InsightsScreen
+from ragforge_tui.tui.memory.remembered_screen import RememberedScreen
 from ragforge_tui.tui.welcome.welcome import WelcomeContents, welcome_rows
 from tests.support.fake_engine import CLOCK, FakeEngine, conversation, turn
 from tests.support.fake_memory import HOSTILE
@@ -170,7 +170,7 @@ def test_what_the_folder_keeps_comes_last_and_moves_nothing() -> None:
         "keeps   2 wish",
     ]
     assert shown[-2].endswith("t1 · 2 Nov")
-    assert shown[-1] == "keeps   2 wishes · 1 decision  /insights"
+    assert shown[-1] == "keeps   2 wishes · 1 decision  /memory"
     assert "\x1b" not in "".join(shown)
     many = tuple(msgspec.structs.replace(KEPT[0], uuid=str(n)) for n in range(9))
     rows = texts(msgspec.structs.replace(FULL, kept=many))
@@ -232,7 +232,7 @@ async def test_the_line_of_what_is_kept_opens_its_list(run_chat: ChatRunner) -> 
         await chat.until(lambda: "2 wishes" in screen(chat))
         row = next(y for y, line in enumerate(screen(chat).splitlines()) if "2 wishes" in line)
         await chat.pilot.click(offset=(24, row))
-        await chat.until(lambda: isinstance(chat.app.screen, InsightsScreen))
+        await chat.until(lambda: isinstance(chat.app.screen, RememberedScreen))
 
 
 async def test_another_number_is_a_message(run_chat: ChatRunner) -> None:

@@ -41,7 +41,7 @@ from ragforge_tui.tui.welcome.tips import chosen_tips, sign_of, spoken_key
 SESSIONS = 3
 POINTS = 3
 _POINT = "point"
-_LISTS_KEPT = "insights"
+_LISTS_KEPT = "memory"
 """The command that lists what is kept."""
 WIDEST = 76
 FEWEST_TIPS = 2
