@@ -45,6 +45,8 @@ _DOCS_PATH = re.compile(r"\.(?:md|rst|txt|adoc)$|\bdocs?/", re.I)
 _CLAUSE_END = re.compile(
     r"[,;:.!?()]|\s[–—-]\s|\b(?:because|since|as|and|car|parce|weil|und|porque|perché|omdat)\b", re.I
 )
+_FORBIDS = re.compile(r"\b(?:never|jamais|nie|niemals|nunca|mai|nooit|никогда|nigdy)\b", re.I)
+"""A rule against something agrees with what is used instead of it."""
 _PROPER = re.compile(r"(?:the |le |la |l['’]|den |die |das |el |il )?`?(?:[A-Z]\w*|\w*[a-z][A-Z]\w*|\w*[\d_]\w*)`?$")
 _AFTER_COLON = re.compile(r"[:：]\s*(\S.*)$|[,;]\s*(\S.*)$|\s[–—-]\s*(\S.*)$")
 
@@ -119,6 +121,11 @@ def _by_word(
                 yield Change(still_open[0], "done", words)
             continue
         yield from _by_sentence(sentence, masked, words, known, older)
+        if (opening := known.correcting.match(masked)) is not None and not known.asking.search(masked):
+            # Without a mark it takes the kind of what it corrects.
+            text = sentence[opening.end() :].lstrip(" ,:：–—-")
+            for change in _corrected(Marked("fact", cut(text, _NEW_CHARS), True, sentence), words, known, older):
+                yield msgspec.structs.replace(change, new=(change.finding.kind, cut(text, _NEW_CHARS)))
     for one in marked:
         if one.by_user and one.kind != "open":
             yield from _corrected(one, f"t{turn.turn_index}: “{cut(one.sentence, _WORDS_CHARS)}”", known, older)
@@ -164,7 +171,11 @@ def _against(sentence: str, start: int, end: int, words: str, older: Sequence[Ke
     given_up, rest = gist(object_), gist(sentence[:start])
     if not given_up.stems or not rest.stems:
         return
-    about = [one for one in older if one.kind != "open" and given_up.stems <= gist(one.text).stems]
+    about = [
+        one
+        for one in older
+        if one.kind != "open" and given_up.stems <= gist(one.text).stems and not _FORBIDS.search(one.text)
+    ]
     if not (len(about) == 1 and _PROPER.match(object_)):
         about = [
             one

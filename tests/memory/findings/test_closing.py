@@ -89,6 +89,11 @@ def test_instead_and_corrections_replace() -> None:
     [change] = changed("Decision: the worker waits 60 seconds before it retries.", "", sqlite, wait)
     assert change.finding == wait and change.new == ("decision", "the worker waits 60 seconds before it retries.")
     assert changed("Decision: the reader waits for the lock.", "", sqlite, wait) == []
+    release = kept("Remember that the release is on 4 December.", "fact")
+    [change] = changed("Correction: the release is on 11 December.", "", release, wait)
+    assert change.finding == release and change.new == ("fact", "the release is on 11 December.")
+    assert changed("Actually the release notes are long.", "", release) == []
+    assert changed("Use loops instead of getattr.", "", kept("Never use getattr in tests", "wish")) == []
     [change] = changed("The sessions are no longer stored in SQLite.", "", sqlite, wait)
     assert (change.finding, change.how) == (sqlite, "replaced")
     assert changed("The scheduler does not wait 30 seconds.", "", wait) == []
