@@ -111,6 +111,7 @@ class ConversationMemory:
         self._due = BackgroundWork(f"summaries {short}", partial(self._safely, "summaries", self._summarise))
         self._code = BackgroundWork(f"code {short}", partial(self._safely, "code", self._link_code))
         self._attempts = BackgroundWork(f"attempts {short}", partial(self._safely, "attempts", self._find_attempts))
+        self._called = BackgroundWork(f"called {short}", partial(self._safely, "called", self._call_code))
         self._ended_turns = (record.next_turn - 1, 0)
         """The last turn that has ended, and the same once it ended in this process."""
         self._upgrades = BackgroundWork(f"upgrades {short}", partial(self._safely, "upgrades", self._upgrade))
@@ -305,7 +306,7 @@ class ConversationMemory:
             self._ended.put_nowait(Turn(turn_index=0))
 
     async def settle(self, *, model: bool = True) -> None:
-        """Wait until all pending work except upgrades of summaries has finished or failed.
+        """Wait until all pending work except upgrades of summaries and lines on code has finished or failed.
 
         Args:
             model: Wait for titles and summaries that a model writes too; the next start makes them otherwise.
@@ -327,7 +328,8 @@ class ConversationMemory:
             if task is not None:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
-        for work in (self._findings, self._due, self._upgrades, self._vectors, self._code, self._attempts):
+        works = (self._findings, self._due, self._upgrades, self._vectors, self._code, self._called, self._attempts)
+        for work in works:
             await work.stop()
         await self.wishes.close()
 
@@ -469,6 +471,17 @@ class ConversationMemory:
             until, ended = self._ended_turns
             linker = CodeLinker(services.store, services.workspace, services.memory.pace)
             await linker.link(self._record.uuid, until=until, ended=ended, wait=services.code.keeps_current)
+            self._called.ask()
+
+    async def _call_code(self) -> None:
+        """Let the model write what users would call some of the code that turns touched."""
+        services = self._services
+        if not (services.settings.agent.code.describe and self._settings.enabled) or self.closing:
+            return
+        model = await services.memory.summary_model("code", self._record.uuid)
+        if self._settings.summarization.enabled and model is not None and not services.memory.backoff.seconds_left:
+            language = LANGUAGE_NAMES.get(self.recall.index.language, "")
+            await call_scopes(await services.store(), str(services.workspace), model, language)
 
     async def _find_attempts(self) -> None:
         """Note what the turns that have ended tried in vain."""
@@ -517,7 +530,7 @@ class ConversationMemory:
             await self._reload_summaries(store)
 
     async def _upgrade(self) -> None:
-        """Let the model rewrite summaries and the text on all of the conversation, and describe code, while idle."""
+        """Let the model rewrite a few extracted summaries, and the text on the whole conversation, while it is idle."""
         memory = self._services.memory
         model = await memory.summary_model("summary", self._record.uuid)
         if self.closing or self._services.recorder.journaling or memory.active_turns.any:
@@ -527,15 +540,6 @@ class ConversationMemory:
         made = await summarizer.upgrade(self._record.uuid, most=UPGRADES, refused=self._refused)
         if made or (await store.conversations.get(self._record.uuid)).summary != self._record.summary:
             await self._reload_summaries(store)
-        if self._services.code.ready and self._services.settings.agent.code.describe:
-            await self._describe_code(store)
-
-    async def _describe_code(self, store: Store) -> None:
-        """Let the model say in the words of users what code does that turns have touched."""
-        model = await self._services.memory.summary_model("code", self._record.uuid)
-        if model is not None:
-            language = LANGUAGE_NAMES.get(self.recall.index.language, "")
-            await call_scopes(store, str(self._services.workspace), model, language)
 
     async def _reload_summaries(self, store: Store) -> None:
         self._services.exports.turn_stored(self._record.uuid)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ragforge_tui.code.limits import INDEXING
@@ -14,6 +16,7 @@ from ragforge_tui.graph.schema.migrate import record_embedding
 from ragforge_tui.memory.context import BuiltContext
 from ragforge_tui.memory.context.sections import CLOSING, CODE_SECTION, OPENING
 from ragforge_tui.settings.schema import Loaded
+from ragforge_tui.shared.code_records import Scope
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.limits import LIMITS
 from ragforge_tui.shared.records import ContextSection, now
@@ -25,6 +28,7 @@ from tests.support.agents import with_code
 from tests.support.fake_embedder import FakeEmbedder
 from tests.support.openai_server import OpenAIServer
 from tests.support.sizes import DIMENSION
+from tests.support.waiting import until
 
 SESSION = '''"""Sessions with the server."""
 
@@ -312,3 +316,38 @@ async def test_a_program_makes_the_vectors_of_topics(loaded: Loaded, server: Ope
         await talk(conversation, server, "Hello")
         row = await store.graph.one("MATCH (t:Topic {uuid: 'cookies'}) RETURN t.embed_model AS model")
         assert row is not None and row["model"] == "fake"
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+async def test_the_model_says_what_users_would_call_code_unless_told_not_to(
+    indexed: Loaded, server: OpenAIServer, wanted: bool
+) -> None:
+    code = msgspec.structs.replace(indexed.settings.agent.code, describe=wanted)
+    agent = msgspec.structs.replace(indexed.settings.agent, code=code)
+    loaded = msgspec.structs.replace(indexed, settings=msgspec.structs.replace(indexed.settings, agent=agent))
+    answer = {"text": json.dumps({str(n): f"gadget number {n}" for n in range(1, 5)}), "when": "plain"}
+
+    def described() -> bool:
+        asked = [str(message["content"]) for one in server.requests for message in one.body.get("messages", ())]
+        return any("how a user who does not know its name would ask" in text for text in asked)
+
+    engine = InProcessEngine(loaded, approve_all=True)
+    try:
+        await engine.request(IndexCode())
+        conversation = await engine.agent.create_conversation()
+        lines = {**answer, "match": "def open_connection"}
+        asked = "What do `Session`, `send_message`, `open_connection` and `run_chat_loop` do?"
+        await talk(conversation, server, asked, {"text": "This and that.", "when": "tools"}, lines)
+        if not wanted:
+            await conversation.memory._code.settle()
+            await conversation.memory._called.settle()
+            assert not described()
+            return
+        await until(described, "a request for the lines")
+
+        async def found() -> list[Scope]:
+            return await engine.request(SearchCode(query="gadget"))
+
+        assert len(await until(found, "code by its line")) == 4
+    finally:
+        await engine.close()
