@@ -135,3 +135,8 @@ async def test_a_dialog_that_covers_the_width_and_nearly_the_height_covers_all(r
         await chat.until(lambda: frame.region.size == (80, 24))
         await chat.pilot.resize_terminal(160, 40)
         await chat.until(lambda: frame.region.size == (110, 36))
+
+
+def test_the_palette_never_offers_to_leave_first() -> None:
+    rows = palette_rows(Registry(all_commands()), {}, ["quit", "usage"])
+    assert [row.key for row in rows[:1]] == ["usage"] and "quit" in [row.key for row in rows]

@@ -9,6 +9,7 @@ from ragforge_tui.tui.command_registry import Command, Registry, effective_keys,
 from ragforge_tui.tui.widgets.choice_list import Choice
 from ragforge_tui.tui.widgets.list_screen import Picker
 
+LEAVES = "quit"
 MOST_USED = 5
 MEANT_LETTERS = 4
 """Letters of the name of a command that removes something, from which it comes before what only holds the words."""
@@ -61,7 +62,8 @@ def palette_rows(registry: Registry, keymap: Mapping[str, str], used: Iterable[s
     """Return the rows of the palette.
 
     Args:
-        used: Names of the commands used so far, the most used first; those that remove something are left out.
+        used: Names of the commands used so far, the most used first. Those that remove something are left out, and
+            the one that leaves, since the first row is what Enter runs.
     """
     keys = effective_keys(keymap, registry)
 
@@ -70,6 +72,7 @@ def palette_rows(registry: Registry, keymap: Mapping[str, str], used: Iterable[s
         return Choice(command.name, command.usage, command.help, heading, lead=" ".join(command.aliases), badge=key)
 
     found = [command for name in used if (command := registry.get(name)) is not None and not command.removes]
+    found = [command for command in found if command.name != LEAVES]
     first = found[:MOST_USED]
     rest = [command for command in registry.commands if command not in first]
     return [
