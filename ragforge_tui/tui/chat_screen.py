@@ -120,6 +120,7 @@ class ChatScreen(Screen[None]):
         self.prompt.first_letter = self.questions.early
         self.prompt.may_queue = lambda: self.session.state.busy and not self.questions.waiting
         self.prompt.completing.source = partial(suggest, self)
+        self.prompt_row = Horizontal(id="prompt-row")
         self.status_line = StatusLine(lambda: self.clock())
         self.engine_questions = EngineQuestions(self, self.attention)
         self.session.listener = ChatEvents(
@@ -140,7 +141,7 @@ class ChatScreen(Screen[None]):
         yield self.questions
         yield self.strip
         yield self.menu
-        with Horizontal(id="prompt-row"):
+        with self.prompt_row:
             yield Static(">", id="prompt-mark", markup=False)
             yield self.prompt
         yield self.status_line
@@ -170,6 +171,7 @@ class ChatScreen(Screen[None]):
         """Update header, first screen, queue and status line; each redraws itself if that differs."""
         self.engine_questions.withdraw_plan()
         self.header.contents = header_contents(self.session.state)
+        self.prompt_row.set_class(self.session.state.mode == "plan", "-plan")
         self.column.show_welcome()
         self.queue.cover(bool(self.questions.waiting))
         focus = self._part_in_use()

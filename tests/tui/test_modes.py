@@ -120,6 +120,14 @@ async def planned(run_chat: ChatRunner) -> AsyncIterator[Chat]:
         yield chat
 
 
+async def test_the_frame_of_the_prompt_shows_planning(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        assert not chat.app.chat.prompt_row.has_class("-plan")
+        await chat.type("/mode plan")
+        await chat.until(lambda: chat.app.chat.prompt_row.has_class("-plan"))
+
+
 def sent(chat: Chat) -> list[str]:
     return [request.text for request in chat.engine.asked(SendMessage)]
 

@@ -57,7 +57,9 @@ def arguments_of(call: ToolCall) -> list[Argument]:
 
     tool = tool_info(call.tool_name)
     if tool.shown is None:
-        shown = text(argument_names(tool)) or text(name for name, value in given.items() if isinstance(value, str))
+        shown = text(argument_names(tool)) or text(
+            name for name, value in given.items() if isinstance(value, str) and name != "reason"
+        )
         return [Argument(shown)] if shown else []
     pieces: list[Argument] = []
     for part in tool.shown:
@@ -98,7 +100,7 @@ def state_sign(state: CallState, palette: Palette) -> Run:
         "running": ("◐", palette.running),
         "waiting": ("◐", palette.running),
         "ok": ("●", palette.ok),
-        "failed": ("●", palette.failed),
+        "failed": ("✗", palette.failed),
         "refused": ("⊘", palette.running),
         "stopped": ("■", palette.muted),
         "unknown": ("○", palette.muted),

@@ -194,7 +194,7 @@ def test_lines_of_a_turn() -> None:
     assert tools == [
         "● Search next_turn in graph 7 matches · 38 ms ▸",
         "● Read graph/store.py :112-114 3 lines · 12 ms ▸",
-        "● Edit graph/schema.py failed · 12 ms ▸",
+        "✗ Edit graph/schema.py failed · 12 ms ▸",
         "old_string is not unique (2 places)",
         "● Edit graph/schema.py +2 −1 · 12 ms ▸",
         "1 import x",
