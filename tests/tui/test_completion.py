@@ -236,11 +236,11 @@ async def test_the_prompt_in_an_editor(run_chat: ChatRunner, tmp_path: Path, mon
         prompt = chat.app.chat.prompt
         await chat.press(*"see ")
         prompt.post_message(events.Paste(f"{pasted}\n"))
-        await chat.until(lambda: "[pasted 20 lines]" in prompt.text)
+        await chat.until(lambda: "[pasted 20 lines, 149 B]" in prompt.text)
         await chat.press("ctrl+j", "ctrl+g")
         await chat.until(lambda: "and more" in prompt.text)
         assert (tmp_path / "seen").read_text() == f"see {pasted}\n"
-        assert prompt.text == "see [pasted 20 lines]\nand more"
+        assert prompt.text == "see [pasted 20 lines, 149 B]\nand more"
         assert prompt.has_focus
         await chat.press("enter")
         await chat.until(lambda: chat.engine.asked(SendMessage))

@@ -75,7 +75,7 @@ def test_everything_is_on_it() -> None:
     assert rows[0].startswith("·∙•● ragforge") and rows[0].endswith("0.1.0")
     assert rows[2] == "✶ The graph is awake."
     assert rows[4:6] == ["folder  /home/ada/work/tabulate (main)", "model   qwen3 · nothing leaves this machine"]
-    assert rows[7] == "continue  Ctrl+R the newest · 1, 2 or 3 and Enter any"
+    assert rows[7] == "continue  Ctrl+R the newest · 1, 2 or 3, then Enter, for one of these"
     assert rows[8].startswith("1  Session 1 long") and rows[8].split()[-4:] == ["1", "turn", "20", "h"]
     assert rows[9].split()[-4:] == ["2", "turns", "1", "d"]
     assert rows[-1] == "F3     shows the memory"

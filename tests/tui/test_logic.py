@@ -62,7 +62,7 @@ class TestPastes:
         pastes = Pastes()
         text = "line\n" * 1_233 + "end"
         label = pastes.collapse(text)
-        assert label == "[pasted 1 234 lines]"
+        assert label == "[pasted 1 234 lines, 6 kB]"
         assert pastes.expand(f"see {label}!") == f"see {text}!"
         assert pastes.label_before(f"see {label}") == label
         assert pastes.label_before("see [pasted 2 lines]") == ""

@@ -12,6 +12,7 @@ from textual._xterm_parser import XTermParser
 from ragforge_tui.shared.events import (
     TurnCompleted,
 )
+from ragforge_tui.shared.formatting import size_text
 from ragforge_tui.shared.requests.turns import SendMessage
 from ragforge_tui.tui.dialogs.help_screen import HelpScreen
 from ragforge_tui.tui.prompt.completion import SlashMenu
@@ -78,7 +79,7 @@ async def test_a_paste_of_a_megabyte(run_chat: ChatRunner) -> None:
         await chat.ready()
         chat.app.chat.prompt.insert("look: ")
         chat.app.chat.prompt.post_message(events.Paste(text))
-        await chat.until(lambda: chat.app.chat.prompt.text == "look: [pasted 45 000 lines]")
+        await chat.until(lambda: chat.app.chat.prompt.text == f"look: [pasted 45 000 lines, {size_text(len(text))}]")
         await chat.press("enter")
         await chat.until(lambda: chat.engine.asked(SendMessage))
         assert chat.engine.asked(SendMessage)[0].text == f"look: {text}"

@@ -264,7 +264,7 @@ class MemoryPane(Pane):
         if not self.is_mounted:
             return
         state = self.session.state
-        waits = "loading …" if state.conversation_id else "no messages yet"
+        waits = "loading …" if state.conversation_id or state.opening else "no messages yet"
         lines = self.memory.lines() if self.memory.loaded or self.memory.working else []
         self.tree_rows.show([*self._about(), *lines], empty=self._error or waits, stay=stay)
         if self._fresh and self.memory.loaded and lines:

@@ -133,9 +133,9 @@ class Draft:
         self._path = self._folder / f"{self._key}-{pid or os.getpid()}.json"
 
     def save(self, entry: Entry) -> None:
-        """Store a prompt; an empty one removes the file."""
+        """Store a prompt; an empty one, or the beginning of a command, removes the file."""
         try:
-            if not entry.text.strip():
+            if entry.text.strip() in ("", "/"):
                 self._path.unlink(missing_ok=True)
                 return
             atomic_write(self._path, _encoded(entry), sync=False)

@@ -19,7 +19,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import TextArea
 
-from ragforge_tui.shared.formatting import counted
+from ragforge_tui.shared.formatting import counted, size_text
 from ragforge_tui.shared.sanitize import plain_text, storable
 from ragforge_tui.tui.command_registry import Parsed, Registry
 from ragforge_tui.tui.limits import SCREEN
@@ -48,7 +48,8 @@ class Pastes:
     def collapse(self, text: str) -> str:
         """Remember a text; return its label."""
         lines = text.count("\n") + 1
-        size = f"{counted(lines)} lines" if lines > 1 else f"{counted(len(text))} characters"
+        characters = f"{counted(len(text))} characters"
+        size = f"{counted(lines)} lines, {size_text(len(text.encode()))}" if lines > 1 else characters
         label = f"[pasted {size}]"
         number = 2
         while label in self._texts and self._texts[label] != text:
@@ -163,7 +164,7 @@ class Prompt(TextArea):
             soft_wrap=True,
             compact=True,
             highlight_cursor_line=False,
-            placeholder="Ask, type / for commands, @ for files",
+            placeholder="Ask, type / for commands, @ for files, Ctrl+J for a new line",
             id="prompt",
         )
         self._history = history

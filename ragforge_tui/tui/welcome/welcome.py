@@ -197,7 +197,11 @@ def _sessions(shown: WelcomeContents, width: int, palette: Palette) -> list[Row]
         rows += [_found(shown, width, palette)] if shown.found else []
         return [*rows, *[Row()] * (SESSIONS + 1 - len(rows))]
     places = [str(place) for place in range(1, len(shown.sessions) + 1)]
-    which = f" the newest · {', '.join(places[:-1])} or {places[-1]} and Enter any" if len(places) > 1 else ""
+    which = (
+        f" the newest · {', '.join(places[:-1])} or {places[-1]}, then Enter, for one of these"
+        if len(places) > 1
+        else ""
+    )
     hint = ((f"{'continue':<{_LABEL}}  ", palette.muted), (shown.continue_key, palette.you), (which, palette.muted))
     rows = [Row(hint)]
     for number, session in enumerate(shown.sessions[:SESSIONS], 1):

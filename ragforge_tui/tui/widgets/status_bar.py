@@ -29,6 +29,7 @@ ACTIVITIES = {
     "answering": ("◐", "$warning", "answering"),
     "running": ("◐", "$warning", "running"),
 }
+OPENING = ("◐", "$warning", "opening")
 ASKED = ("●", "$secondary bold", "waiting for you")
 CONNECTIONS = {
     "starting": ("◐", "$warning", "starting"),
@@ -103,6 +104,8 @@ def status_parts(state: EngineState, situation: Situation, elapsed: int | None =
         retry_in: Seconds until the request is sent again; 0 while none waits.
     """
     activity = ASKED if situation.refusal else ACTIVITIES[state.activity]
+    if state.opening and not situation.refusal:
+        activity = OPENING
     glyph, style, word = CONNECTIONS.get(state.connection) or activity
     graph = state.graph
     if state.connection == "up" and graph is not None and graph.phase == "starting":
@@ -113,7 +116,7 @@ def status_parts(state: EngineState, situation: Situation, elapsed: int | None =
         doing = f"{state.retry.word}, {retry_in} s"
     parts = [
         Part(f"{glyph} {doing}", style, 100),
-        Part(mode, mode_style, 30 if state.mode == "ask" else 80, command="mode"),
+        Part(mode, mode_style, 30 if state.mode == "ask" else 99, command="mode"),
     ]
     if state.summarising:
         parts.append(Part("summarising", "dim", 50, command="tree"))
@@ -153,7 +156,7 @@ def _due(state: EngineState) -> list[Part]:
 def _gauge(state: EngineState) -> list[Part]:
     """Return how much of the context window the last request took."""
     model = state.model
-    if model is None or not model.context_window or not state.context_used:
+    if model is None or model.offline or not model.context_window or not state.context_used:
         return []
     window = model.context_window
     # The last request may be of a larger window; the next one will fit.
