@@ -392,13 +392,6 @@ class Conversation(StoredConversation):
         self._inputs.begin(asked.content)
         return (await self._inputs.build(turn, None if chosen == ContextOptions() else chosen)).context
 
-    async def last_question(self) -> str:
-        """Return the text of the newest message of the user; empty without any."""
-        if not self._services.recorder.journaling:
-            await self._window.catch_up(self.record.next_turn)
-        asked = (turn.messages[0] for turn in reversed(self._window.turns) if not turn.messages[0].doing)
-        return next((message.content for message in asked if message.role == "user"), "")
-
     async def branch(
         self, from_message: str = "", *, turn: int | None = None, title: str = "", from_message_id: str = ""
     ) -> Conversation:

@@ -344,7 +344,7 @@ class ChatScreen(Screen[None]):
 
     def on_text_area_changed(self) -> None:
         """Let a question shrink when the prompt has grown, and take back hints about an empty prompt."""
-        if self.status_line.hint in self._idle_hints:
+        if self.status_line.hint in _idle_hints(self.settings.stop_key):
             self.hint("")
         if self.status_line.situation.drafting == self.prompt.blank:
             self.state_changed()
@@ -460,7 +460,7 @@ class ChatScreen(Screen[None]):
 
     def _escape_idle(self) -> None:
         """Offer the turns to go back to when pressed twice, as in other chats of the terminal."""
-        with_draft, once = self._idle_hints
+        with_draft, once = _idle_hints(self.settings.stop_key)
         if self.prompt.text:
             self.hint(with_draft)
         elif self.status_line.hint == once:
@@ -469,12 +469,6 @@ class ChatScreen(Screen[None]):
         else:
             self.hint(once)
 
-    @property
-    def _idle_hints(self) -> tuple[str, str]:
-        """What Escape says with a draft, and in an empty prompt."""
-        key = self.settings.stop_key
-        return f"{key} {key} goes back when the prompt is empty", f"{key} again: go back to an earlier turn"
-
     def action_scroll_chat(self, direction: int) -> None:
         """Page through the chat, or go to its end with 0, while the prompt keeps the focus."""
         if not direction:
@@ -482,3 +476,8 @@ class ChatScreen(Screen[None]):
             return
         step = max(self.transcript.size.height - 2, 1)
         self.transcript.scroll_relative(y=direction * step, animate=False)
+
+
+def _idle_hints(key: str) -> tuple[str, str]:
+    """Return what Escape says with a draft, and in an empty prompt."""
+    return f"{key} {key} goes back when the prompt is empty", f"{key} again: go back to an earlier turn"

@@ -196,7 +196,7 @@ async def sent(engine: EngineContext, request: requests.FetchSent) -> requests.S
 async def next_request(engine: EngineContext, request: requests.FetchNext) -> requests.SentRequest:
     """Return the content of the next request, built as it would be for this message."""
     conversation = engine.conversation(request.conversation_id)
-    text = request.text or await conversation.last_question()
+    text = request.text or await _last_question(engine, conversation)
     record = (await conversation.build_context(text)).record
     asked = records.Message(
         uuid="",
@@ -214,6 +214,15 @@ async def next_request(engine: EngineContext, request: requests.FetchNext) -> re
         preview=True,
         chosen=conversation.memory.choices.chosen(),
     )
+
+
+async def _last_question(engine: EngineContext, conversation: Conversation) -> str:
+    """Return the text of the newest message of the user; empty without any."""
+    store = await engine.agent.store()
+    end = conversation.record.next_turn
+    turns = await store.turns.between(conversation.record.uuid, start=max(1, end - MOST_TURNS_BACK), end=end)
+    asked = (turn.messages[0] for turn in reversed(turns) if not turn.messages[0].doing)
+    return next((message.content for message in asked if message.role == "user"), "")
 
 
 @handles(requests.ChooseContext)

@@ -446,14 +446,11 @@ class MemoryPane(Pane):
         self._used()
         if event.key == ABOUT or (event.rows is self.tree_rows and self.memory.failure(event.key)):
             self.action_read()
-        elif (gone := self._finding(event.key)) is not None and gone.leads_turn:
+        elif (gone := self.findings.get(event.key) if self.view == "findings" else None) and gone.leads_turn:
             # What no longer holds leads to the turn that closed or replaced it.
             self.host.navigator.go_to_turns(gone.leads_turn, conversation_id=gone.leads_to)
         elif not self._toggle(event.key, None):
             self.action_show_turns()
-
-    def _finding(self, key: str) -> ShownFinding | None:
-        return self.findings.get(key) if self.view == "findings" else None
 
     def on_tree_list_folded(self, event: TreeList.Folded) -> None:
         """Open or close a line, or go to its parent."""

@@ -151,9 +151,9 @@ class Transcript(BlockView, can_focus=True):
         Binding("k,ctrl+up", "move_cursor(-1)", "Previous block", show=False),
         Binding("enter,space", "activate", "Open or close", show=False),
         Binding("v", "view", "Show all of it", show=False),
-        Binding("y", "copy_block", "Copy block", show=False),
-        Binding("c", "copy_code", "Copy the next piece of code", show=False),
-        Binding("C", "copy_all_code", "Copy all code", show=False),
+        Binding("y", "copy('block')", "Copy block", show=False),
+        Binding("c", "copy('code')", "Copy the next piece of code", show=False),
+        Binding("C", "copy('all_code')", "Copy all code", show=False),
         Binding("o", "open_link", "Open a link", show=False),
         Binding("e", "with_turn('edit')", "Edit and resend", show=False),
         Binding("b", "with_turn('branch')", "Branch from here", show=False),
@@ -515,14 +515,9 @@ class Transcript(BlockView, can_focus=True):
         else:
             self.post_message(self.ViewRequested(block))
 
-    def action_copy_block(self) -> None:
-        self.copier.block()
-
-    def action_copy_code(self) -> None:
-        self.copier.code()
-
-    def action_copy_all_code(self) -> None:
-        self.copier.all_code()
+    def action_copy(self, what: str) -> None:
+        """Copy the block at the cursor, the next piece of its code, or all of it."""
+        {"block": self.copier.block, "code": self.copier.code, "all_code": self.copier.all_code}[what]()
 
 
 def _note_focus(view: Transcript, event: events.Event, told: Message, *, focused: bool) -> None:
