@@ -26,7 +26,6 @@ from ragforge_tui.shared.events import (
     SummaryCreated,
     TopicsChanged,
 )
-from ragforge_tui.shared.finding_records import ShownFinding
 from ragforge_tui.shared.records import RECALLED, Topic
 from ragforge_tui.shared.requests.memory import (
     FetchFindings,
