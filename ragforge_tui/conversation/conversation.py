@@ -303,7 +303,7 @@ class Conversation(StoredConversation):
 
     def close(self) -> None:
         """Stop the running turn and start no further one."""
-        self._closing = self.memory.closing = True
+        self._closing = self.memory.closing = self.memory.readers.closing = True
         if self._preparing is not None:
             self._preparing.cancel()
         self._window.close()

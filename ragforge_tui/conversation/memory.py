@@ -16,12 +16,11 @@ from functools import partial
 
 import msgspec
 
-from ragforge_tui.code.called import call_scopes
-from ragforge_tui.code.linker import CodeLinker
-from ragforge_tui.conversation.attempts import AttemptFinder
+from ragforge_tui.conversation.background_work import BackgroundWork
 from ragforge_tui.conversation.limits import CONVERSATION
 from ragforge_tui.conversation.services import Services
 from ragforge_tui.conversation.similar import conversations_like
+from ragforge_tui.conversation.turn_readers import TurnReaders
 from ragforge_tui.conversation.wishes import SessionWishes
 from ragforge_tui.graph import Store
 from ragforge_tui.llm import THIS_MACHINE, ChatModel
@@ -35,20 +34,17 @@ from ragforge_tui.memory.context import (
     scope_with_text,
     without_memory,
 )
-from ragforge_tui.memory.findings.keeper import FindingKeeper
 from ragforge_tui.memory.findings.settled import NOTHING_SETTLED, Settled
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.recent_files import RecentFiles
 from ragforge_tui.memory.retrieval import Recall
 from ragforge_tui.memory.retrieval.terms import asked_words
 from ragforge_tui.memory.summaries import Summarizer
-from ragforge_tui.memory.summaries.prompt import LANGUAGE_NAMES
 from ragforge_tui.memory.titles import make_title
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import (
     ConversationChanged,
     Event,
-    FindingsChanged,
     MemoryProgress,
     Notice,
     SummaryCreated,
@@ -105,15 +101,8 @@ class ConversationMemory:
         self._trial: asyncio.Task[None] | None = None
         short = record.uuid[:8]
         self._vectors = BackgroundWork(f"vectors {short}", partial(self._safely, "vectors", self._embed))
-        self._findings = BackgroundWork(f"findings {short}", partial(self._safely, "findings", self._keep_findings))
-        self._unread: list[Turn] = []
-        """Turns that have ended and were not read for findings yet."""
+        self.readers = TurnReaders(services, record, self._safely, lambda: self.recall.index.language)
         self._due = BackgroundWork(f"summaries {short}", partial(self._safely, "summaries", self._summarise))
-        self._code = BackgroundWork(f"code {short}", partial(self._safely, "code", self._link_code))
-        self._attempts = BackgroundWork(f"attempts {short}", partial(self._safely, "attempts", self._find_attempts))
-        self._called = BackgroundWork(f"called {short}", partial(self._safely, "called", self._call_code))
-        self._ended_turns = (record.next_turn - 1, 0)
-        """The last turn that has ended, and the same once it ended in this process."""
         self._upgrades = BackgroundWork(f"upgrades {short}", partial(self._safely, "upgrades", self._upgrade))
         self._condensed = 0
         """Last turn of the summaries that the user knows to stand for older turns."""
@@ -294,8 +283,7 @@ class ConversationMemory:
     def turns_moved(self, moved: Mapping[int, int]) -> None:
         """Correct the assumed indexes of turns; the turns between them are read with the next work."""
         self.files.turns_moved(moved)
-        first, last = self._ended_turns
-        self._ended_turns = moved.get(first, first), moved.get(last, last)
+        self.readers.turns_moved(moved)
         self._caught_up = False
 
     def wake(self) -> None:
@@ -313,14 +301,11 @@ class ConversationMemory:
         """
         await self._idle.wait()
         await self.wishes.settle()
-        await self._findings.settle()
+        await self.readers.findings.settle()
         if model or not self._asks_model:
             await self._due.settle()
         await self._vectors.settle()
-        await self._attempts.settle()
-        if self._services.code.state.phase in ("ready", "elsewhere"):
-            # Otherwise the links wait for the index, which may take minutes; the next start makes them.
-            await self._code.settle()
+        await self.readers.settle()
 
     async def close(self) -> None:
         """Stop all work; the next start finds the remainder by query."""
@@ -328,8 +313,8 @@ class ConversationMemory:
             if task is not None:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
-        works = (self._findings, self._due, self._upgrades, self._vectors, self._code, self._called, self._attempts)
-        for work in works:
+        await self.readers.stop()
+        for work in (self._due, self._upgrades, self._vectors):
             await work.stop()
         await self.wishes.close()
 
@@ -350,15 +335,15 @@ class ConversationMemory:
         """Run `work`; record a failure for `behind` and retry it later."""
         try:
             await work()
-            self._failures.pop(kind, None)
         except RagforgeError as error:
             log.warning("memory of %s is behind (%s): %s", self._record.uuid, kind, error)
-            self._record_failure(kind, str(error))
+            reason = str(error)
         except Exception as error:
             log.exception("memory of %s failed (%s)", self._record.uuid, kind)
-            self._record_failure(kind, f"The memory failed unexpectedly ({type(error).__name__}).")
-
-    def _record_failure(self, kind: str, reason: str) -> None:
+            reason = f"The memory failed unexpectedly ({type(error).__name__})."
+        else:
+            self._failures.pop(kind, None)
+            return
         self._caught_up = False
         self._failures[kind] = reason
 
@@ -376,11 +361,12 @@ class ConversationMemory:
         await self.recall.store_missing()
         await self.recall.summaries_changed(self.summaries)
         self._caught_up = True
+        self._ask_all()
+
+    def _ask_all(self) -> None:
         self._vectors.ask()
-        self._findings.ask()
         self._due.ask()
-        self._code.ask()
-        self._attempts.ask()
+        self.readers.ask()
 
     async def _load_files(self, store: Store) -> None:
         """Load the files and mentions of earlier turns from the graph, and those of the opening turns."""
@@ -397,7 +383,7 @@ class ConversationMemory:
         await self.wishes.store_said()
         await asyncio.to_thread(self.files.note, turn)
         await self.recall.turn_stored(turn)
-        self._unread.append(turn)
+        self.readers.turn_ended(turn)
         own = turn.turn_index - (self._record.branch_turn or 0)
         if own == 1 and not any(message.role == "system" for message in turn.messages):
             self._untitled = turn
@@ -405,23 +391,7 @@ class ConversationMemory:
             subject = len(asked_words(asked, language_of(asked))) >= FEWEST_ASKED
             if not self._record.branch_turn and subject and turn.messages[-1].state == "complete":
                 await self._offer_similar(turn)
-        self._ended_turns = (max(self._ended_turns[0], turn.turn_index), turn.turn_index)
-        self._vectors.ask()
-        self._findings.ask()
-        self._due.ask()
-        self._code.ask()
-        self._attempts.ask()
-
-    async def _keep_findings(self) -> None:
-        """Store what turns decide, leave open, close and replace."""
-        if not self._settings.enabled:
-            return
-        ended, self._unread = self._unread, []
-        wishes = self._settings.remember != "never"
-        keeper = FindingKeeper(await self._services.store(), self._record, wishes=wishes)
-        if await keeper.read_turns(ended):
-            self._services.exports.turn_stored(self._record.uuid)
-            self._services.emit(FindingsChanged(conversation_id=self._record.uuid))
+        self._ask_all()
 
     async def _embed(self) -> None:
         """Create the missing vectors; if there are many, notify the user at the start and at the end."""
@@ -463,41 +433,13 @@ class ConversationMemory:
             if reported:
                 report("")
 
-    async def _link_code(self) -> None:
-        """Link the turns that have ended to the code that they touch or name."""
-        services = self._services
-        await services.code.wait_indexed()
-        if services.code.ready:
-            until, ended = self._ended_turns
-            linker = CodeLinker(services.store, services.workspace, services.memory.pace)
-            await linker.link(self._record.uuid, until=until, ended=ended, wait=services.code.keeps_current)
-            self._called.ask()
-
-    async def _call_code(self) -> None:
-        """Let the model write what users would call some of the code that turns touched."""
-        services = self._services
-        if not (services.settings.agent.code.describe and self._settings.enabled) or self.closing:
-            return
-        model = await services.memory.summary_model("code", self._record.uuid)
-        if self._settings.summarization.enabled and model is not None and not services.memory.backoff.seconds_left:
-            language = LANGUAGE_NAMES.get(self.recall.index.language, "")
-            await call_scopes(await services.store(), str(services.workspace), model, language)
-
-    async def _find_attempts(self) -> None:
-        """Note what the turns that have ended tried in vain."""
-        if self._settings.enabled:
-            services = self._services
-            until, ended = self._ended_turns
-            finder = AttemptFinder(services.store, services.workspace, services.memory.pace)
-            await finder.examine(self._record.uuid, until=until, ended=ended)
-
     async def _summarise(self) -> None:
         """Create the title and the due summaries, unless the model is in its backoff time."""
         await self._upgrades.stop()
         if not self._settings.enabled:
             return
         # A summary says what was closed of what is known.
-        await self._findings.settle()
+        await self.readers.findings.settle()
         model = await self._services.memory.summary_model("summary", self._record.uuid)
         backoff = self._services.memory.backoff
         resting = model is not None and backoff.seconds_left > 0
@@ -629,60 +571,3 @@ class ConversationMemory:
 
     def _emit_changed(self) -> None:
         self._services.emit(ConversationChanged(conversation=msgspec.structs.replace(self._record)))
-
-
-class BackgroundWork:
-    """One kind of work that is requested repeatedly, with at most one run at a time.
-
-    Requests are coalesced: the work itself finds what has to be done, so two requests while it runs cause one more run.
-
-    Args:
-        work: Does everything that is due; must not raise.
-    """
-
-    def __init__(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
-        self._name = name
-        self._work = work
-        self._requested = False
-        self._task: asyncio.Task[None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
-
-    @property
-    def running(self) -> bool:
-        return self._task is not None and not self._task.done()
-
-    def ask(self) -> None:
-        """Run now, or once more after the current run."""
-        self._requested = True
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if not self.running:
-            self._task = asyncio.create_task(self._run(), name=self._name)
-
-    def ask_in(self, seconds: float) -> None:
-        """Run after a delay, unless `ask` is called earlier."""
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_later(seconds, self.ask)
-
-    async def settle(self) -> None:
-        """Wait until the current run ends; a delayed run is not awaited."""
-        while self.running:
-            assert self._task is not None
-            await asyncio.wait({self._task})
-
-    async def stop(self) -> None:
-        """Cancel the current run and a delayed one; the work may be requested again."""
-        self._requested = False
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-
-    async def _run(self) -> None:
-        while self._requested:
-            self._requested = False
-            await self._work()

@@ -9,8 +9,8 @@ import pytest
 
 from ragforge_tui.conversation import background_model
 from ragforge_tui.conversation.background_model import ActiveTurns, BackgroundModel, Backoff
+from ragforge_tui.conversation.background_work import BackgroundWork
 from ragforge_tui.conversation.limits import CONVERSATION
-from ragforge_tui.conversation.memory import BackgroundWork
 from ragforge_tui.shared.errors import ModelError
 from ragforge_tui.shared.records import Usage
 from tests.support.summaries import WritingModel

@@ -339,8 +339,8 @@ async def test_the_model_says_what_users_would_call_code_unless_told_not_to(
         asked = "What do `Session`, `send_message`, `open_connection` and `run_chat_loop` do?"
         await talk(conversation, server, asked, {"text": "This and that.", "when": "tools"}, lines)
         if not wanted:
-            await conversation.memory._code.settle()
-            await conversation.memory._called.settle()
+            await conversation.memory.readers.settle()
+            await conversation.memory.readers._called.settle()
             assert not described()
             return
         await until(described, "a request for the lines")
