@@ -68,7 +68,7 @@ FETCH_SECONDS = 0.02
 AROUND = 30
 """Turns that are fetched before and after those in view."""
 MOST_TURNS = 300
-USED = "tree"
+USED = "tree line"
 """The feature: something in the pane was read or opened."""
 BEFORE_SUMMARIES = "every few turns become one line here"
 EXPLANATION = "summaries of this talk · Enter opens one"
