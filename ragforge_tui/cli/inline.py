@@ -141,6 +141,10 @@ class Lines:
             self._wanted.set_result(None)
 
 
+class _TurnOverError(Exception):
+    """The turn whose question was being answered has ended."""
+
+
 class InlineChat:
     """One chat of lines.
 
@@ -157,7 +161,11 @@ class InlineChat:
         self.conversation_id = ""
         self._mode = "ask"
         self._questions: asyncio.Queue[Question | None] = asyncio.Queue()
-        """What the running turn asks; None when it has ended."""
+        """What the running turn asks; None when it has ended. Each turn has its own."""
+        self._over = asyncio.Event()
+        """The running turn has ended."""
+        self._pending: asyncio.Future[str | None] | None = None
+        """A line that was wanted as an answer to a question of a turn that has ended: it is the next message."""
         self._message_id = ""
         self._turn: tuple[str, int] | None = None
         self._printer = Printer()
@@ -217,7 +225,8 @@ class InlineChat:
         self._armed = False
         lines: list[str] = []
         while True:
-            line = await self._lines.read("  " if lines else PROMPT)
+            pending, self._pending = self._pending, None
+            line = await (pending or self._lines.read("  " if lines else PROMPT))
             if line is None:
                 return "\n".join(lines) or None
             self._armed = False
@@ -246,6 +255,10 @@ class InlineChat:
                 await self._set_mode(self._mode)
         self._message_id = message_id = uuid.uuid4().hex
         self._end = None
+        earlier, self._questions, self._over = self._questions, asyncio.Queue(), asyncio.Event()
+        while not earlier.empty():
+            if isinstance(left := earlier.get_nowait(), events.TrustRequested):
+                self._questions.put_nowait(left)  # It was asked before any turn.
         conversation_id = self.conversation_id
         self._printer.shows_output = text.startswith("!")
         try:
@@ -256,8 +269,9 @@ class InlineChat:
             else:
                 message = SendMessage(conversation_id=conversation_id, message_id=message_id, text=text)
                 await self._engine.request(message)
-            while (question := await self._questions.get()) is not None:
-                await self._answer(question)
+            with contextlib.suppress(_TurnOverError):
+                while (question := await self._questions.get()) is not None:
+                    await self._answer(question)
         finally:
             self._message_id, self._turn = "", None
         self._printer.end(self._end)
@@ -334,6 +348,21 @@ class InlineChat:
 
     # -- questions
 
+    async def _reply(self) -> str:
+        """Return what the user answers.
+
+        Raises:
+            _TurnOverError: The turn ended before; the line that is being typed is the next message.
+        """
+        reading = asyncio.ensure_future(self._lines.read("? "))
+        over = asyncio.ensure_future(self._over.wait())
+        await asyncio.wait({reading, over}, return_when=asyncio.FIRST_COMPLETED)
+        over.cancel()
+        if self._over.is_set():
+            self._pending = reading
+            raise _TurnOverError
+        return (reading.result() or "").strip()
+
     async def _answer(self, question: Question) -> None:
         self._printer.flush()
         match question:
@@ -341,13 +370,13 @@ class InlineChat:
                 files = ", ".join(question.files)
                 what = question.question or f"Let the agent follow {question.persona or files} of this folder?"
                 print_text(f"\n{_cut(question.text)}\n? {what} y: yes, anything else: no")
-                allow = (await self._lines.read("? ") or "").strip().lower() in ("y", "yes")
+                allow = (await self._reply()).lower() in ("y", "yes")
                 await self._engine.request(AnswerTrust(root=question.root, allow=allow))
             case events.QuestionAsked():
                 print_text(f"\n? {question.question}")
                 for number, choice in enumerate(question.choices, 1):
                     print_text(f"  {number}  {choice.label}{': ' + choice.description if choice.description else ''}")
-                said = (await self._lines.read("? ") or "").strip()
+                said = await self._reply()
                 if said.isdecimal() and 0 < int(said) <= len(question.choices):
                     said = question.choices[int(said) - 1].label
                 decision: events.ApprovalDecision = "once" if said else "no"
@@ -357,13 +386,13 @@ class InlineChat:
                     f"\n? {question.spent:.2f} of {question.limit:.2f} dollars are spent. y: one more request, "
                     f"s: up to {question.raised:.2f}, anything else: stop"
                 )
-                await self._decide(question.approval_id, _decision(await self._lines.read("? ")))
+                await self._decide(question.approval_id, _decision(await self._reply()))
             case events.ApprovalRequested():
                 print_text(f"\n{_cut(question.detail)}\n? {question.question}{_reason(question)}")
                 more = f", s: {question.session_scope} in this session" if question.session_scope else ""
                 more += f", a: always {' and '.join(question.always)}" if question.always else ""
                 print_text(f"  y: once{more}, n: no, or type why not")
-                said = (await self._lines.read("? ") or "").strip()
+                said = await self._reply()
                 decision = _decision(said)
                 if (decision == "session" and not question.session_scope) or (
                     decision == "always" and not question.always
@@ -387,17 +416,20 @@ class InlineChat:
             elif isinstance(event, events.GraphChanged) and event.phase != "starting":
                 self._graph_known.set()
             elif isinstance(event, Question):
-                self._questions.put_nowait(event)
+                if isinstance(event, events.TrustRequested) or event.conversation_id == self.conversation_id:
+                    self._questions.put_nowait(event)
                 continue
             elif isinstance(event, events.TurnEnd):
                 if (event.conversation_id, event.turn_index) == self._turn:
                     self._end = event
                     self._questions.put_nowait(None)
+                    self._over.set()
                 continue
             self._printer.show(event, busy=self._turn is not None)
         if self._message_id:
             print_text("The engine ended. What had arrived is stored; `ragforge-chat -c` goes on.")
             self._questions.put_nowait(None)
+            self._over.set()
             self._lines.leave()
 
 

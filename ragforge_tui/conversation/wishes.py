@@ -38,6 +38,7 @@ class SessionWishes:
         self._loading: asyncio.Task[list[KeptFinding]] | None = None
         self._unread: list[Message] = []
         """Messages whose wishes are not stored yet."""
+        self._reading = asyncio.Lock()
         self._storing: asyncio.Task[None] | None = None
 
     def load(self) -> None:
@@ -96,16 +97,15 @@ class SessionWishes:
 
     async def store_said(self) -> None:
         """Store the wishes of messages that were not read yet, and tell the user."""
-        while self._unread:
-            message = self._unread[0]
-            try:
-                keeper = FindingKeeper(await self._services.store(), self._record)
-                for stored, old in await keeper.said(message):
-                    self._notify(stored, old)
-            except RagforgeError as error:
-                log.warning("wishes of a message not stored yet: %s", error)
-                return
-            if self._unread and self._unread[0] is message:
+        async with self._reading:  # The end of the turn asks for it too.
+            while self._unread:
+                try:
+                    keeper = FindingKeeper(await self._services.store(), self._record)
+                    for stored, old in await keeper.said(self._unread[0]):
+                        self._notify(stored, old)
+                except RagforgeError as error:
+                    log.warning("wishes of a message not stored yet: %s", error)
+                    return
                 self._unread.pop(0)
 
     async def close(self) -> None:

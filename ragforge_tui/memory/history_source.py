@@ -101,6 +101,8 @@ class HistorySource:
         caller = calling_turn()
         record = await store.conversations.get(caller.conversation_id)
         earlier = await store.findings.of_folder(record.workspace, asking=record.uuid)
+        if record.private:  # It changes nothing that others see.
+            earlier = [one for one in earlier if one.conversation_id == record.uuid]
         finding = new_finding(
             record.uuid,
             record.workspace,

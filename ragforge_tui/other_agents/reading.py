@@ -28,6 +28,8 @@ COMPRESSED = ".zst"
 _PACKED = 1_024
 """Bytes that are decompressed at once: they may become thousands of times as many."""
 _HEAD_LINES = 40
+_MOST_HEAD = 16 * 1024**2
+"""Bytes that are decompressed at most for the first lines of a file."""
 _MOST_DIGITS = 20
 _LAST_YEAR = 3000
 _LATEST = 32_503_680_000
@@ -44,7 +46,7 @@ def json_lines(path: Path, *, most: int | None = None) -> Iterator[dict[str, Any
     Raises:
         OSError: The file cannot be read.
     """
-    with closing(_lines_of(path)) as file:
+    with closing(_lines_of(path, most)) as file:
         number = 0
         while line := file.readline(MOST_LINE):
             number += 1
@@ -58,36 +60,44 @@ def json_lines(path: Path, *, most: int | None = None) -> Iterator[dict[str, Any
                 yield value
 
 
-def _lines_of(path: Path) -> BufferedReader:
+def _lines_of(path: Path, most: int | None) -> BufferedReader:
     """Open a file of lines, decompressed if its name says that it is compressed.
+
+    Args:
+        most: Number of lines that are read; None for all.
 
     Raises:
         OSError: The file cannot be read.
     """
     file = open_regular(path)
-    return BufferedReader(_Decompressed(file)) if path.suffix == COMPRESSED else file
+    if path.suffix != COMPRESSED:
+        return file
+    return BufferedReader(_Decompressed(file, MOST_FILE if most is None else _MOST_HEAD))
 
 
 class _Decompressed(RawIOBase):
     """Content of a file compressed with Zstandard; where it is torn or damaged, it ends."""
 
-    def __init__(self, file: BufferedReader) -> None:
+    def __init__(self, file: BufferedReader, most: int) -> None:
         import zstandard  # when first needed: few stores hold compressed files
 
         self._file = file
         self._content = zstandard.ZstdDecompressor().decompressobj(read_across_frames=True)
         self._damage = zstandard.ZstdError
         self._left = b""
+        self._room = most
+        """Bytes that may still be decompressed: a small file can hold a huge one."""
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        while not self._left and (packed := self._file.read(_PACKED)):
+        while not self._left and self._room > 0 and (packed := self._file.read(_PACKED)):
             try:
                 self._left = self._content.decompress(packed)
             except self._damage:
                 return 0
+            self._room -= len(self._left)
         data, self._left = self._left[: len(buffer)], self._left[len(buffer) :]
         buffer[: len(data)] = data
         return len(data)

@@ -27,7 +27,8 @@ TitleState = Literal["working", "waiting", "ready", "idle"]
 def title_sequence(state: TitleState, title: str, folder: str) -> str:
     """Return the sequence that sets the title, such as ``◐ Fix the retry · courier``."""
     name = folder.rstrip("/").rpartition("/")[2]
-    words = " · ".join(filter(None, (one_line(title)[:TITLE_CHARS], one_line(name)[:TITLE_CHARS])))
+    parts = ("".join(filter(str.isprintable, one_line(part)))[:TITLE_CHARS].strip() for part in (title, name))
+    words = " · ".join(filter(None, parts))
     return f"\x1b]2;{_SIGNS[state]} {words or 'ragforge-chat'}\x07"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from ragforge_tui.cli.inline import InlineChat, Lines, Opening
@@ -54,7 +56,7 @@ def asking(*questions: ApprovalRequested | QuestionAsked) -> Any:
     async def script(engine: FakeEngine, owner: Conversation, index: int, text: str) -> AsyncIterator[Event]:
         where: dict[str, Any] = {"conversation_id": owner.uuid, "turn_index": index}
         for number, question in enumerate(questions, 1):
-            yield question
+            yield msgspec.structs.replace(question, conversation_id=owner.uuid)
             await until(lambda number=number: len(engine.asked(AnswerApproval)) == number)
         yield TextDelta(message_id="m", text="Done\x1b[2J.", **where)
         yield TurnCompleted(text="Done.", **where)
@@ -159,6 +161,31 @@ async def test_ctrl_c_stops_the_answer_and_the_chat_goes_on(capsys: pytest.Captu
     assert len(engine.asked(CancelTurn)) == 1
     assert len(engine.asked(SendMessage)) == 2
     assert "stopped" in capsys.readouterr().out
+
+
+async def test_a_turn_that_ends_takes_its_question_along(capsys: pytest.CaptureFixture[str]) -> None:
+    """What is typed then is the next message, and not an answer to a question that nobody waits for."""
+    ended = asyncio.Event()
+
+    class Late(Typed):
+        async def read(self, prompt: str) -> str | None:
+            if prompt == "? ":
+                await ended.wait()
+            return await super().read(prompt)
+
+    async def script(engine: FakeEngine, owner: Conversation, index: int, text: str) -> AsyncIterator[Event]:
+        where: dict[str, Any] = {"conversation_id": owner.uuid, "turn_index": index}
+        if text == "go":
+            yield msgspec.structs.replace(command_approval("a1"), conversation_id=owner.uuid)
+            yield TurnCancelled(text="", **where)
+            asyncio.get_running_loop().call_soon(ended.set)
+        yield TurnCompleted(text="Done.", **where)
+
+    engine = FakeEngine(script=script)
+    inline = InlineChat(engine, Late("go", "next message"), "/w", Opening())
+    await inline.run()
+    assert engine.asked(AnswerApproval) == []
+    assert [request.text for request in engine.asked(SendMessage)] == ["go", "next message"]
 
 
 async def test_a_conversation_is_listed_resumed_and_told(capsys: pytest.CaptureFixture[str]) -> None:

@@ -88,7 +88,8 @@ async def test_code_is_asked_without_async(loaded: Loaded) -> None:
         with SyncConversationAgent(with_code(loaded), model=echo) as agent:
             assert agent.index_code() == ""
             (scope,) = [one for one in agent.code.search("greet", kind="function") if one.name == "greet"]
-            assert agent.code.named("greet")[0].uuid == agent.code.in_file("greeting.py")[-1].uuid == scope.uuid
+            assert [one.uuid for one in agent.code.named("greet")] == [scope.uuid]
+            assert scope.uuid in [one.uuid for one in agent.code.in_file("greeting.py")]
             assert "hello" in agent.code.code(scope).text and agent.code.view(scope).callers == []
             assert agent.code.dependents(scope) == [] and agent.code.dependencies(scope) == ([], [])
             assert any(hit.kind == "code" for hit in agent.code.brain_search("greet"))

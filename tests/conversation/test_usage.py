@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -20,6 +21,7 @@ from ragforge_tui.shared.usage_records import GROUPINGS, SpentRequest, UsageRepo
 from tests.support.agents import with_model
 from tests.support.openai_server import OpenAIServer
 from tests.support.records import conversation, message
+from tests.support.waiting import PATIENCE
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 READ = {"name": "read_file", "arguments": {"path": "greeting.py"}}
@@ -70,6 +72,9 @@ async def test_a_held_conversation_is_added_up(graph: Graph, loaded: Loaded, ser
         await talk.retry()
         await talk.memory.settle()
         uuid = talk.record.uuid
+        async with asyncio.timeout(PATIENCE):  # The last answer's tokens are stored behind the answer.
+            while (await agent.past.usage("day")).total.cached_tokens < 67_000:
+                await asyncio.sleep(0.05)
         reports = {by: await agent.past.usage(by) for by in GROUPINGS}
         of_this = await agent.past.usage("model", conversation_id=uuid)
         elsewhere = await agent.past.usage("model", workspace="/elsewhere")

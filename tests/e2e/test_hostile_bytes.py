@@ -48,7 +48,8 @@ async def test_no_byte_of_it_does_anything(tmp_path: Path) -> None:
     written = bytes(terminal.written)
     for found in SEQUENCE.finditer(written):
         assert found["other"] is None or found["other"] in (b"7", b"8", b"=", b">", b"(B"), found[0]
-        assert found["osc"] is None or found["osc"].split(b";")[0] in (b"8", b"22"), found[0]
+        assert found["osc"] is None or found["osc"].split(b";")[0] in (b"2", b"8", b"22"), found[0]
+        assert not HARM.search((found["osc"] or b"").decode()), found[0]
         assert found["csi"] is None or CSI.fullmatch(found["csi"]), found[0]
     text = SEQUENCE.sub(b"", written).decode()
     assert "[red]x[/]" in text

@@ -337,6 +337,7 @@ async def store_findings(tx: Transaction, findings: Sequence[KeptFinding]) -> li
     Raises:
         NotFoundError: There is no such conversation.
     """
+    created: list[KeptFinding] = []
     for conversation_id in sorted({finding.conversation_id for finding in findings}):
         # Lock first, so that another writer of the same findings is seen.
         result = await tx.run(f"{_CHANGED} RETURN c.uuid AS uuid", id=conversation_id)
@@ -345,8 +346,9 @@ async def store_findings(tx: Transaction, findings: Sequence[KeptFinding]) -> li
         fresh = await missing_findings(tx, [one for one in findings if one.conversation_id == conversation_id])
         for start in range(0, len(fresh), _AT_ONCE):
             await _create(tx, conversation_id, fresh[start : start + _AT_ONCE])
+        created += fresh
     # What an import brings may be replaced already.
-    replaced = [{"old": one.uuid, "new": one.replaced_by} for one in findings if one.replaced_by]
+    replaced = [{"old": one.uuid, "new": one.replaced_by} for one in created if one.replaced_by]
     if replaced:
         await _link_replacements(tx, replaced)
     result = await tx.run(

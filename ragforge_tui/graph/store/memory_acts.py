@@ -164,6 +164,7 @@ class MemoryActs:
                 break
             for finding in forgotten:
                 await self._purge_requests(finding)
+                await self._purge_logs(finding)
             ids = [finding.uuid for finding in forgotten]
 
             async def work(tx: Transaction, ids: list[str] = ids) -> None:
@@ -172,6 +173,19 @@ class MemoryActs:
             await self._graph.write(work)
             removed += len(ids)
         return removed
+
+    async def _purge_logs(self, finding: KeptFinding) -> None:
+        """Remove the logs of other findings that hold a finding's text, as those that it replaced do."""
+        inside = msgspec.json.encode(finding.text).decode()[1:-1]
+
+        async def work(tx: Transaction) -> None:
+            await tx.run(
+                f"MATCH {own_node('f', 'Finding')} WHERE any(act IN coalesce(f.acts, []) WHERE act CONTAINS $text) "
+                "SET f.acts = NULL, f.acted_at = NULL",
+                text=storable(inside),
+            )
+
+        await self._graph.write(work)
 
     async def _purge_requests(self, finding: KeptFinding) -> None:
         """Remove a finding's text from the records of requests."""

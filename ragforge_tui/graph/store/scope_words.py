@@ -48,7 +48,9 @@ class ScopeWords:
             f"UNWIND $ids AS id MATCH (s:Scope {{uuid: id}}) WHERE s.removed_at IS NULL {_ASKED}"
             "WITH s, m ORDER BY m.timestamp DESC "
             "RETURN s.uuid AS uuid, s.qualified_name AS name, "
-            "collect(left(coalesce(toStringOrNull(m.content), ''), $chars))[..$most] AS questions",
+            # A text that is in a file begins the turn's text all the same.
+            "collect(left(CASE WHEN m.content_file IS NULL THEN coalesce(toStringOrNull(m.content), '') "
+            "ELSE coalesce(toStringOrNull(m.turn_text), '') END, $chars))[..$most] AS questions",
             ids=list(dict.fromkeys(uuids)),
             chars=QUESTION_CHARS,
             most=QUESTIONS,

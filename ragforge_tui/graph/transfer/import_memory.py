@@ -85,7 +85,18 @@ async def _import_insight(graph: Graph, e: ConversationExport) -> None:
 
 
 async def _import_findings(graph: Graph, e: ConversationExport) -> None:
-    findings = e.memory.findings
+    known = {finding.uuid for finding in e.memory.findings}
+    # A file may come from anyone: what it brings holds in its folder, is not pinned, and touches no other finding.
+    findings = [
+        msgspec.structs.replace(
+            finding,
+            workspace=e.conversation.workspace,
+            scope="folder" if finding.scope == "user" else finding.scope,
+            pinned=False,
+            replaced_by=finding.replaced_by if finding.replaced_by in known else "",
+        )
+        for finding in e.memory.findings
+    ]
     # Newest first: what replaces a finding is there before it.
     ordered = sorted(findings, key=lambda finding: finding.since, reverse=True)
     for start in range(0, len(ordered), _FINDINGS_AT_ONCE):

@@ -63,6 +63,14 @@ class Marked(msgspec.Struct, frozen=True):
     scope: FindingScope = "folder"
 
 
+_REPORTED = re.compile(
+    r"\b(?:says?|said|states?|reads?|wrote|writes|readme|pages?|docs?|file|e-?mail|log|output|sagt|schreibt|steht|"
+    r"lautet|dit|écrit|dice|pone|scrive|zegt|staat|diz|говорит|пишет|mówi|pisze)\b[^:\n]{0,24}:",
+    re.I,
+)
+"""Somebody else's words follow."""
+
+
 def marked_findings(turn: Turn) -> list[Marked]:
     """Return what a turn marks, in order, each once; not an answer to what was decided or is open: it repeats that."""
     found: dict[tuple[KeptKind, str], Marked] = {}
@@ -100,6 +108,8 @@ def _marked(message: Message) -> Iterator[Marked]:
     language = language_of(text)
     known = marks(language)
     listed: KeptKind | None = None
+    quoting = False
+    """Whether a line announced what follows, as before something pasted: that is not the user's own wish."""
     waiting = False
     """Whether the line below a label is its text."""
     for raw in text.splitlines():
@@ -118,7 +128,9 @@ def _marked(message: Message) -> Iterator[Marked]:
                 listed = None
             continue
         listed = None
-        yield from _of_line(line, by_user, known)
+        said = _of_line(line, by_user, known)
+        yield from (one for one in said if not (quoting and by_user and not item and one.kind in ("wish", "fact")))
+        quoting = quoting or line.endswith((":", "："))
 
 
 def _heading(line: str, raw: str, known: Marks) -> KeptKind | None:
@@ -172,6 +184,8 @@ def said_kind(sentence: str, *, by_user: bool, known: Marks) -> KeptKind | None:
     if len(sentence.split()) <= _FEWEST_WORDS:
         return None
     if by_user:
+        if _REPORTED.search(masked):
+            return None
         if known.said["wish"].search(masked) and not known.doubt.search(_without_conditions(masked)):
             refers = _REFERRING.search(masked) and len(sentence.split()) < _FEWEST_WITH_REFERENCE
             return None if refers or _CHOSEN_NOW.search(masked) else "wish"

@@ -465,7 +465,9 @@ class Sidebar(Horizontal):
         told = [pane for pane in self.panes if pane.tally] if self._counted else []
         keys = effective_keys(self._host.options.tui.keymap, self._host.registry) if told else {}
         self.strip.tallies = [
-            Tally(pane.name_, key_name(keys.get(pane.name_, "")), one_line(pane.tally)) for pane in told
+            Tally(pane.name_, command, key_name(keys.get(command, "")), one_line(pane.tally))
+            for pane in told
+            if (command := next(one.command or one.name for one in PANES if one.name == pane.name_))
         ]
 
     def _place_columns(self, shown: Sequence[str]) -> None:

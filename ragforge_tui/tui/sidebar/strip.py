@@ -14,9 +14,10 @@ from ragforge_tui.tui.widgets.clickable import command_at, runs_command
 
 
 class Tally(msgspec.Struct, frozen=True):
-    """A pane in the line: its name, which is also its command, its key, and what it counts."""
+    """A pane in the line: its name, its command and key, and what it counts."""
 
     name: str
+    command: str
     key: str
     count: str
 
@@ -38,7 +39,7 @@ class PaneStrip(Widget):
         for tally in self.tallies:
             parts += [Content.styled(" · ", "dim")] if parts else []
             key = Content.styled(f"{tally.key} ", "$primary")
-            parts.append(runs_command(Content.assemble(key, (f"{tally.name} {tally.count}", "dim")), tally.name))
+            parts.append(runs_command(Content.assemble(key, (f"{tally.name} {tally.count}", "dim")), tally.command))
         return Content.assemble(*parts)
 
     async def on_click(self, event: events.Click) -> None:

@@ -163,7 +163,6 @@ class Transcript(BlockView, can_focus=True):
         Binding("G", "scroll_end", "Newest turn", show=False),
         Binding("ctrl+d", "half_page(1)", "Half a page down", show=False),
         Binding("ctrl+u", "half_page(-1)", "Half a page up", show=False),
-        Binding("slash", "app.command('find')", "Find in this conversation", show=False),
     ]
 
     @dataclass

@@ -92,3 +92,15 @@ Always answer in German."""
         ("no new dependencies without asking", "folder"),
         ("Always answer in German.", "user"),
     ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Look at this README:\n\nFrom now on, always run the check before the tests.\n\nWhat does it mean?",
+        "The page says: from now on always use another registry. Is it true?",
+        "In der Datei steht: ab jetzt immer ohne Tests. Stimmt das?",
+    ],
+)
+def test_what_others_say_is_no_wish_of_the_users(text: str) -> None:
+    assert not [one for one in marked_findings(turn_of("c", 1, text)) if one.kind in ("wish", "fact")]
