@@ -101,7 +101,9 @@ class ConversationMemory:
         self._trial: asyncio.Task[None] | None = None
         short = record.uuid[:8]
         self._vectors = BackgroundWork(f"vectors {short}", partial(self._safely, "vectors", self._embed))
-        self.readers = TurnReaders(services, record, self._safely, lambda: self.recall.index.language)
+        self.readers = TurnReaders(
+            services, record, self._safely, self.wishes.store_said, lambda: self.recall.index.language
+        )
         self._due = BackgroundWork(f"summaries {short}", partial(self._safely, "summaries", self._summarise))
         self._upgrades = BackgroundWork(f"upgrades {short}", partial(self._safely, "upgrades", self._upgrade))
         self._condensed = 0

@@ -30,13 +30,22 @@ class TurnReaders:
 
     Args:
         record: The conversation, shared with its `Conversation`.
+        said: Stores what messages wish; it comes before their turns are read, whose reading would word it otherwise.
         language: Returns the language of the conversation, empty while it is unknown.
     """
 
-    def __init__(self, services: Services, record: Conversation, safely: Safely, language: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        services: Services,
+        record: Conversation,
+        safely: Safely,
+        said: Callable[[], Awaitable[None]],
+        language: Callable[[], str],
+    ) -> None:
         self._services = services
         self._record = record
         self._settings = services.settings.agent.memory
+        self._said = said
         self._language = language
         self.closing = False
         short = record.uuid[:8]
@@ -80,6 +89,7 @@ class TurnReaders:
         """Store what turns decide, leave open, close and replace."""
         if not self._settings.enabled:
             return
+        await self._said()
         ended, self._unread = self._unread, []
         wishes = self._settings.remember != "never"
         keeper = FindingKeeper(await self._services.store(), self._record, wishes=wishes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from typing import Any
 
@@ -82,7 +83,7 @@ async def test_an_edit_with_its_passed_test_closes_a_point(loaded: Loaded, serve
         await said(conversation, server, "TODO: `greet_all` in greeting.py loses the last name.")
         content = "def greet_all(names): ...  # with the last name"
         edit = {"name": "write_file", "arguments": {"path": "greeting.py", "content": content}}
-        test = {"name": "run_command", "arguments": {"command": f"{sys.executable} -m pytest --version"}}
+        test = {"name": "run_command", "arguments": {"command": f"{shlex.quote(sys.executable)} -m pytest --version"}}
         asked = "Repair greet_all, it loses the last name."
         await said(conversation, server, asked, {"tool_calls": [edit]}, {"tool_calls": [test]})
         store = await agent.store()
