@@ -60,6 +60,7 @@ async def test_its_end(tmp_path: Path, recording: Recording, size: str, update_p
         await stage.until(lambda: stage.app.chat.session.state.conversation)
         await recording.play(stage.engine)
         await stage.shows("You are welcome")
+        await stage.shows("files 3")
 
     options = {"continue_last": False, "resume": recording.conversation.uuid}
     state = State("replay", replayed, engine=recording.engine, tui={"sidebar": True}, options=options)

@@ -88,6 +88,7 @@ async def no_because(stage: Stage) -> None:
     """No, and why."""
     await asked(stage, command(stage))
     await stage.press("w", *"not before the tests pass")
+    await stage.shows("waits for you")
 
 
 async def cost(stage: Stage) -> None:
