@@ -393,7 +393,7 @@ async def _size(tx: Transaction, uuid: str, last_turn: int) -> tuple[int, int]:
                 "MATCH (c:Conversation {uuid: $uuid}) "
                 "OPTIONAL MATCH (m:Message {conversation_id: $uuid}) WHERE m.turn_index <= $last "
                 "RETURN c.branch_of AS parent, coalesce(c.branch_turn, 0) AS shared, count(m) AS messages, "
-                "coalesce(sum(m.char_count), 0) AS chars",
+                "coalesce(sum(toIntegerOrNull(m.char_count)), 0) AS chars",
                 uuid=uuid,
                 last=last_turn,
             )

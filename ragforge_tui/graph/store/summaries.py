@@ -160,7 +160,7 @@ class Summaries:
         return await self._graph.rows(
             "UNWIND range($first, $last) AS turn MATCH (m:Message {conversation_id: $id, turn_index: turn}) "
             "RETURN m.turn_index AS turn, m.position AS position, m.role AS role, m.state AS state, "
-            "m.writer AS writer, m.lease_until AS lease, coalesce(m.char_count, 0) AS chars, "
+            "m.writer AS writer, m.lease_until AS lease, coalesce(toIntegerOrNull(m.char_count), 0) AS chars, "
             "EXISTS { MATCH (m)-[:MADE_TOOL_CALL]->() } AS calls, "
             "EXISTS { MATCH (m)-[:MADE_TOOL_CALL]->(c) WHERE c.success IS NULL } AS open ORDER BY turn, position",
             id=conversation_id,

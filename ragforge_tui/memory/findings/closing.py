@@ -103,6 +103,7 @@ def _by_word(
 ) -> Iterator[Change]:
     known = marks(language_of(text))
     said = said_sentences(text)
+    stating = {one.sentence for one in marked if one.by_user and one.kind != "open"}
     for place, (sentence, masked) in enumerate(said):
         if masked.rstrip().endswith(("?", "？")):
             continue
@@ -121,7 +122,8 @@ def _by_word(
                 yield Change(still_open[0], "done", words)
             continue
         yield from _by_sentence(sentence, masked, words, known, older)
-        if (opening := known.correcting.match(masked)) is not None and not known.asking.search(masked):
+        opening = known.correcting.match(masked)
+        if opening is not None and not known.asking.search(masked) and sentence not in stating:
             # Without a mark it takes the kind of what it corrects.
             text = sentence[opening.end() :].lstrip(" ,:：–—-")
             for change in _corrected(Marked("fact", cut(text, _NEW_CHARS), True, sentence), words, known, older):
