@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ragforge_tui.graph.connection import Graph
-from ragforge_tui.graph.labels import ALL, is_own, lacking
+from ragforge_tui.graph.labels import ALL, lacking
 
 
 class ForeignNodes(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,7 +28,8 @@ async def count_foreign_nodes(graph: Graph) -> list[ForeignNodes]:
     found: list[ForeignNodes] = []
     for label in ALL:
         rows = await graph.rows(
-            f"MATCH (n:{label}) WHERE NOT ({is_own('n', label)}) WITH {lacking('n', label)} AS lacks "
+            # Neo4j may answer `NOT n.x IS :: STRING NOT NULL` from an index, which lacks the nodes without x.
+            f"MATCH (n:{label}) WITH {lacking('n', label)} AS lacks WHERE size(lacks) > 0 "
             "RETURN lacks, count(*) AS nodes ORDER BY nodes DESC"
         )
         found += [ForeignNodes(label=label, nodes=row["nodes"], lacks=row["lacks"]) for row in rows]

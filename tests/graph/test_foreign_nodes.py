@@ -15,7 +15,7 @@ from ragforge_tui.graph.backup.restore import restore
 from ragforge_tui.graph.backup.snapshot import back_up
 from ragforge_tui.graph.compact import compact
 from ragforge_tui.graph.foreign_counts import count_foreign_nodes
-from ragforge_tui.graph.labels import ALL, is_own
+from ragforge_tui.graph.labels import ALL, fault_of
 from ragforge_tui.graph.values import native
 from ragforge_tui.memory.retrieval import reembed
 from ragforge_tui.settings.schema import Loaded
@@ -112,8 +112,9 @@ async def foreign(graph: Graph) -> list[str]:
     async def work(tx: Any) -> list[str]:
         found = []
         for label in ALL:
-            result = await tx.run(f"MATCH (n:{label}) WHERE NOT ({is_own('n', label)}) RETURN n")
-            found += [f"{label} {sorted(native(dict(record['n'])).items())}" async for record in result]
+            result = await tx.run(f"MATCH (n:{label}) RETURN n")
+            nodes = [native(dict(record["n"])) async for record in result]
+            found += [f"{label} {sorted(node.items())}" for node in nodes if fault_of(label, node)]
         return sorted(found)
 
     return await graph.read(work)
@@ -133,8 +134,8 @@ async def test_nodes_of_other_programs_are_left_alone(
     assert len(theirs) > 14
     counted = await count_foreign_nodes(graph)
     by_label = Counter[str]()
-    for each in counted:
-        by_label[each.label] += each.nodes
+    for kind in counted:
+        by_label[kind.label] += kind.nodes
     assert by_label == Counter(node.partition(" ")[0] for node in theirs)
     assert any(each.label == "Conversation" and "next_turn" in each.lacks for each in counted)
     engine = InProcessEngine(loaded)
