@@ -56,6 +56,8 @@ class BlockView(ScrollView):
         self.viewport = Viewport(self.document)
         self._palette: Palette | None = None
         self._placing = False
+        self._placed_for = Size(0, 0)
+        """The size of the window when the blocks were placed last."""
         self._thumb: tuple[int, ...] = ()
         self._rows: list[Row] = []
         self._painted: dict[int, Painted] = {}
@@ -90,15 +92,18 @@ class BlockView(ScrollView):
 
     def on_mount(self) -> None:
         self.app.theme_changed_signal.subscribe(self, self._theme_changed)
+        # Not a Resize event: Textual sends none if something asked for the new places before the layout was made.
+        self.screen.screen_layout_refresh_signal.subscribe(self, self._laid_out)
 
     def _theme_changed(self, _: object) -> None:
         self._palette = None
         self.settle()
         self.refresh()
 
-    def on_resize(self) -> None:
-        """Draw the visible blocks for the new width; the lines being read stay in view."""
-        self.settle()
+    def _laid_out(self, _: object) -> None:
+        """Draw the visible blocks for the new size; the lines being read stay in view."""
+        if self.scrollable_content_region.size != self._placed_for:
+            self.settle()
 
     def sync(self) -> None:
         """Take in what changed in the document."""
@@ -135,6 +140,7 @@ class BlockView(ScrollView):
 
     def _place(self) -> None:
         frame = self.frame
+        self._placed_for = self.scrollable_content_region.size
         top = self.viewport.place(frame, at_end=self.follow)
         size = Size(self.scrollable_content_region.width, self.viewport.index.total)
         if size != self.virtual_size:

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 from textual.geometry import Offset
 from textual.selection import SELECT_ALL, Selection
+from textual.widgets import Static
 
 from ragforge_tui.shared.events import MessageFinished, MessageStarted, TextDelta, TurnCompleted, TurnStarted
 from ragforge_tui.shared.records import Turn
@@ -49,6 +50,22 @@ async def test_scrolling_up_reads_every_line_in_order_and_lets_go_of_the_end() -
         await pilot.press("home")
         await pilot.pause()
         assert app.screen_text()[2] == "  question 1"
+
+
+async def test_the_end_stays_in_view_when_textual_sends_no_resize() -> None:
+    app = TranscriptApp(plain_turns(12))
+    async with app.run_test(size=(80, 12)) as pilot:
+        await pilot.pause()
+        view, compositor = app.transcript, app.screen._compositor
+        end = app.screen_text()[-7:]
+        view.styles.height = 7
+        # A dirty widget that was not shown before makes Textual look up the new places before it lays them out.
+        app.screen._clear_arrangement_cache()
+        compositor.update_widgets({Static()})
+        assert compositor.full_map[view].region.height == 7
+        await until(lambda: view.size.height == 7, pause=pilot.pause)
+        await pilot.pause()
+        assert app.screen_text() == end
 
 
 async def test_keys_of_pagers() -> None:
