@@ -19,6 +19,7 @@ from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.wire import Engine
 from ragforge_tui.tui.chat_driver import ChatDriver
 from ragforge_tui.tui.chat_screen import ChatScreen
+from ragforge_tui.tui.drawing.palette import frame_variables
 from ragforge_tui.tui.hang_up import before_hang_up
 from ragforge_tui.tui.prompt.prompt import teach_alt_enter
 from ragforge_tui.tui.session.state import ChatOptions
@@ -88,6 +89,12 @@ class ChatApp(TypeAheadApp):
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Return the filters between the screen and the terminal."""
         return line_filters(self, super().get_line_filters())
+
+    def get_css_variables(self) -> dict[str, str]:
+        """Return the variables of the theme, with frames that can be seen."""
+        variables, worn = super().get_css_variables(), self.current_theme
+        self.theme_variables = variables | frame_variables(variables, dark=worn.dark, ansi=worn.ansi)
+        return self.theme_variables
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return theme_variables(self)

@@ -8,7 +8,7 @@ No widget, so that blocks can be drawn and tested without an app; hashable, so t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -133,11 +133,67 @@ class Palette(msgspec.Struct, frozen=True):
         return self.glyph if own is None else Style(color=own.rich_color)
 
 
+_WHITE, _BLACK = Color.parse("#ffffff"), Color.parse("#000000")
 _GREEN, _RED = Color.parse("#3fb950"), Color.parse("#f85149")
 _ROW_SHARES, _WORD_SHARES = (0.17, 0.15), (0.42, 0.38)
 """Shares of green and of red in the background of a changed line, and of changed words."""
 _BAND_SHARE = 0.07
-_WHITE, _BLACK = Color.parse("#ffffff"), Color.parse("#000000")
+
+
+FRAME_CONTRAST = 3.0
+"""Least contrast of frames, rules, marks and scrollbar thumbs, as WCAG 1.4.11 asks."""
+_FRAMES = {
+    "border": ("border", 1.0),
+    "border-blurred": ("border", 1.0),
+    "scrollbar": ("scrollbar", 1.0),
+    "scrollbar-hover": ("scrollbar-hover", 1.0),
+    "scrollbar-active": ("scrollbar-active", 1.0),
+    "frame-focused": ("primary", 0.75),
+    "frame-question": ("warning", 0.6),
+    "frame-question-focused": ("warning", 1.0),
+    "frame-field": ("border", 1.0),
+    "frame-field-focused": ("primary", 0.75),
+}
+"""The variables of frames: the variable each is made of, and how much of it."""
+_GROUNDS = ("background", "surface")
+
+
+def frame_variables(variables: Mapping[str, str], *, dark: bool, ansi: bool) -> dict[str, str]:
+    """Return the theme variables of frames, none fainter than `FRAME_CONTRAST` on what they are drawn on.
+
+    Args:
+        variables: Those of the theme.
+        dark: Whether the theme is dark.
+        ansi: Whether the theme uses the terminal's colors, whose contrast only the terminal knows.
+    """
+    if ansi:
+        return {name: variables[source] for name, (source, _) in _FRAMES.items() if name not in variables}
+    background = Color.parse(variables["background"])
+
+    def frame(name: str, source: str, share: float) -> str:
+        own = ("panel",) if "field" in name else ("scrollbar-background",) if "scrollbar" in name else ()
+        papers = [over(Color.parse(variables[ground]), background) for ground in (*_GROUNDS, *own)]
+        if "field" in name:
+            # The framework tints a focused field by a twentieth of the text's color.
+            papers.append(papers[-1].blend(Color.parse(variables["foreground"]), 0.05))
+        color = over(Color.parse(variables[source]).multiply_alpha(share), background)
+        return _seen(color, papers, dark=dark).hex
+
+    return {name: frame(name, source, share) for name, (source, share) in _FRAMES.items()}
+
+
+def over(color: Color, ground: Color) -> Color:
+    """Return the opaque color that a color gives on a ground."""
+    return color if color.a == 1 else ground.blend(color.with_alpha(1), color.a)
+
+
+def _seen(color: Color, papers: Sequence[Color], *, dark: bool) -> Color:
+    """Return the color, lighter or darker by as little as makes it seen on all papers."""
+    share, seen, extreme = 0.0, color, _WHITE if dark else _BLACK
+    while share < 1 and any(contrast(seen, paper) < FRAME_CONTRAST for paper in papers):
+        share += _STEP
+        seen = color.blend(extreme, min(share, 1.0))
+    return seen
 
 
 @lru_cache(1024)
@@ -188,7 +244,9 @@ def palette_of(variables: Mapping[str, str], *, dark: bool, ansi: bool) -> Palet
         grounds = [Style(bgcolor=color.rich_color) for color in mixed]
         muted_share, faint_share = _MUTED_SHARES.get(theme_kind, _MUTED_SHARES["dark" if dark else "light"])
         muted = Style(color=foreground.blend(background, muted_share).rich_color)
-        faint = Style(color=foreground.blend(background, faint_share).rich_color)
+        surface = over(color_of("surface", background.hex), background)
+        faint_color = _seen(foreground.blend(background, faint_share), [background, surface], dark=dark)
+        faint = Style(color=faint_color.rich_color)
         # Most themes have no violet of their own; this one is as light as their text colors are.
         own_violet = Color.from_hsl(0.75, 0.75, 0.79) if dark else Color.from_hsl(0.75, 0.55, 0.42)
         purple = color_of("secondary", "#d2a8ff") if theme_kind == "contrast" else own_violet

@@ -69,7 +69,7 @@ DARK = _own(
         "panel": "#21262d",
         "success": "#7ee787",
         "error": "#ff7b72",
-        "border": "#30363d",
+        "border": "#5a6169",
         "muted": "#9198a1",
     },
 )
@@ -87,7 +87,7 @@ LIGHT = _own(
         "panel": "#eaeef2",
         "success": "#1a7f37",
         "error": "#cf222e",
-        "border": "#d0d7de",
+        "border": "#8d969f",
         "muted": "#59636e",
     },
 )

@@ -245,7 +245,7 @@ def hit_lines(hit: SearchHit, now: datetime, width: int, *, selected: bool, curr
     where = f" · turn {hit.turn_index} · {when}" + (" · open now" if hit.conversation_id == current else "")
     title = one_line(hit.title) or f"untitled {hit.conversation_id[:8]}"
     room = max(width - 2 - cell_len(where), 8)
-    cursor = ("▸ ", "$primary") if selected else ("  ", "")
+    cursor = ("▸ ", "$text-primary") if selected else ("  ", "")
     head = Content.assemble(
         cursor, Content.styled(title, "bold" if selected else "").truncate(room, ellipsis=True), (where, "dim")
     )

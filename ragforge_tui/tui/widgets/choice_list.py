@@ -164,7 +164,7 @@ class ChoiceList(Widget):
             key = "dim" if self._muted else "$primary bold" if selected else "$primary"
             shown = "dim" if self._muted else "bold" if selected else ""
             ground = f" {HOVERED}" if index == self._hovered else ""
-            cursor = ("▸ " if selected else "  ", "$primary")
+            cursor = ("▸ " if selected else "  ", "$text-primary")
             parts += [cursor, (f"{row.mark} ", key + ground), (one_line(row.short), shown + ground), " "]
         return Content.assemble(*parts)
 
