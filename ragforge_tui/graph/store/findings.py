@@ -206,27 +206,38 @@ class Findings:
 
         return await self._graph.write(work)
 
-    async def replace(self, old_uuid: str, new: KeptFinding) -> KeptFinding:
-        """Store a finding in place of another one, which stays as replaced; return the new one.
+    async def replace(self, old_uuid: str, new: KeptFinding) -> KeptFinding | None:
+        """Store a finding in place of a current one, which stays as replaced, and return the new one.
+
+        Nothing is stored if the old one is gone, or is not current and was not replaced by the new one: None.
 
         Raises:
             NotFoundError: There is no such conversation.
         """
 
-        async def work(tx: Transaction) -> KeptFinding:
-            [stored] = await store_findings(tx, await _at_home(tx, new.conversation_id, [new]))
+        async def work(tx: Transaction) -> KeptFinding | None:
+            [placed] = await _at_home(tx, new.conversation_id, [new])
+            if placed.uuid != old_uuid:
+                # Change it first: another writer that closes or forgets it meanwhile is then seen.
+                values = {"state": "replaced", "until": new.since, "replaced_by": placed.uuid}
+                if await _change(tx, old_uuid, values, current=True) is None:
+                    return await _replacement(tx, old_uuid, placed.uuid)
+            [stored] = await store_findings(tx, [placed])
             if stored.uuid != old_uuid:
-                values = {"state": "replaced", "until": new.since, "replaced_by": stored.uuid}
-                if await _change(tx, old_uuid, values, current=True) is not None:
-                    await _link_replacements(tx, [{"old": old_uuid, "new": stored.uuid}])
+                await _link_replacements(tx, [{"old": old_uuid, "new": stored.uuid}])
             return stored
 
         return await self._graph.write(work)
 
-    async def set_state(self, uuid: str, state: FindingState, until: datetime | None) -> KeptFinding | None:
+    async def set_state(
+        self, uuid: str, state: FindingState, until: datetime | None, *, current: bool = False
+    ) -> KeptFinding | None:
         """Set the state of a finding and return it; None if it is gone.
 
         A finding that becomes current again loses what closed or replaced it.
+
+        Args:
+            current: Only if it is current; None otherwise.
         """
 
         async def work(tx: Transaction) -> KeptFinding | None:
@@ -235,7 +246,7 @@ class Findings:
                 values |= {"closed_by": "", "replaced_by": ""}
                 await tx.run("MATCH (:Finding {uuid: $uuid})-[r:CLOSED_BY]->() DELETE r", uuid=uuid)
                 await tx.run("MATCH (:Finding)-[r:REPLACES]->(:Finding {uuid: $uuid}) DELETE r", uuid=uuid)
-            return await _change(tx, uuid, values)
+            return await _change(tx, uuid, values, current=current)
 
         return await self._graph.write(work)
 
@@ -394,6 +405,17 @@ async def _link_replacements(tx: Transaction, rows: list[dict[str, str]]) -> Non
         "MERGE (n)-[:REPLACES]->(o)",
         rows=rows,
     )
+
+
+async def _replacement(tx: Transaction, old_uuid: str, new_uuid: str) -> KeptFinding | None:
+    """Return the finding that replaced another one, if that is the expected one."""
+    result = await tx.run(
+        f"MATCH (:Finding {{uuid: $old, replaced_by: $new}}) MATCH (f:Finding {{uuid: $new}}) RETURN {_FINDING} AS f",
+        old=old_uuid,
+        new=new_uuid,
+    )
+    record = await result.single()
+    return finding_from(record["f"]) if record else None
 
 
 async def _change(tx: Transaction, uuid: str, values: dict[str, Any], *, current: bool = False) -> KeptFinding | None:

@@ -27,6 +27,8 @@ CONFIRMED = "confirmed by the user"
 FORGOTTEN_SENTENCE = "[…]"
 """Stands in a summary's text for a sentence that was forgotten."""
 
+_SETTLED = "This no longer holds: only what holds can be pinned or edited."
+
 
 async def act_on(store: Store, finding: KeptFinding, act: ActKind, text: str = "") -> KeptFinding:
     """Carry out an act, log it, and return the finding as it is now; after an edit, the new one.
@@ -72,10 +74,17 @@ async def act_on(store: Store, finding: KeptFinding, act: ActKind, text: str = "
 
 
 async def replace(store: Store, finding: KeptFinding, new: KeptFinding) -> KeptFinding:
-    """Store a finding in place of another one, and return it; logged as an edit, so that it can be taken back."""
+    """Store a finding in place of another one, and return it; logged as an edit, so that it can be taken back.
+
+    Raises:
+        RagforgeError: It no longer holds.
+    """
     act = msgspec.structs.replace(_logged(finding, "edit"), new_text=new.text, replaced_by=new.uuid)
     await store.memory_acts.note(act)
     stored = await store.findings.replace(finding.uuid, new)
+    if stored is None:
+        await store.memory_acts.note(msgspec.structs.replace(act, undone=True))
+        raise RagforgeError(_SETTLED, kind="invalid")
     if not stored.is_current:  # It was undone, or forgotten, before.
         stored = await store.findings.set_state(stored.uuid, finding.state, None) or stored
     return stored
@@ -105,7 +114,7 @@ def _check(finding: KeptFinding, act: ActKind, text: str) -> None:
     if act == "confirm" and (finding.kind != "open" or finding.state != "open"):
         raise RagforgeError("Only an open point can be confirmed as done.", kind="invalid")
     if act in ("edit", "pin") and not finding.is_current:
-        raise RagforgeError("This no longer holds: only what holds can be pinned or edited.", kind="invalid")
+        raise RagforgeError(_SETTLED, kind="invalid")
 
 
 async def undo(store: Store, *, asking: str = "") -> MemoryAct:

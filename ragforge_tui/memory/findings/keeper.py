@@ -172,7 +172,7 @@ class FindingKeeper:
                 closed_by = self._placed(old, mask_secrets(change.words))
                 await self._store.findings.close(old.uuid, until=at, closed_by=closed_by, message_or_call=change.by)
             else:
-                await self._store.findings.set_state(old.uuid, "forgotten", at)
+                await self._store.findings.set_state(old.uuid, "forgotten", at, current=True)
         return bool(changes)
 
     async def _apply_models(self, change: ModelChange, made_by: str, last_turn: int) -> None:
@@ -191,7 +191,7 @@ class FindingKeeper:
             words = self._placed(old, f"t{turn}: “{cut(asked.content, _WORDS_CHARS)}”")
             await self._store.findings.close(old.uuid, until=moments[turn], closed_by=words, message_or_call=asked.uuid)
         else:
-            await self._store.findings.set_state(old.uuid, "forgotten", moments[turn])
+            await self._store.findings.set_state(old.uuid, "forgotten", moments[turn], current=True)
 
     def _placed(self, old: KeptFinding, words: str) -> str:
         """Return what closed a finding, with the conversation's title if that is not the finding's own."""
