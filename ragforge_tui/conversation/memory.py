@@ -50,6 +50,7 @@ from ragforge_tui.shared.events import (
     SummaryCreated,
     TurnsCondensed,
 )
+from ragforge_tui.shared.finding_records import KeptFinding
 from ragforge_tui.shared.limits import LIMITS
 from ragforge_tui.shared.records import TITLE_CHARS, Conversation, Message, Summary, Turn
 
@@ -214,6 +215,7 @@ class ConversationMemory:
             log.warning("what was closed or replaced was not looked up: %s", error or "that took too long")
             return
         self.settled = self.recall.settled = Settled.of(found)
+        self.choices.settle(self.settled)
 
     def sent(self, context: BuiltContext) -> None:
         """Report, once for each new summary, that a request has summaries in place of older turns."""
@@ -492,9 +494,17 @@ class ConversationMemory:
         await self.recall.summaries_changed(self.summaries)
         self._vectors.ask()
 
-    async def findings_changed(self) -> None:
-        """Take in what the user did with what is remembered: its wishes, and the summaries that lost a finding."""
+    async def findings_changed(self, changed: KeptFinding | None = None) -> None:
+        """Take in what the user did with what is remembered: wishes, pinned items, summaries that lost a finding.
+
+        Args:
+            changed: The finding as it is now; of another folder too.
+        """
         self.wishes.changed()
+        if changed is not None:
+            self.choices.settle(Settled.of([changed]))
+        if self._settings.enabled and not self._services.recorder.journaling:
+            await self._look_up_settled()
         if self._caught_up:
             await self._reload_summaries(await self._services.store())
 

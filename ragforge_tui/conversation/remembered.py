@@ -19,7 +19,7 @@ class _Graph(Protocol):
 
 
 class _Memory(Protocol):
-    async def findings_changed(self) -> None: ...
+    async def findings_changed(self, changed: KeptFinding | None = None) -> None: ...
 
 
 class Remembered:
@@ -73,7 +73,7 @@ class Remembered:
         """
         store = await self._graph.store()
         changed = await acts.act_on(store, await store.memory_acts.find(ref, asking=asking), act, text)
-        await self._changed()
+        await self._changed(changed)
         return changed
 
     async def undo(self, *, asking: str = "") -> MemoryAct:
@@ -90,6 +90,6 @@ class Remembered:
         """Return the newest acts, also those taken back."""
         return await (await self._graph.store()).memory_acts.newest(asking=asking)
 
-    async def _changed(self) -> None:
+    async def _changed(self, changed: KeptFinding | None = None) -> None:
         for memory in self._memories():
-            await memory.findings_changed()
+            await memory.findings_changed(changed)

@@ -32,9 +32,14 @@ class ChosenItem(msgspec.Struct, frozen=True, kw_only=True):
     pinned: bool
 
 
+def finding_words(text: str) -> str:
+    """Return the statement of a finding without its label and kind, on one line."""
+    return " ".join(_BEFORE_FINDING.sub("", text).split())
+
+
 def finding_key(text: str) -> str:
     """Return the key of a finding by its text, with or without its label and kind."""
-    return f"finding:{' '.join(_BEFORE_FINDING.sub('', text).split()).casefold()}"
+    return f"finding:{finding_words(text).casefold()}"
 
 
 def turn_key(conversation_id: str, turn_index: int) -> str:

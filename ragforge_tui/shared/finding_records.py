@@ -17,6 +17,8 @@ FindingScope = Literal["user", "folder", "conversation"]
 
 FORGOTTEN_BY_USER = "forgotten by the user"
 """`KeptFinding.closed_by` of a finding that the user forgot: its text is not told again, not even as settled."""
+FORGOTTEN_SENTENCE = "[…]"
+"""Placeholder in a summary's text for a sentence that was forgotten."""
 CURRENT: tuple[FindingState, ...] = ("open", "valid")
 """States of findings that are sent and shown as they are."""
 

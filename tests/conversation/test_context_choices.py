@@ -92,3 +92,40 @@ async def test_a_turn_of_this_conversation_is_left_out(loaded: Loaded, server: O
         ]
     finally:
         await engine.close()
+
+
+async def test_a_pinned_finding_is_sent_until_it_is_forgotten(loaded: Loaded, server: OpenAIServer) -> None:
+    engine = InProcessEngine(loaded)
+    try:
+        server.script([{"text": "Noted."}] * 5)
+        earlier = await engine.agent.create_conversation("Keys")
+        await earlier.send_message("Decision: the deploy key is kept in Bluebird.")
+        await earlier.memory.settle()
+        here = await engine.agent.create_conversation()
+        uuid = here.record.uuid
+        await here.send_message("Hello")
+        [kept] = await engine.agent.remembered.findings()
+        item = ContextItem(
+            kind="finding",
+            conversation_id=kept.conversation_id,
+            turn_index=1,
+            date=kept.since,
+            text=f"[Keys, 2026-10-03, t1] decision: {kept.text}",
+        )
+
+        def sent() -> str:
+            return "\n".join(message["content"] for message in server.chats()[-1]["messages"][-2:])
+
+        pinned = await engine.request(ChooseContext(conversation_id=uuid, item=item, choice="pin"))
+        assert [one.item.text for one in pinned] == [item.text]
+        await here.send_message("Thanks!")
+        assert kept.text in sent()
+        edited = await engine.agent.remembered.act(kept.uuid, "edit", "The deploy key is kept in Goldfinch.")
+        await here.send_message("Thanks again!")
+        assert edited.text in sent() and kept.text not in sent()
+        await engine.agent.remembered.act(edited.uuid, "forget")
+        assert (await engine.request(FetchSent(conversation_id=uuid))).chosen == []
+        await here.send_message("And once more, thanks!")
+        assert "Pinned" not in sent() and "Goldfinch" not in sent()
+    finally:
+        await engine.close()

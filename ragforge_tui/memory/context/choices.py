@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from ragforge_tui.memory.context.truncation import cut_to, tokens_in
+from ragforge_tui.memory.findings.settled import Settled
 from ragforge_tui.memory.retrieval import Recalled, render_turns
 from ragforge_tui.shared.code_records import FoundCode
 from ragforge_tui.shared.context_choices import (
@@ -19,6 +20,7 @@ from ragforge_tui.shared.context_choices import (
     Choice,
     ChosenItem,
     finding_key,
+    finding_words,
     item_key,
     source_key,
     turn_key,
@@ -84,11 +86,38 @@ class ContextChoices:
         """Bring pinned code to the state of the files.
 
         Args:
-            code: Returns a scope's current text as it is sent, by its uuid; empty if it no longer exists.
+            code: Returns a scope as it is sent now, by its uuid, or that it no longer exists; empty if that is unknown.
         """
         for key, one in list(self._chosen.items()):
             if one.pinned and one.item.kind == "code" and (text := await code(one.item.source)):
                 self._chosen[key] = msgspec.structs.replace(one, item=_pinned(one.item, text))
+
+    def settle(self, settled: Settled) -> None:
+        """Take in what holds no more: of a pinned finding what replaced it is sent, else nothing.
+
+        What the user forgot leaves pinned summaries too; pinned turns keep their words, as the conversation does.
+        """
+        for key, one in list(self._chosen.items()):
+            item = one.item
+            if not one.pinned or not settled:
+                continue
+            if item.kind == "summary" and (text := settled.without_forgotten(item.text)) != item.text:
+                self._chosen[key] = msgspec.structs.replace(one, item=_pinned(item, text))
+            if item.kind != "finding" or (gone := settled.said_in(finding_words(item.text), item.turn_index)) is None:
+                continue
+            del self._chosen[key]
+            if (new := settled.successor(gone)) is not None:
+                item = msgspec.structs.replace(
+                    item,
+                    source=new.uuid,
+                    conversation_id="" if new.conversation_id == self._own else new.conversation_id,
+                    turn_index=new.turn_index,
+                    last_turn=0,
+                    date=new.since,
+                    text=f"- {new.text}",
+                )
+                key = item_key(item, self._own)
+                self._chosen[key] = ChosenItem(key=key, item=_pinned(item), pinned=True)
 
     # --- what is left of the material of a request --------------------------------------------------------------------
 

@@ -17,15 +17,13 @@ from ragforge_tui.graph.store.summary_tree import finding_text
 from ragforge_tui.memory.findings.likeness import gist
 from ragforge_tui.shared.context_choices import finding_key
 from ragforge_tui.shared.errors import RagforgeError
-from ragforge_tui.shared.finding_records import FORGOTTEN_BY_USER, KeptFinding
+from ragforge_tui.shared.finding_records import FORGOTTEN_BY_USER, FORGOTTEN_SENTENCE, KeptFinding
 from ragforge_tui.shared.memory_acts import ActKind, ChangedText, MemoryAct
 from ragforge_tui.shared.records import Finding, now
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.sanitize import storable
 
 CONFIRMED = "confirmed by the user"
-FORGOTTEN_SENTENCE = "[…]"
-"""Stands in a summary's text for a sentence that was forgotten."""
 
 _SETTLED = "This no longer holds: only what holds can be pinned or edited."
 

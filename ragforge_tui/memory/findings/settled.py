@@ -11,7 +11,7 @@ from ragforge_tui.memory.findings.likeness import gist
 from ragforge_tui.memory.findings.marks import marks
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.prose import cut, sentences
-from ragforge_tui.shared.finding_records import FORGOTTEN_BY_USER, KeptFinding, kept_kind
+from ragforge_tui.shared.finding_records import FORGOTTEN_BY_USER, FORGOTTEN_SENTENCE, KeptFinding, kept_kind
 from ragforge_tui.shared.records import Finding, Summary
 
 _IN_SENTENCE = 0.75
@@ -66,6 +66,29 @@ class Settled(msgspec.Struct, frozen=True):
             ):
                 return one
         return None
+
+    def said_in(self, text: str, turn_index: int) -> KeptFinding | None:
+        """Return the finding of a turn that a text states in about the same words although it no longer holds."""
+        mine = gist(text)
+        of_turn = (one for one in self.gone if one.turn_index == turn_index)
+        return next((one for one in of_turn if mine.is_same(gist(one.text))), None)
+
+    def successor(self, finding: KeptFinding) -> KeptFinding | None:
+        """Return what holds in place of a replaced finding; None if nothing does."""
+        seen: set[str] = set()
+        while finding.state == "replaced" and finding.replaced_by not in seen:
+            seen.add(finding.replaced_by)
+            if (new := self.replacing.get(finding.replaced_by)) is None:
+                return None
+            finding = new
+        return finding if finding.is_current else None
+
+    def without_forgotten(self, text: str) -> str:
+        """Return a text without the sentences that the user forgot."""
+        for one in self.gone:
+            if one.closed_by == FORGOTTEN_BY_USER:
+                text = text.replace(one.text, FORGOTTEN_SENTENCE)
+        return text
 
     def current(self, summary: Summary, date: datetime | None = None) -> Summary:
         """Return a summary without its lines on settled findings; the same object if it has none."""
