@@ -8,8 +8,9 @@ import pytest
 
 from ragforge_tui.conversation import Conversation, ConversationAgent
 from ragforge_tui.engine.in_process import InProcessEngine
+from ragforge_tui.graph.store.findings import new_finding
 from ragforge_tui.memory.context.sections import WISHES_OPENING
-from ragforge_tui.memory.context.wishes import WISHES_TOKENS
+from ragforge_tui.memory.context.wishes import WISHES_TOKENS, told_again, wishes_section
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.events import Event, Notice, QuestionAsked
 from ragforge_tui.shared.finding_records import KeptFinding
@@ -77,8 +78,13 @@ async def test_what_is_said_in_one_session_is_in_the_first_message_of_the_next(
             (uuid, 3),
             (uuid, 1),
         ]
-        # What is left out is not sent; the other ones stay.
+        # A pinned one is sent once, where it was: requests keep their beginning.
         wish = next(item for item in section.items if GETATTR in item.text)
+        await engine.request(ChooseContext(conversation_id=second.record.uuid, item=wish, choice="pin"))
+        await second.send_message("Thanks.")
+        assert before_first_turn(server) == sent
+        assert str(server.chats()[-1]["messages"]).count(GETATTR) == 1
+        # What is left out is not sent; the other ones stay.
         await engine.request(ChooseContext(conversation_id=second.record.uuid, item=wish, choice="exclude"))
         await second.send_message("And?")
         assert GETATTR not in before_first_turn(server) and "with -x instead" in before_first_turn(server)
@@ -88,6 +94,13 @@ async def test_what_is_said_in_one_session_is_in_the_first_message_of_the_next(
         assert "Never mock the clock" in before_first_turn(server) and GETATTR in before_first_turn(server)
     finally:
         await engine.close()
+
+
+def test_a_wish_that_is_sent_is_not_recalled_in_other_words() -> None:
+    kept = new_finding("c", "/w", 1, "wish", GETATTR)
+    section = wishes_section([kept], "c")
+    again = "preference: In tests, never use getattr loops"
+    assert told_again([again, "Always use getattr loops in the plugins."], section) == {again}
 
 
 async def test_a_wish_said_while_the_agent_works_is_remembered_too(loaded: Loaded, server: OpenAIServer) -> None:

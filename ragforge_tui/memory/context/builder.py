@@ -360,7 +360,7 @@ class ContextBuilder:
         topics = topics_section(inputs.summaries, budget.share("topics"))
         frontier = [summary for summary in self._choices.summaries(inputs.summaries) if not summary.parent]
         frontier, altered = without_settled(frontier, inputs.settled)
-        pinned = self._pinned_section(budget)
+        pinned = self._pinned_section(budget, inputs.wishes)
         later = budget.share("goal") + budget.share("queries")
         recall = self._settings.recall
         recalled = 0 if recall.strategy == "recent" else min(recall.max_tokens, int(budget.total * RECALL_SHARE))
@@ -375,7 +375,7 @@ class ContextBuilder:
         if not inputs.turns and inputs.turn_index > 1:
             past = Past([], complete=False)
         sent = {sent.turn.turn_index for sent in past.turns}
-        pinned = self._pinned_section(budget, sent)
+        pinned = self._pinned_section(budget, inputs.wishes, sent)
         draft = _Draft(budget=budget, past=past, sent=sent, code_tokens=code, pinned=pinned)
         if not past.complete:
             # While all turns are sent, files and topics would repeat them.
@@ -392,12 +392,17 @@ class ContextBuilder:
             draft.recall_tokens = min(recall.max_tokens, left)
         return draft
 
-    def _pinned_section(self, budget: Budget, sent: Collection[int] = ()) -> ContextSection:
-        """Return the section of pinned items, without turns that are sent anyway."""
+    def _pinned_section(
+        self, budget: Budget, wishes: ContextSection | None, sent: Collection[int] = ()
+    ) -> ContextSection:
+        """Return the section of pinned items, without turns and wishes that are sent anyway."""
+        pinned = self._choices.pinned
+        again = told_again((item.text for item in pinned if item.kind == "finding"), wishes)
         wanted = [
             item
-            for item in self._choices.pinned
-            if item.kind not in ("turn", "message") or item.conversation_id or item.turn_index not in sent
+            for item in pinned
+            if (item.kind not in ("turn", "message") or item.conversation_id or item.turn_index not in sent)
+            and (item.kind != "finding" or item.text not in again)
         ]
         items = list(wanted)
         while sum(item.tokens for item in items) > budget.total * PINNED_SHARE:
@@ -449,7 +454,7 @@ class ContextBuilder:
             turns = recalled_section(recalled)
             left = draft.budget.total - draft.used - turns.tokens
             told = "\n".join(item.text for section in sections for item in section.items)
-            again = told_again([finding.finding.text for finding in recalled.findings], inputs.wishes)
+            again = told_again((finding.finding.text for finding in recalled.findings), inputs.wishes)
             untold = [
                 finding
                 for finding in recalled.findings

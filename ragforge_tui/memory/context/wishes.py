@@ -6,12 +6,12 @@ record of the request, because a wish can be edited or forgotten. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 
 from ragforge_tui.memory.context.sections import SEPARATOR_TOKENS, WISHES_SECTION, section_of, wishes_text
 from ragforge_tui.memory.context.truncation import tokens_in
 from ragforge_tui.memory.findings.likeness import gist
-from ragforge_tui.shared.context_choices import finding_key
+from ragforge_tui.shared.context_choices import finding_key, finding_words
 from ragforge_tui.shared.finding_records import KeptFinding
 from ragforge_tui.shared.records import ContextItem, ContextSection
 
@@ -59,7 +59,7 @@ def _item(wish: KeptFinding, own: str) -> ContextItem:
     )
 
 
-def told_again(findings: Sequence[str], wishes: ContextSection | None) -> set[str]:
-    """Return those texts of findings that the wishes say already."""
-    told = {finding_key(item.text) for item in wishes.items} if wishes is not None else set()
-    return {text for text in findings if finding_key(text) in told}
+def told_again(findings: Iterable[str], wishes: ContextSection | None) -> set[str]:
+    """Return those texts of findings that the wishes say already, in about the same words."""
+    told = [gist(finding_words(item.text)) for item in wishes.items] if wishes is not None else []
+    return {text for text in findings if any(gist(finding_words(text)).is_same(wish) for wish in told)}
