@@ -130,7 +130,7 @@ class SearchFunctions(CodeTool):
 
     info = ToolInfo(
         name="search_functions",
-        label="Search",
+        label="Locate",
         help="search functions and classes by name and meaning",
         main_argument="query",
         shown=(
@@ -176,7 +176,7 @@ class GetFunctionCode(ScopeTool):
 
     info = ToolInfo(
         name="get_function_code",
-        label="Read",
+        label="View",
         help="read a function or class",
         main_argument="name",
         result="numbered",
@@ -262,7 +262,7 @@ class BrainSearch(CodeTool):
 
     info = ToolInfo(
         name="brain_search",
-        label="Search",
+        label="Explore",
         help="search code, files, turns, summaries and topics",
         main_argument="query",
         result="prose",

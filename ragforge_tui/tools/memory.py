@@ -127,7 +127,7 @@ class OpenCall(_MemoryTool):
 
     info = ToolInfo(
         name="open_call",
-        label="Open",
+        label="Result",
         help="read a tool result in full",
         result="prose",
         repeats_turns=True,

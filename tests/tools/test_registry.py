@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,12 @@ def test_schemas_are_complete_and_plain(box: Toolbox) -> None:
     assert functions["write_file"]["parameters"]["required"] == ["path", "content"]
     assert functions["read_file"]["parameters"]["properties"]["start_line"]["type"] == "integer"
     assert functions["update_todos"]["parameters"]["properties"]["todos"]["items"]["type"] == "object"
+
+
+def test_every_tool_has_a_label_of_its_own() -> None:
+    """The list of calls shows labels only: two tools of one label would look like one."""
+    shipped = Counter(tool.info.label for tool in registry.TOOLS)
+    assert [label for label, tools in shipped.items() if tools > 1 or not 0 < len(label) <= 8] == []
 
 
 def test_only_enabled_tools_are_offered(folder: Path, tmp_path: Path) -> None:

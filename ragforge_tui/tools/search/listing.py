@@ -188,7 +188,7 @@ class SearchFiles(FolderTool):
 
     info = ToolInfo(
         name="search_files",
-        label="Find",
+        label="Match",
         help="find files by an approximate name",
         main_argument="query",
         shown=(ShownArgument(names=("query",)), IN_FOLDER),
