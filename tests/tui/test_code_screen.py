@@ -9,6 +9,7 @@ from ragforge_tui.shared.requests.code import FetchScope, ListTouchedCode, Searc
 from ragforge_tui.tui.code.code_screen import CodeScreen, Words, in_file, parse_words
 from ragforge_tui.tui.code.scope_screen import ScopeScreen
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
+from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
 from tests.support.calls_scene import calls_engine
 from tests.support.fake_code import talk
 from tests.support.fake_engine import FakeEngine, conversation
@@ -96,7 +97,7 @@ async def test_without_words_it_lists_what_the_conversation_touched(run_chat: Ch
     async with run_chat(engine, resume="00000001") as chat:
         screen = await opened(chat, "/code")
         assert engine.asked(ListTouchedCode)[0].conversation_id == conversation(1).uuid
-        assert [(row.label, row.detail) for row in screen._list.rows] == [
+        assert [(row.label, f"{row.detail}  {row.path}") for row in screen._list.rows] == [
             ("Session.send", "t9  src/session.py:41-48"),
             ("main", "t4  src/app.py:5-30"),
         ]
@@ -149,3 +150,17 @@ async def test_a_call_opens_the_code_it_was_about(run_chat: ChatRunner, engine: 
         await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and chat.app.screen.sections)
         await chat.press("c")
         await scope_of(chat, "main")
+
+
+@pytest.mark.parametrize(
+    ("width", "row"),
+    [
+        (70, "▸ method    Session.rebuild_proxies          src/requests/sessions.py:673"),
+        (54, "▸ method    Session.rebuild_proxies …/sessions.py:673"),
+        (45, "▸ method    Session.rebuild_pro… sessions.py…"),
+    ],
+)
+def test_a_name_is_cut_after_its_path(width: int, row: str) -> None:
+    rows = ChoiceList(detail_right=True)
+    choice = Choice("c", "Session.rebuild_proxies", lead="method    ", path="src/requests/sessions.py:673")
+    assert rows._draw(choice, True, width).plain.split() == row.split()

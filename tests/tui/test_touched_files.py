@@ -7,8 +7,9 @@ import pytest
 from ragforge_tui.shared.records import AccessedFile, FileAccess, ToolCall
 from ragforge_tui.shared.requests.work import FileDiff
 from ragforge_tui.tools.diff import unified_diff
+from ragforge_tui.tui.drawing.lines import short_path
 from ragforge_tui.tui.prompt.completion import mention
-from ragforge_tui.tui.sidebar.files_pane import TouchedFiles, short_path, telling_ends
+from ragforge_tui.tui.sidebar.files_pane import TouchedFiles, telling_ends
 from tests.support.fake_engine import CLOCK
 
 

@@ -147,12 +147,12 @@ class CodeScreen(ListScreen[ScopeTalk | None]):
         if wanted.words or wanted.path:
             found = await self._ask(SearchCode(query=wanted.words, path=wanted.path, limit=MOST_HITS))
             empty = "no match" if wanted.words else "the index has nothing of this file"
-            return [_row(scope, scope_place(scope)) for scope in found], empty
+            return [_row(scope) for scope in found], empty
         if not self._conversation_id:
             return [], HINT
         touched = await self._ask(ListTouchedCode(conversation_id=self._conversation_id))
         heading = "Touched or named in this conversation"
-        return [_row(one.scope, f"t{one.turn_index}  {scope_place(one.scope)}", heading) for one in touched], HINT
+        return [_row(one.scope, f"t{one.turn_index}", heading) for one in touched], HINT
 
     def show_error(self, sentence: str) -> None:
         """Show an error in place of the rows and keys."""
@@ -217,5 +217,6 @@ def scope_loader(ask: Ask) -> Callable[[str], Awaitable[ScopeView]]:
     return load
 
 
-def _row(scope: Scope, detail: str, heading: str = "") -> Choice:
-    return Choice(scope.uuid, scope_name(scope), detail, heading, lead=f"{scope.kind:<9} ")
+def _row(scope: Scope, detail: str = "", heading: str = "") -> Choice:
+    path = scope_place(scope)
+    return Choice(scope.uuid, scope_name(scope), detail, heading, lead=f"{scope.kind:<9} ", path=path)

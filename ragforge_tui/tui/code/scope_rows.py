@@ -13,7 +13,7 @@ from ragforge_tui.shared.code_views import ScopeCode, ScopeLink, ScopeView, scop
 from ragforge_tui.shared.records import SHORT_ID
 from ragforge_tui.tui.dialogs.detail import Section
 from ragforge_tui.tui.drawing.code import language_of
-from ragforge_tui.tui.drawing.lines import Run, clip, one_line
+from ragforge_tui.tui.drawing.lines import Run, clip, one_line, with_path
 from ragforge_tui.tui.drawing.palette import Palette
 from ragforge_tui.tui.widgets.virtual_list import VirtualList
 
@@ -26,6 +26,7 @@ class ScopeLine(msgspec.Struct, frozen=True):
     Attributes:
         lead: Muted text before the main one.
         detail: Muted text on the right.
+        path: A path after the detail, shortened before the main text is.
     """
 
     key: str = ""
@@ -33,6 +34,7 @@ class ScopeLine(msgspec.Struct, frozen=True):
     text: str = ""
     detail: str = ""
     scope: str = ""
+    path: str = ""
     talk: ScopeTalk | None = None
 
 
@@ -63,9 +65,9 @@ def _links(title: str, links: list[ScopeLink], own: Scope) -> list[ScopeLine]:
     for n, link in enumerate(links):
         scope = link.scope
         file = scope.file if title == "Called by" else own.file
-        sure = "" if link.confidence >= 1 else f"{link.confidence:.0%} sure  "
+        sure = "" if link.confidence >= 1 else f"{link.confidence:.0%} sure"
         where = f"{file}:{link.line}" if link.line else f"{scope.file}:{scope.start_line}"
-        lines.append(ScopeLine(f"{title}{n}", f"{link.kind} ", scope_name(scope), f"{sure}{where}", scope.uuid))
+        lines.append(ScopeLine(f"{title}{n}", f"{link.kind} ", scope_name(scope), sure, scope.uuid, where))
     return lines
 
 
@@ -107,6 +109,7 @@ class ScopeRows(VirtualList[ScopeLine]):
             return [(clip(f"{lead} {text}".strip(), width), style)]
         lead = f"  {one_line(line.lead)} "
         detail = clip(one_line(line.detail), max(8, width // 2))
+        detail = with_path(detail, line.path, width - cell_len(lead) - cell_len(one_line(line.text)) - 1)
         text = clip(one_line(line.text), max(4, width - cell_len(lead) - cell_len(detail) - 1))
         gap = max(1, width - cell_len(lead) - cell_len(text) - cell_len(detail))
         style = palette.text if line.talk is not None else palette.link

@@ -337,6 +337,40 @@ def fit(text: str, width: int) -> str:
     return set_cell_size(text, max(width - 1, 0)) + "…" if width else ""
 
 
+def short_path(path: str, width: int, telling: str = "") -> str:
+    """Shorten a path to so many cells: its end matters more than its beginning.
+
+    Args:
+        telling: The end that tells it from others; its first folder and its name stay, and what is between them gives
+            way.
+    """
+    if cell_len(path) <= width:
+        return path
+    first, _, inner = telling.partition("/")
+    if "/" in inner and cell_len(telling) + 2 > width:
+        short = f"…/{first}/…/{path.rpartition('/')[2]}"
+        if cell_len(short) <= width:
+            return short
+    name = path
+    while "/" in name:
+        name = name.partition("/")[2]
+        if cell_len(name) + 2 <= width:
+            return f"…/{name}"
+    return set_cell_size(name, max(0, width - 1)) + "…" if width > 0 else ""
+
+
+LEAST_PATH = 12
+"""Cells that a path keeps next to a long name."""
+
+
+def with_path(detail: str, path: str, room: int) -> str:
+    """Return a detail and a path, without those folders for which a name leaves no room."""
+    if not path:
+        return detail
+    before = f"{detail}  " if detail else ""
+    return before + short_path(one_line(path), max(room - cell_len(before), LEAST_PATH))
+
+
 LONG = 50_000
 """Characters from which making all lines at once would be noticeable."""
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import msgspec
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
@@ -27,7 +27,7 @@ from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.tool_calls import tool_label
 from ragforge_tui.tui.code.opening import open_file_code
 from ragforge_tui.tui.dialogs.detail import Section, file_sections
-from ragforge_tui.tui.drawing.lines import Run, one_line
+from ragforge_tui.tui.drawing.lines import Run, one_line, short_path
 from ragforge_tui.tui.drawing.palette import Palette
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.prompt.completion import mention
@@ -148,28 +148,6 @@ def telling_ends(paths: Iterable[str]) -> dict[str, str]:
         path: next((end for count in range(1, len(names)) if seen[end := "/".join(names[-count:])] == 1), path)
         for path, names in parts.items()
     }
-
-
-def short_path(path: str, width: int, telling: str = "") -> str:
-    """Shorten a path to so many cells: its end matters more than its beginning.
-
-    Args:
-        telling: The end that tells it from others; its first folder and its name stay, and what is between them gives
-            way.
-    """
-    if cell_len(path) <= width:
-        return path
-    first, _, inner = telling.partition("/")
-    if "/" in inner and cell_len(telling) + 2 > width:
-        short = f"…/{first}/…/{path.rpartition('/')[2]}"
-        if cell_len(short) <= width:
-            return short
-    name = path
-    while "/" in name:
-        name = name.partition("/")[2]
-        if cell_len(name) + 2 <= width:
-            return f"…/{name}"
-    return set_cell_size(name, max(0, width - 1)) + "…" if width > 0 else ""
 
 
 HINTS = (

@@ -24,10 +24,9 @@ from ragforge_tui.shared.requests.work import CallEntry, FetchCall, ListCalls
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.tool_calls import argument_names, tool_info, tool_label
 from ragforge_tui.tui.code.opening import open_call_code
-from ragforge_tui.tui.drawing.lines import Run, clip, one_line
+from ragforge_tui.tui.drawing.lines import Run, clip, one_line, short_path
 from ragforge_tui.tui.drawing.palette import Palette
 from ragforge_tui.tui.host import Host
-from ragforge_tui.tui.sidebar.files_pane import short_path
 from ragforge_tui.tui.sidebar.pane import Pane
 from ragforge_tui.tui.transcript.tool_block import (
     CallState,

@@ -18,7 +18,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from ragforge_tui.shared.sanitize import plain_text
-from ragforge_tui.tui.drawing.lines import fit, one_line
+from ragforge_tui.tui.drawing.lines import fit, one_line, with_path
 
 HOVERED = "on $foreground 7%"
 LEAST_LABEL = 8
@@ -32,6 +32,7 @@ class Choice(msgspec.Struct, frozen=True):
         key: Identifies it.
         label: The main text.
         detail: Muted text after it.
+        path: A path after the detail, where that is on the right: its folders give way before the label does.
         heading: Rows with the same heading are adjacent; it is shown once, above them.
         mark: A key that picks it, shown before the label.
         lead: Muted text before the label: a sign, its place in a tree.
@@ -47,6 +48,7 @@ class Choice(msgspec.Struct, frozen=True):
     lead: str = ""
     badge: str = ""
     short: str = ""
+    path: str = ""
 
 
 class ChoiceList(Widget):
@@ -190,6 +192,7 @@ class ChoiceList(Widget):
         parts: list[Any] = [(cursor, "$primary"), (mark, "$primary bold" if selected else "$primary")]
         label_width = self._label_width
         if self._detail_right:
+            detail = with_path(detail, row.path, room - cell_len(row.lead) - cell_len(label) - 1)
             space = max(room - cell_len(detail) - 1, 1)
             parts += _labelled(row, label, space, selected)
             parts.append((f" {fit(detail, max(room - space - 1, 0))}", "dim"))
