@@ -38,10 +38,10 @@ def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
         (46, 200, 46),
         (110, 120, 64),
         (5, 120, 24),
-        (46, 80, 64),
-        (70, 80, 70),
-        (100, 80, 78),
-        (46, 60, 58),
+        (46, 80, 80),
+        (70, 80, 80),
+        (100, 80, 80),
+        (46, 60, 60),
     ],
 )
 def test_columns(kept: int, screen: int, columns: int) -> None:
@@ -82,6 +82,6 @@ def test_a_pane_is_as_tall_as_what_it_holds(needed: list[int], weights: list[int
     assert heights(needed, weights, rows) == given
 
 
-@pytest.mark.parametrize(("screen", "columns"), [(80, 64), (120, 46), (160, 66), (200, 86), (220, 96), (400, 110)])
+@pytest.mark.parametrize(("screen", "columns"), [(80, 80), (120, 46), (160, 66), (200, 86), (220, 96), (400, 110)])
 def test_unless_the_user_chose_a_width_it_grows_with_the_screen(screen: int, columns: int) -> None:
     assert Layout().columns(screen) == columns

@@ -67,6 +67,8 @@ LARGEST_USUAL_WIDTH = 110
 CHAT_COLUMNS = 56
 """Columns that the chat keeps next to the sidebar."""
 OVERLAY_WIDTH = 64
+LEAST_BESIDE = 24
+"""Columns of the chat next to a sidebar over it; fewer show nothing but cut words, so all are covered."""
 USUAL_SHARE = 4
 LARGEST_SHARE = 12
 
@@ -103,7 +105,8 @@ class Layout(msgspec.Struct, kw_only=True):
     def columns(self, available: int) -> int:
         """Return the columns of the sidebar, next to the chat or over it."""
         if available < SIDE_BY_SIDE_COLUMNS:
-            return max(1, min(available - 2, max(self.width or 0, OVERLAY_WIDTH)))
+            width = max(self.width or 0, OVERLAY_WIDTH)
+            return width if available - width >= LEAST_BESIDE else available
         # The chat gets half of what a larger screen adds: longer lines of text are hard to read.
         usual = min(USUAL_WIDTH + (available - SIDE_BY_SIDE_COLUMNS) // 2, LARGEST_USUAL_WIDTH)
         return max(SMALLEST_WIDTH, min(self.width or usual, available - CHAT_COLUMNS))
