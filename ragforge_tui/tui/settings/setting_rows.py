@@ -24,6 +24,8 @@ from ragforge_tui.shared.files import STATE_BYTES, read_regular
 from ragforge_tui.tui import fuzzy
 
 MOST_SHOWN = 36
+UNITS = {"mb": " MB", "gb": " GB", "kb": " kB", "bytes": " bytes", "ms": " ms", "seconds": " s", "days": " days"}
+"""Units of numbers by the last word of a setting's name."""
 _NULL_WORD = re.compile(r"\bnull: ([^.;,]+)")
 Kind = Literal["switch", "choice", "number", "text", "other"]
 
@@ -100,7 +102,12 @@ def _shown(setting: Setting, value: Any) -> str:
         return "on" if value else "off"
     if value == "":
         return "empty"
-    return value if isinstance(value, str) else flow_yaml(value)
+    if value in ([], {}):
+        return "none"
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return ", ".join(value)
+    unit = UNITS.get(setting.key.rpartition("_")[2], "") if isinstance(value, int | float) else ""
+    return f"{value if isinstance(value, str) else flow_yaml(value)}{unit}"
 
 
 def read_settings(

@@ -20,6 +20,7 @@ from textual.widgets import Input, Static
 from ragforge_tui.settings.edit import remove_value, set_value
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.tui.drawing.lines import clip
 from ragforge_tui.tui.drawing.theme import NAMES
 from ragforge_tui.tui.settings.setting_rows import Setting, following, matching, parse, section_title, shown
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
@@ -27,6 +28,9 @@ from ragforge_tui.tui.widgets.list_screen import EditLine, ListScreen, Picker
 from ragforge_tui.tui.workers import start_worker
 
 KEYS = "enter change · ctrl+r reset · esc back"
+NAME_CELLS = 26
+"""Least cells of the names, so that values are at about column 30."""
+VALUE_CELLS = 22
 EDIT_KEYS = "enter save · esc cancel"
 
 
@@ -34,7 +38,7 @@ class SettingsScreen(ListScreen[None]):
     """Stays open while settings are changed; Escape leaves."""
 
     CSS = """
-    SettingsScreen > Vertical { width: 110; height: 90%; }
+    SettingsScreen > Vertical { width: 140; height: 90%; }
     SettingsScreen ChoiceList { margin-top: 1; }
     SettingsScreen #settings-about { height: auto; min-height: 4; max-height: 6; margin-top: 1; }
     SettingsScreen #settings-note { height: auto; min-height: 1; max-height: 6; }
@@ -63,7 +67,7 @@ class SettingsScreen(ListScreen[None]):
         self._editing = ""
         self._saved = False
         """Whether the last thing the user did was to change a setting."""
-        self.cursor_list = self._list = ChoiceList(detail_right=True)
+        self.cursor_list = self._list = ChoiceList()
         self._about = Static(id="settings-about", markup=False)
         self._line = EditLine(line_id="settings-value", select=True)
         self._note = Static(id="settings-note", markup=False)
@@ -97,7 +101,10 @@ class SettingsScreen(ListScreen[None]):
         query = self.query_one("#settings-query", Input).value
         found = matching(list(self._settings.values()), query)
         headings = not query.strip()
-        self._list.show([_row(setting, headings=headings) for setting in found], headings=headings, keep=keep)
+        names = {one.key: one.key.rpartition(".")[2] if headings else one.key.removeprefix("agent.") for one in found}
+        width = max([NAME_CELLS, *map(len, names.values())])
+        rows = [_row(setting, f"{names[setting.key]:<{width}}") for setting in found]
+        self._list.show(rows, headings=headings, keep=keep)
         self._show_details()
 
     @property
@@ -259,11 +266,13 @@ class SettingsScreen(ListScreen[None]):
             self.dismiss(None)
 
 
-def _row(setting: Setting, *, headings: bool) -> Choice:
-    name = setting.key.rpartition(".")[2] if headings else setting.key.removeprefix("agent.")
-    origin = "" if setting.origin == "default" else f" · {setting.origin}"
-    badge = "*" if setting.is_own else ""
-    return Choice(setting.key, name, f"{setting.shown}{origin}", section_title(setting.section), badge=badge)
+def _row(setting: Setting, name: str) -> Choice:
+    """Return a row: the name, the value next to it, the meaning, and the source if it is not the default."""
+    meaning = setting.description.partition(". ")[0]
+    badge = "" if setting.origin == "default" else setting.origin
+    return Choice(
+        setting.key, f"{name}  {clip(setting.shown, VALUE_CELLS)}", meaning, section_title(setting.section), badge=badge
+    )
 
 
 class ThemePicker(Picker):
