@@ -64,7 +64,7 @@ class InsightsScreen(TreeScreen[Place | None]):
         self._plan: InsightPlan | None = None
         self._making = False
 
-    def below_tree(self) -> Iterable[Widget]:
+    def above_tree(self) -> Iterable[Widget]:
         return (self._question,)
 
     def on_mount(self) -> None:
@@ -114,7 +114,7 @@ class InsightsScreen(TreeScreen[Place | None]):
         if plan is not None:
             many = f"{plan.count} conversation{'s' * (plan.count != 1)}"
             text = f"Ask {plan.model} ({plan.destination}) about {many}, {counted(plan.tokens)} tokens at most?"
-            self._question.update(Content(plain_text(text)))
+            self._question.update(Content(plain_text(f"{text}  y yes · n not now")))
         self._show_keys()
 
     async def _make(self) -> None:

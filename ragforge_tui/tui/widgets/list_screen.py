@@ -34,6 +34,8 @@ LEAST_BESIDE = 24
 """Columns of the chat, half of them on either side of a dialog; fewer show nothing but cut words."""
 
 
+PICKER_CHROME = 7
+"""Lines of a picker besides its rows: frame, title, field with margins, keys."""
 NEARLY_ALL = 90
 """Percent of the height from which a dialog that covers the width covers the height too."""
 
@@ -214,6 +216,14 @@ class Picker(FilterScreen[str | None]):
     """
     page = 10
 
+    async def _fill(self) -> None:
+        """Show the rows, in a frame no taller than they need."""
+        await super()._fill()
+        frame = self.query_one(Vertical)
+        needed = self._list.get_content_height(self.size, self.size, 0) + PICKER_CHROME
+        if 0 < needed < frame.outer_size.height:
+            frame.styles.max_height = needed
+
     def pick(self, key: str) -> None:
         self.dismiss(key)
 
@@ -247,9 +257,14 @@ class TreeScreen(Dialog[T]):
         with Vertical():
             yield Static(self._title, classes="title", markup=False)
             yield self._words
+            yield from self.above_tree()
             yield self._tree
             yield from self.below_tree()
             yield self._keys
+
+    def above_tree(self) -> Iterable[Widget]:
+        """Return the widgets between the search field and the tree."""
+        return ()
 
     def below_tree(self) -> Iterable[Widget]:
         """Return the widgets between the tree and its keys."""
