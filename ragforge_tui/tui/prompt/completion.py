@@ -13,7 +13,7 @@ from typing import Literal
 
 import msgspec
 from textual.containers import Container
-from textual.widgets import TextArea
+from textual.widgets import Static, TextArea
 
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.tui import fuzzy
@@ -75,6 +75,7 @@ class CompletionTarget(msgspec.Struct, frozen=True):
         return (self.kind, self.start, self.command) == (before.kind, before.start, before.command)
 
 
+MOST_ROWS = 8
 CLOSED = frozenset({"sessions", "themes"})
 """Sources that list all valid values: Enter after the beginning of one chooses that row."""
 LIVE = frozenset({"files", "mentions"})
@@ -149,7 +150,8 @@ class SlashMenu(Container):
 
     def __init__(self) -> None:
         super().__init__(id="menu")
-        self._list = ChoiceList(max_rows=8)
+        self._list = ChoiceList(max_rows=MOST_ROWS)
+        self._count = Static(classes="menu-count", markup=False)
         self._rows: dict[str, Suggestion] = {}
         self.moved = False
         self.picked: Callable[[Suggestion], None] | None = None
@@ -164,16 +166,25 @@ class SlashMenu(Container):
         """Show rows; none closes the menu. The cursor stays on a row that the user moved to."""
         self._rows = {row.text: row for row in rows}
         if rows and not self._list.is_attached:
-            self.mount(self._list)  # Not at the start, which would have to wait for it.
+            self.mount(self._list, self._count)  # Not at the start, which would have to wait for it.
         self.display = bool(rows)
         self._list.show([Choice(row.text, row.label, row.detail) for row in rows], keep=self.moved)
         chosen = self._list.chosen
         self.moved = self.moved and chosen is not None and self._list.rows[0] is not chosen
+        self._show_count()
 
     def move(self, step: int) -> None:
         """Move the cursor, wrapping around."""
         self.moved = True
         self._list.move(step, wrap=True)
+        self._show_count()
+
+    def _show_count(self) -> None:
+        """Show which of the rows is chosen, where not all are in view."""
+        rows, chosen = self._list.rows, self._list.chosen
+        self._count.display = len(rows) > MOST_ROWS
+        if chosen is not None:
+            self._count.update(f"  {rows.index(chosen) + 1} of {len(rows)} · ↑↓")
 
     def close(self) -> None:
         """Hide the menu until the text changes."""
