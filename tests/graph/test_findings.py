@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
 from typing import Any
 
@@ -74,6 +75,34 @@ async def test_a_replacing_one_leads_on_and_the_old_one_is_history(store: Store,
     assert pinned is not None and pinned.pinned
     assert await store.findings.set_state("unknown", "forgotten", now()) is None
     assert await store.findings.of_folder("/w", kinds=["wish"]) == []
+
+
+async def test_what_another_writer_forgets_at_the_same_time_stays_forgotten(
+    store: Store, graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uuid = await imported(store, exchanges(3), workspace="/w")
+    old, new = note(uuid, 1, "Wait 30 s"), note(uuid, 3, "Wait 60 s")
+    await store.findings.add([old])
+    written, write = asyncio.Event(), graph.write
+
+    async def slowly(work: Any) -> Any:
+        async def held(tx: Any) -> Any:
+            changed = await work(tx)
+            written.set()
+            await asyncio.sleep(0.5)
+            return changed
+
+        return await write(held)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(graph, "write", slowly)
+        forgetting = asyncio.create_task(store.findings.set_state(old.uuid, "forgotten", DAY))
+        await written.wait()
+    replaced = await store.findings.replace(old.uuid, new)
+    await forgetting
+    # Where nothing locks, what was forgotten is forgotten after it was replaced.
+    states = ["forgotten"] if replaced is None else ["forgotten", "valid"]
+    assert [one.state for one in await store.findings.of_conversation(uuid)] == states
 
 
 async def test_places_and_privacy(store: Store) -> None:

@@ -30,7 +30,7 @@ _VISIBLE = (
     "WHERE c.status <> 'deleted' AND (NOT coalesce(c.private, false) OR c.uuid = $asking)"
 )
 _RETURN = f"RETURN {_FINDING} AS f ORDER BY f.since DESC, f.uuid LIMIT $limit"
-_CHANGED = "MATCH (c:Conversation {uuid: $id}) SET c.findings_changed = coalesce(c.findings_changed, 0) + 1"
+_CHANGED = "SET c.findings_changed = coalesce(c.findings_changed, 0) + 1"
 _MOST = 2_000
 """Findings that one question returns, the newest first."""
 _AT_ONCE = 500
@@ -351,7 +351,9 @@ async def store_findings(tx: Transaction, findings: Sequence[KeptFinding]) -> li
     created: list[KeptFinding] = []
     for conversation_id in sorted({finding.conversation_id for finding in findings}):
         # Lock first, so that another writer of the same findings is seen.
-        result = await tx.run(f"{_CHANGED} RETURN c.uuid AS uuid", id=conversation_id)
+        result = await tx.run(
+            f"MATCH (c:Conversation {{uuid: $id}}) {_CHANGED} RETURN c.uuid AS uuid", id=conversation_id
+        )
         if await result.single() is None:
             raise NotFoundError(f"There is no conversation {conversation_id!r}.")
         fresh = await missing_findings(tx, [one for one in findings if one.conversation_id == conversation_id])
@@ -420,6 +422,11 @@ async def _replacement(tx: Transaction, old_uuid: str, new_uuid: str) -> KeptFin
 
 async def _change(tx: Transaction, uuid: str, values: dict[str, Any], *, current: bool = False) -> KeptFinding | None:
     """Set properties of a finding and count the change; None if it is gone, or is not current though it must be."""
+    # Lock its conversation first, as `store_findings` does, so that the state read is not one that another writer
+    # is just changing.
+    await tx.run(
+        f"MATCH (f:Finding {{uuid: $uuid}}) MATCH (c:Conversation {{uuid: f.conversation_id}}) {_CHANGED}", uuid=uuid
+    )
     where = "WHERE f.state IN $states " if current else ""
     result = await tx.run(
         f"MATCH (f:Finding {{uuid: $uuid}}) {where}SET f += $values RETURN {_FINDING} AS f",
@@ -428,10 +435,7 @@ async def _change(tx: Transaction, uuid: str, values: dict[str, Any], *, current
         states=list(CURRENT),
     )
     record = await result.single()
-    changed = finding_from(record["f"]) if record else None
-    if changed is not None:
-        await tx.run(_CHANGED, id=changed.conversation_id)
-    return changed
+    return finding_from(record["f"]) if record else None
 
 
 async def _at_home(tx: Transaction, conversation_id: str, findings: list[KeptFinding]) -> list[KeptFinding]:
