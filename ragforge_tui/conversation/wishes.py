@@ -64,16 +64,17 @@ class SessionWishes:
             excluded: Keys of items that the user left out.
         """
         self.load()
-        if self._loading is None:
+        loading = self._loading  # What is remembered may change meanwhile.
+        if loading is None:
             return None
-        await asyncio.wait({self._loading}, timeout=LIMITS.wishes)
-        if not self._loading.done():
+        await asyncio.wait({loading}, timeout=LIMITS.wishes)
+        if not loading.done():
             log.warning("wishes not sent: reading them took too long")
             return None
-        if (error := self._loading.exception()) is not None:
+        if (error := loading.exception()) is not None:
             log.warning("wishes not sent: %s", error)
             return None
-        return await asyncio.to_thread(wishes_section, self._loading.result(), self._record.uuid, excluded)
+        return await asyncio.to_thread(wishes_section, loading.result(), self._record.uuid, excluded)
 
     async def _current(self) -> list[KeptFinding]:
         """Return the wishes that hold here, the newest first, without those said in this session."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.events import Event, Notice, QuestionAsked
 from ragforge_tui.shared.finding_records import KeptFinding
 from ragforge_tui.shared.requests.memory import ChooseContext, FetchSent
+from tests.conftest import ONE_BACKEND
 from tests.conversation.test_steering import READ, steered
 from tests.support.agents import with_memory
 from tests.support.openai_server import OpenAIServer
@@ -128,6 +130,28 @@ async def test_wishes_have_room_for_the_pinned_and_the_newest(loaded: Loaded, se
     assert "crate0 " in section.items[0].text
     assert section.left_out > 0
     assert 100 < section.tokens <= WISHES_TOKENS
+
+
+@ONE_BACKEND
+async def test_wishes_that_change_while_they_are_read_are_sent(
+    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, reading, read = new_finding("c", "/w", 1, "wish", GETATTR), asyncio.Event(), asyncio.Event()
+
+    async def slowly() -> list[KeptFinding]:
+        reading.set()
+        await read.wait()
+        return [kept]
+
+    async with ConversationAgent(loaded) as agent:
+        wishes = (await agent.create_conversation()).memory.wishes
+        monkeypatch.setattr(wishes, "_current", slowly)
+        asked = asyncio.create_task(wishes.section(frozenset()))
+        await reading.wait()
+        wishes.changed()
+        read.set()
+        section = await asked
+    assert section is not None and [item.text for item in section.items] == [f"- {GETATTR}"]
 
 
 async def test_a_private_conversation_keeps_its_wishes_to_itself(loaded: Loaded, server: OpenAIServer) -> None:
