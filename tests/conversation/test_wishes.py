@@ -102,7 +102,9 @@ def test_a_wish_that_is_sent_is_not_recalled_in_other_words() -> None:
     kept = new_finding("c", "/w", 1, "wish", GETATTR)
     section = wishes_section([kept], "c")
     again = "preference: In tests, never use getattr loops"
-    assert told_again([again, "Always use getattr loops in the plugins."], section) == {again}
+    assert told_again([again, "Always use getattr loops in the plugins.", "Use getattr loops in tests."], section) == {
+        again
+    }
 
 
 async def test_a_wish_said_while_the_agent_works_is_remembered_too(loaded: Loaded, server: OpenAIServer) -> None:

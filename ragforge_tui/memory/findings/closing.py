@@ -190,7 +190,7 @@ def _against(sentence: str, start: int, end: int, words: str, older: Sequence[Ke
 
 
 def _corrected(new: Marked, words: str, known: Marks, older: Sequence[KeptFinding]) -> Iterator[Change]:
-    """Yield the older statements that a marked one takes the place of: about the same, with another value."""
+    """Yield the older statements that a marked one takes the place of: about the same, with another value or denied."""
     mine = gist(new.text)
     says_so = known.correcting.search(new.sentence) is not None
     for one in older:
@@ -200,6 +200,7 @@ def _corrected(new: Marked, words: str, known: Marks, older: Sequence[KeptFindin
         if mine.is_same(theirs) or not theirs.names <= mine.names | theirs.stems:
             continue
         other_value = bool(theirs.numbers and mine.numbers and theirs.numbers != mine.numbers)
+        other_value = other_value or mine.is_opposite(theirs)
         if (mine.is_alike(theirs) or theirs.share_in(mine) >= _PLAIN_SHARE) and (other_value or says_so):
             yield Change(one, "replaced", words, new=(new.kind, new.text))
 

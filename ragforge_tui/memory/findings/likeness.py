@@ -17,6 +17,11 @@ _NAME = re.compile(
     r"\b(\w+_\w+|[a-z]+[A-Z]\w*|[A-Z][a-z]+(?:[A-Z][a-z]+)+)\b|\b([a-z]\w+)(?=\(\))"
 )
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_NEGATION = re.compile(
+    r"(?<!\w)(?:\w+n['’]t|cannot|never|not|without|pas|jamais|sans|nicht|nie|niemals|kein\w*|ohne|nunca|jamás|sin|não|sem|"
+    r"mai|non|senza|nooit|niet|geen|zonder|никогда|не|без|nigdy|bez)(?![\w-])",
+    re.I,
+)
 _PART = re.compile(r"[^\W\d_]+|\d+")
 _SAME = 0.8
 _ALIKE = 0.5
@@ -28,11 +33,13 @@ class Gist(msgspec.Struct, frozen=True):
     Attributes:
         stems: Of its words.
         names: Names of code and files in it, case-folded.
+        negated: Whether it has a word such as "never", which is no stem.
     """
 
     stems: frozenset[str]
     names: frozenset[str]
     numbers: frozenset[str]
+    negated: bool = False
 
     def likeness(self, other: Gist) -> float:
         """Return the share of the stems of both that they have in common."""
@@ -45,6 +52,13 @@ class Gist(msgspec.Struct, frozen=True):
 
     def is_same(self, other: Gist) -> bool:
         """Return whether two statements say the same in about the same words."""
+        return self.negated == other.negated and self._has_words_of(other)
+
+    def is_opposite(self, other: Gist) -> bool:
+        """Return whether one of two statements forbids or denies what the other says."""
+        return self.negated != other.negated and self._has_words_of(other)
+
+    def _has_words_of(self, other: Gist) -> bool:
         return self.numbers == other.numbers and self.likeness(other) >= _SAME
 
     def is_alike(self, other: Gist) -> bool:
@@ -61,6 +75,7 @@ def gist(text: str) -> Gist:
         stems=frozenset(one.strip("`") for one in stems if one.strip("`")),
         names=frozenset(name for name in names if " " not in name),
         numbers=frozenset(_NUMBER.findall(text)),
+        negated=_NEGATION.search(text) is not None,
     )
 
 

@@ -81,6 +81,20 @@ def test_what_is_scrapped_is_forgotten_or_replaced() -> None:
     assert (change.how, change.new) == ("replaced", ("wish", "always use four spaces"))
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Never use tabs in Makefiles.", "Always use tabs in Makefiles."),
+        ("Mets toujours les montants en centimes.", "Ne mets jamais les montants en centimes."),
+    ],
+)
+def test_the_opposite_of_a_wish_replaces_it(old: str, new: str) -> None:
+    wish = kept(old, "wish")
+    [change] = changed(new, "", wish)
+    assert (change.finding, change.how, change.new) == (wish, "replaced", ("wish", new))
+    assert changed(old, "", wish) == []
+
+
 def test_instead_and_corrections_replace() -> None:
     sqlite = kept("The sessions are stored in SQLite", "decision")
     wait = kept("The worker waits 30 seconds before it retries", "decision")
