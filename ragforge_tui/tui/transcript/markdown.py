@@ -20,7 +20,7 @@ from textual.strip import Strip
 
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.drawing.code import code_label, code_lines
-from ragforge_tui.tui.drawing.lines import BLANK, Line, Run, clean, clip, indent, line_of, one_line, wrap
+from ragforge_tui.tui.drawing.lines import BLANK, NOT_COPIED, Line, Run, clean, clip, indent, line_of, one_line, wrap
 from ragforge_tui.tui.drawing.palette import Palette
 from ragforge_tui.tui.transcript.fences import Fence
 from ragforge_tui.tui.transcript.links import (
@@ -228,8 +228,7 @@ class _Painter:
         width = max(1, width)
         match opening.type:
             case "heading_open":
-                style = palette.strong_heading if opening.tag in ("h1", "h2") else palette.heading
-                return wrap(self.inline(node[1], style), width)
+                return self.heading(node[1], int(opening.tag[1:]), width)
             case "paragraph_open":
                 return wrap(self.inline(node[1], self.base), width)
             case "fence" | "code_block":
@@ -247,6 +246,22 @@ class _Painter:
             case _:
                 content = "".join(token.content for token in node)
                 return wrap([(clean(content), self.base)], width) if content else []
+
+    def heading(self, token: Token, level: int, width: int) -> list[Line]:
+        """Render a heading; its level shows without colors too."""
+        palette = self.palette
+        style = palette.strong_heading if level <= 2 else palette.heading
+        if level == 1:
+            style += Style(underline=False)  # There is a rule below it.
+        if level > 3:
+            style += Style(italic=True)
+        words = self.inline(token, style)
+        if palette.plain:
+            return wrap([(f"{'#' * level} ", palette.muted), *words], width, quiet_first=False)
+        lines = wrap(words, width)
+        if level == 1 and (cells := max(line.strip.cell_length for line in lines)):
+            lines.append(line_of([("─" * cells, palette.faint)], width)._replace(sides=NOT_COPIED))
+        return lines
 
     def quote(self, tokens: Sequence[Token], width: int, depth: int) -> list[Line]:
         outer, self.base = self.base, self.palette.muted

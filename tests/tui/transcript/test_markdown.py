@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
+from itertools import combinations
 
+import msgspec
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from ragforge_tui.tui.drawing.lines import wrap_spans
+from ragforge_tui.tui.drawing.palette import Palette, palette_of
 from ragforge_tui.tui.transcript.markdown import render
 from ragforge_tui.tui.transcript.stream import StreamedText
 from tests.tui.transcript.samples import ANSWER, DARK, text_of
 
+MONO = palette_of({"theme-kind": "mono"}, dark=True, ansi=True)
 CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 _SIMPLE = r"""- item|1. first|2) other|* star|   - nested|    deep|text with words|# head|---|===|```python|```|~~~
@@ -80,6 +84,23 @@ def test_footnotes_are_raised_and_each_has_its_line() -> None:
     drawn = [line.text for line in render(text, 60, DARK)]
     assert drawn == ["It failed¹ twice[why].", "", "¹ Before the fix.", "[why] See https://example.org"]
     assert [line.text for line in render("`[^1]` [^a b]", 60, DARK)] == ["[^1] [^a b]"]
+
+
+@pytest.mark.parametrize("palette", [DARK, MONO], ids=["dark", "no colors"])
+def test_levels_of_headings_differ(palette: Palette) -> None:
+    looks = []
+    for level in range(1, 5):
+        first, *below = render(f"{'#' * level} Why it waits", 60, palette)
+        (words,) = first.strip
+        looks.append((words.style, [line.strip.text for line in below]))
+        assert "".join(line.text for line in below) == "", "a rule is not copied"
+    assert looks[0][1] == ["─" * len("Why it waits")]
+    assert all(one != other for one, other in combinations(looks, 2))
+
+
+def test_headings_have_their_marks_in_plain_mode() -> None:
+    plain = msgspec.structs.replace(MONO, plain=True)
+    assert text_of(render("# One\n\n### Three", 60, plain)) == ["# One", "", "### Three"]
 
 
 def test_every_kind_of_block_is_drawn() -> None:
