@@ -15,6 +15,7 @@ from ragforge_tui.tui.drawing.code import GrowingCode, code_label, run_lines
 from ragforge_tui.tui.drawing.lines import BLANK, Line, Run, clean, clip, wrap
 from ragforge_tui.tui.drawing.palette import Palette
 from ragforge_tui.tui.transcript import markdown
+from ragforge_tui.tui.transcript.tables import Cell, Table
 
 _FENCE = re.compile(r" {0,3}(`{3,})([^`\n]*)\n| {0,3}(~{3,})([^\n]*)\n")
 _LEADING_BLANKS = re.compile(r"(?:[ \t]*\n)*")
@@ -97,48 +98,26 @@ class _OpenFence:
 
 
 class _OpenTable:
-    """A growing table. A row that needs wider columns renders all rows again, which is rare after the first few."""
-
     def __init__(self, text: str, width: int, palette: Palette) -> None:
         self.closed = False
         self.ends_at = "\n"
         self._head = "".join(text.splitlines(keepends=True)[:2])
-        self._width = width
         self._palette = palette
         self._taken = len(self._head)
-        self._rows = self._parsed("") or []
-        self._wanted = markdown.wanted_widths(self._rows)
-        self._widths = markdown.fitted_widths(self._wanted, width)
-        self._drawn: list[Line] = []
-        self.is_table = bool(self._rows) and self._widths is not None
-        if self.is_table:
-            self._draw(self._rows, head=True)
+        self._table = Table(width, palette)
+        self._table.add(self._parsed("") or [])
+        self.is_table = self._table.fits
 
     def extend(self, text: str, partial: str) -> list[Line] | None:
-        fresh = text[self._taken :]
-        if not fresh:
-            return list(self._drawn)
-        rows = self._parsed(fresh)
-        if rows is None or "\n\n" in text[self._taken - 1 :]:
-            return None
-        self._taken = len(text)
-        self._rows.extend(rows[1:])
-        self._wanted = markdown.wanted_widths(rows, self._wanted)
-        widths = markdown.fitted_widths(self._wanted, self._width)
-        if widths is None:
-            return None
-        if widths == self._widths:
-            self._draw(rows[1:], head=False)
-        else:
-            self._widths = widths
-            self._drawn = []
-            self._draw(self._rows, head=True)
-        return list(self._drawn)
+        if fresh := text[self._taken :]:
+            rows = self._parsed(fresh)
+            if rows is None or "\n\n" in text[self._taken - 1 :]:
+                return None
+            self._taken = len(text)
+            self._table.add(rows[1:])
+        return list(self._table.lines) if self._table.fits else None
 
-    def _draw(self, rows: list[list[markdown.Cell]], *, head: bool) -> None:
-        self._drawn.extend(markdown.table_lines(rows, self._width, self._palette, widths=self._widths, head=head))
-
-    def _parsed(self, body: str) -> list[list[markdown.Cell]] | None:
+    def _parsed(self, body: str) -> list[list[Cell]] | None:
         units = markdown.parse(self._head + body).units
         return markdown.table_rows(units[0], self._palette) if len(units) == 1 else None
 

@@ -211,3 +211,50 @@ def test_a_wide_table_wraps_in_its_cells() -> None:
     lines = text_of(render("| a | b |\n|-|-|\n| x | " + "word " * 12 + "|", 30, DARK))
     assert len(lines) > 3
     assert all(len(line) <= 30 for line in lines)
+
+
+FIELDS = """| Field | Type | What it is for |
+|---|---|---|
+| `headers` | `CaseInsensitiveDict` | Sent with every request unless one overrides them |
+| `auth` | `tuple` | A pair |
+"""
+
+
+def test_a_wide_table_splits_no_name_and_keeps_its_rows_apart() -> None:
+    lines = render(FIELDS, 60, DARK)
+    assert text_of(lines) == [
+        "Field   │ Type                │ What it is for",
+        "────────┼─────────────────────┼─────────────────────────────",
+        "headers │ CaseInsensitiveDict │ Sent with every request",
+        "        │                     │ unless one overrides them",
+        "────────┼─────────────────────┼─────────────────────────────",
+        "auth    │ tuple               │ A pair",
+    ]
+    assert lines[4].text == "", "a rule between rows is not copied"
+    assert len(render(FIELDS, 120, DARK)) == 4, "rows that do not wrap need none"
+
+
+def columns(table: str, width: int) -> list[str]:
+    """The rule below a table's head, column by column."""
+    return next(line for line in text_of(render(table, width, DARK)) if "┼" in line).split("┼")
+
+
+def test_words_of_a_table_give_way_where_there_is_no_room_for_all() -> None:
+    widths = [len(column) for column in columns(FIELDS, 36)]
+    assert sum(widths) + len(widths) - 1 == 36, "and all of it is used"
+    path = "src/" + "folder/" * 12
+    assert len(columns(f"| path | why |\n|-|-|\n| {path} | {'some words ' * 9}|", 60)[1]) > 15, (
+        "one long word leaves the other columns a third"
+    )
+
+
+def test_the_first_row_that_wraps_keeps_all_rows_apart() -> None:
+    stream = StreamedText(40, DARK)
+    text = "| a | b |\n|-|-|\n" + f"| one | {'word ' * 6}|\n" * 3 + f"| two | {'word ' * 9}|\n| three | four |\n"
+    for line in text.splitlines(keepends=True):
+        stream.add(line)
+        stream.advance()
+    growing = text_of(stream.lines)
+    stream.finish()
+    assert growing == text_of(stream.lines) == text_of(render(text, 40, DARK))
+    assert sum("┼" in line for line in growing) == 5

@@ -92,7 +92,13 @@ def test_a_long_paragraph_looks_at_each_moment_as_drawn_at_once(text: str, width
 
 
 @pytest.mark.parametrize(
-    "kind", ["- item 宽 {n} says **why**\n", "| `f_{n}.py` | {n} | 宽 |\n", "x_{n} = '宽字符'  # {n}\n"]
+    "kind",
+    [
+        "- item 宽 {n} says **why**\n",
+        "| `f_{n}.py` | {n} | 宽 |\n",
+        "| `f_{n}.py` | {n} | a cell with more words in it than its column has room for |\n",
+        "x_{n} = '宽字符'  # {n}\n",
+    ],
 )
 @settings(max_examples=12, deadline=None)
 @given(sizes=SIZES, count=st.integers(5, 60))
