@@ -31,6 +31,7 @@ from ragforge_tui.tui.transcript.links import (
     linked_runs,
     web_address,
 )
+from ragforge_tui.tui.transcript.maths import MATHS, maths_plugin, stands_alone
 from ragforge_tui.tui.transcript.tables import Align, Cell, table_lines
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def markdown_parser() -> MarkdownIt:
 
     parser = MarkdownIt("commonmark", {"html": False, "maxNesting": _MAX_NESTING})
     parser.enable(["table", "strikethrough"]).disable(["reference", "html_block", "html_inline"])
-    return parser.use(tasklists_plugin)
+    return parser.use(tasklists_plugin).use(maths_plugin)
 
 
 class Parsed(NamedTuple):
@@ -192,14 +193,18 @@ def table_rows(unit: Unit, palette: Palette) -> list[list[Cell]] | None:
 
 _ALIGNS: dict[str, Align] = {"text-align:center": "center", "text-align:right": "right"}
 """Alignments as the parser gives them: CSS for a browser."""
-_WAITS = re.compile(r"[`\[<]|~~|\*(?=\S)|(?<!\w)_(?=\S)")
+_WAITS = re.compile(r"[`\[<]|~~|\*(?=\S)|(?<!\w)_(?=\S)|\$(?=\S)")
 """Possible start of an inline element that ends later."""
+_OPEN_MATHS = re.compile(r"\\[(\[](?!.*\\[)\]])", re.DOTALL)
+"""The start of a formula without its end; the parser leaves only its bracket."""
 
 
 def inline_runs(text: str, palette: Palette) -> tuple[list[Run], bool]:
     """Return a paragraph's text as runs, and whether later text cannot change them."""
     token = markdown_parser().parseInline(text)[0]
-    waits = any(_WAITS.search(child.content) for child in token.children or () if child.type == "text")
+    waits = bool(_OPEN_MATHS.search(text)) or any(
+        _WAITS.search(child.content) for child in token.children or () if child.type == "text"
+    )
     return _Painter((), palette).inline(token, palette.text), not waits
 
 
@@ -337,7 +342,11 @@ class _Painter:
                 case "softbreak":
                     # Each footnote has a line of its own, although Markdown joins lines.
                     note = _starts_footnote(token.children or (), at + 1)
-                    runs.append(("\n" if note else " ", styles[-1]))
+                    alone = any(_is_display(near) for near in (token.children or ())[at - 1 : at + 2])
+                    runs.append(("\n" if note or alone else " ", styles[-1]))
+                case kind if kind == MATHS:
+                    shown = str(child.meta["source"]) if self.palette.plain else child.content
+                    runs.append((one_space(shown), styles[-1]))
                 case "hardbreak":
                     runs.append(("\n", styles[-1]))
                 case "strong_open":
@@ -395,6 +404,10 @@ class _Painter:
 def _starts_footnote(children: Sequence[Token], at: int) -> bool:
     match = _FOOTNOTE.match(children[at].content) if at < len(children) else None
     return match is not None and match[2] == ":"
+
+
+def _is_display(token: Token) -> bool:
+    return token.type == MATHS and stands_alone(token.markup)
 
 
 def one_space(text: str) -> str:

@@ -22,7 +22,7 @@ CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 _SIMPLE = r"""- item|1. first|2) other|* star|   - nested|    deep|text with words|# head|---|===|```python|```|~~~
 def f(): pass|> quote|>> deeper|a **b** `c` *d* ~~e~~|[l](http://x)|[ref]|[ref]: /url|宽字符宽字符|<b>html</b>
-x[^1] y|[^1]: note|[^n]: b|- [ ] to do|  - [x] done **b**|1. [X] n|[ ] no
+$x_1|2^n$ a $y_2$|$$|\(a^2\)|x[^1] y|[^1]: note|[^n]: b|- [ ] to do|  - [x] done **b**|1. [X] n|[ ] no
 \|&#27;[31m|&#x202e;|[/x]|![i](u)"""
 _TABLES = ["| a | b |", "|---|---|", "| 1 | 2 | 3 |"]
 _ODD = ["\tx", "e\u0301\u0301 ", "👩\u200d👩\u200d👧 family", "\x1b[31mred", "\x1b]0;title\x07", "a\rb", "x\u2028y"]

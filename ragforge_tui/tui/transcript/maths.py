@@ -1,0 +1,284 @@
+"""Formulas in Markdown: TeX between dollars or TeX's own brackets, as one line of Unicode.
+
+Only what certainly is a formula is touched, so that prices and shell variables stay; a formula with a command that has
+no letter here stays as it was written. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from html.entities import html5
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.rules_inline import StateInline
+
+MATHS = "maths"
+"""Type of the tokens: `content` is the formula as it is shown, `meta["source"]` as it was written."""
+_MOST = 500
+"""Characters of a formula; more is none."""
+
+_FORMULA = re.compile(
+    r"(?<![^\s(\[{\"'*:,;—–/-])\$(?P<dollars>[^\s$`](?:[^$`\n]*[^\s$`\\])?)\$(?![\w$])"
+    r"|\$\$(?P<display>[^$`]+)\$\$"
+    r"|(?<!\w)\\\((?P<round>.+?)\\\)"
+    r"|(?<!\w)\\\[(?P<square>.+?)\\\]",
+    re.DOTALL,
+)
+"""A dollar next to a letter or digit on its outer side is none of a formula: $5 and $6, $HOME/$NAME, 5$."""
+_COMMAND = re.compile(r"\\[A-Za-z]")
+_SCRIPT = re.compile(r"[\^_]")
+_GROUP = re.compile(r"\{[^{}]*\}")
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_NAME = re.compile(r"[^\W\d_]{3,}")
+_INNER_BLANK = re.compile(r"(?<=[(\[]) | (?=[)\]])")
+_PRICE = re.compile(r"[\d.,]+\s?[kKmMbB]?(?:\s?[-–]\s?[\d.,]+\s?[kKmMbB]?)?")
+
+
+def maths_plugin(parser: MarkdownIt) -> None:
+    """Let a Markdown parser make tokens of formulas."""
+    parser.inline.ruler.before("escape", MATHS, _rule)
+
+
+def stands_alone(markup: str) -> bool:
+    """Return whether a formula with these marks has a line of its own."""
+    return markup in ("$$", "\\[")
+
+
+def _rule(state: StateInline, silent: bool) -> bool:
+    if state.src[state.pos] not in "$\\":
+        return False
+    match = _FORMULA.match(state.src, state.pos, min(state.posMax, state.pos + _MOST))
+    if match is None or not _is_formula(source := match[match.lastgroup or 0], match.lastgroup == "square"):
+        return False
+    shown = as_unicode(source)
+    if not shown:
+        return False
+    if not silent:
+        token = state.push(MATHS, "", 0)
+        token.content = shown
+        token.markup = match[0][: 1 if match.lastgroup == "dollars" else 2]
+        token.meta = {"source": match[0]}
+    state.pos = match.end()
+    return True
+
+
+def _is_formula(source: str, brackets: bool) -> bool:
+    """Return whether a text between marks is a formula and not, for example, ``FOO_BAR`` or an index.
+
+    Args:
+        brackets: The marks are those that also keep Markdown from reading brackets.
+    """
+    if _COMMAND.search(source):
+        return True
+    if _SCRIPT.search(source):
+        return not _NAME.search(_GROUP.sub("", source))
+    if brackets and "=" not in source:
+        return False
+    letters = any(char.isalpha() for char in source)
+    return letters and not _WORD.search(source) and not _PRICE.fullmatch(source)
+
+
+def as_unicode(source: str) -> str | None:
+    """Return a formula as one line of Unicode; None if there is something in it that has no such form."""
+    try:
+        shown = _Reader(source).until("")
+    except _UnknownError:
+        return None
+    return _INNER_BLANK.sub("", " ".join(shown.split()))
+
+
+class _UnknownError(Exception):
+    """A command or an environment that one line cannot show."""
+
+
+_TOKEN = re.compile(r"\\[A-Za-z]+\s*|\\.|.", re.DOTALL)
+_DEEPEST = 40
+_RAISED = str.maketrans(
+    "0123456789+−=()abcdefghijklmnoprstuvwxyzABDEGHIJKLMNOPRTUVW⊤*′∘",
+    "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻᴬᴮᴰᴱᴳᴴᴵᴶᴷᴸᴹᴺᴼᴾᴿᵀᵁⱽᵂᵀ*′°",
+)
+_LOWERED = str.maketrans("0123456789+−=()aehijklmnoprstuvx", "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ")
+_SYMBOLS: dict[str, str | None] = {
+    "backslash": "\\",
+    "cdot": "·",
+    "cdots": "⋯",
+    "circ": "∘",
+    "degree": "°",
+    "dots": "…",
+    "exists": "∃",
+    "gets": "←",
+    "implies": "⇒",
+    "infty": "∞",
+    "land": "∧",
+    "ldots": "…",
+    "lnot": "¬",
+    "lor": "∨",
+    "lvert": "|",
+    "lVert": "‖",
+    "neg": "¬",
+    "neq": "≠",
+    "not": None,
+    "partial": "∂",
+    "rvert": "|",
+    "rVert": "‖",
+    "star": "⋆",
+    "to": "→",
+    "vdots": "⋮",
+    "{": "{",
+    "}": "}",
+    "|": "‖",
+    "%": "%",
+    "$": "$",
+    "#": "#",
+    "&": "&",
+    "_": "_",
+    ",": " ",
+    ":": " ",
+    ";": " ",
+    " ": " ",
+    "!": "",
+    "quad": "  ",
+    "qquad": "  ",
+}
+"""Commands that HTML has no name for, or that mean something else there; None for one that has no form here."""
+_NOTHING = re.compile("[bB]igg?[lr]?|(?:display|text)style|(?:no)?limits|left|right|middle")
+_NAMES = re.compile(
+    "(?:arc)?(?:cos|sin|tan)|(?:cos|sin|tan)h|arg(?:max|min)?|cot|csc|sec|deg|det|dim|exp|gcd|hom|inf|ker|l[gn]|log"
+    "|lim(?:inf|sup)?|max|min|Pr|sup"
+)
+_WORDS = re.compile("text(?:bf|it|rm|tt)?|math(?:rm|bf|it|sf|tt)|operatorname|mbox")
+_ACCENTS = {"hat": "\u0302", "bar": "\u0304", "tilde": "\u0303", "vec": "\u20d7", "dot": "\u0307", "overline": "\u0305"}
+
+
+class _Reader:
+    """Reads TeX from left to right."""
+
+    def __init__(self, source: str) -> None:
+        self._tokens: list[str] = _TOKEN.findall(source)
+        self._at = 0
+        self._depth = 0
+
+    def until(self, end: str) -> str:
+        """Return everything up to a closing bracket, or to the end of the source."""
+        parts: list[str] = []
+        while self._at < len(self._tokens):
+            if self._tokens[self._at] == end:
+                self._at += 1
+                return "".join(parts)
+            parts.append(self._next())
+        if end:
+            raise _UnknownError
+        return "".join(parts)
+
+    def _next(self) -> str:
+        if self._at >= len(self._tokens) or self._depth == _DEEPEST:
+            raise _UnknownError
+        token = self._tokens[self._at]
+        self._at += 1
+        self._depth += 1
+        shown = self._shown(token)
+        self._depth -= 1
+        return shown
+
+    def _shown(self, token: str) -> str:
+        if token.startswith("\\"):
+            return self._command(token)
+        match token:
+            case "{":
+                return self.until("}")
+            case "^":
+                return self._script("^", _RAISED)
+            case "_":
+                return self._script("_", _LOWERED)
+            case "}" | "&" | "%" | "#" | "$":
+                raise _UnknownError
+            case "-":
+                return "−"
+            case "'":
+                return "′"
+            case "~":
+                return " "
+            case _:
+                return token
+
+    def _command(self, token: str) -> str:
+        name = token[1:].strip()
+        after = token[1 + len(name) :][:1]
+        if _NAMES.fullmatch(name):
+            return self._apart(name, after)
+        if _NOTHING.fullmatch(name):
+            if self._tokens[self._at : self._at + 1] == ["."]:
+                self._at += 1  # A bracket without a shape.
+            return ""
+        if _WORDS.fullmatch(name):
+            return self._words()
+        if name in ("frac", "dfrac", "tfrac"):
+            return f"{_bracketed(self._argument())}/{_bracketed(self._argument())}"
+        if name == "sqrt":
+            return f"{self._option().translate(_RAISED)}√{_bracketed(self._argument(), powers=False)}"
+        if name == "binom":
+            return f"C({self._argument()}, {self._argument()})"
+        if name == "mathbb":
+            return "".join(html5.get(f"{letter}opf;", letter) for letter in self._argument())
+        if name == "mathcal":
+            return self._argument()
+        if name == "bmod":
+            return " mod "
+        if name == "pmod":
+            return f" (mod {self._argument()})"
+        if name in _ACCENTS:
+            base = self._argument()
+            if len(base) != 1:
+                raise _UnknownError
+            return base + _ACCENTS[name]
+        symbol = _SYMBOLS.get(name, html5.get(f"{name};"))
+        if symbol is None or not symbol.isprintable():
+            raise _UnknownError
+        return symbol + after
+
+    def _apart(self, name: str, after: str) -> str:
+        """Return a function's name, apart from a letter that follows it."""
+        following = self._tokens[self._at] if self._at < len(self._tokens) else ""
+        return f"{name} " if after or following[:1].isalnum() or following.startswith("\\") else name
+
+    def _script(self, mark: str, letters: dict[int, int]) -> str:
+        inner = self._argument().strip()
+        small = inner.replace(" ", "")
+        if small and all(ord(char) in letters for char in small):
+            return small.translate(letters)
+        return f"{mark}{inner}" if len(inner) == 1 else f"{mark}({inner})"
+
+    def _argument(self) -> str:
+        while self._tokens[self._at : self._at + 1] == [" "]:
+            self._at += 1
+        return self._next()
+
+    def _option(self) -> str:
+        if self._tokens[self._at : self._at + 1] != ["["]:
+            return ""
+        self._at += 1
+        return self.until("]")
+
+    def _words(self) -> str:
+        """Return the words of an argument as they are written."""
+        if self._tokens[self._at : self._at + 1] != ["{"]:
+            raise _UnknownError
+        end = self._tokens.index("}", self._at) if "}" in self._tokens[self._at :] else 0
+        words = self._tokens[self._at + 1 : end]
+        if not end or any(token.startswith(("\\", "{", "$")) for token in words):
+            raise _UnknownError
+        self._at = end + 1
+        return "".join(words)
+
+
+def _bracketed(text: str, *, powers: bool = True) -> str:
+    """Return a part of a fraction or a root, in brackets if it would run into what is around it.
+
+    Args:
+        powers: A number or name with an exponent needs none.
+    """
+    text = text.strip()
+    whole = re.fullmatch(r"[\w.′\u0300-\u036f\u2070-\u209f]+", text)
+    return text if whole and (powers or text.isascii() or len(text) == 1) else f"({text})"
