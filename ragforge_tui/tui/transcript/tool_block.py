@@ -266,7 +266,7 @@ class ToolBlock(Block):
         wide, width = width, min(width, MEASURE)
         lines = self._head_lines(min(width, _TOOL_MEASURE), palette)
         tail = self._tail_lines(width, palette)
-        # The last line of a failed command says why; one that was ended from outside printed no reason.
+        # A failed command printed its reason; one that was ended from outside did not.
         if self.state in ("failed", "refused") and self.folded and (not tail or exit_of(self._result) is None):
             reason = (self.call.result.error if self.call.result and tail else failure_of(self.call)) or ""
             tail += _indented(one_line(reason), width, palette.failed if self.state == "failed" else palette.running)
@@ -289,9 +289,8 @@ class ToolBlock(Block):
         return [*drawn[:OPEN_DIFF_LINES], line_of([("    ", palette.text), (more, palette.muted)], width)]
 
     def _tail_lines(self, width: int, palette: Palette) -> list[Line]:
-        """Return the end of a command's output."""
-        state = self.state
-        running = state == "running"
+        """Return the end of a command's output, in one style: which of its lines says why it failed is not known."""
+        running = self.state == "running"
         if not running and (self.folded is False or "exit_status" not in self._result):
             return []
         shown = self.output if running else last_lines(output_of(self._result))
@@ -300,9 +299,8 @@ class ToolBlock(Block):
         if self._hidden and not running:
             more = f"… {counted(self._hidden)} more line{'s' if self._hidden > 1 else ''}"
             lines.append(line_of([(prefix, palette.faint), (more, palette.muted)], width))
-        for at, text in enumerate(shown):
-            style = palette.failed if state == "failed" and at == len(shown) - 1 else palette.muted
-            runs = [(prefix, palette.faint), (clip(clean(text).replace("\n", " "), width - len(prefix)), style)]
+        for text in shown:
+            runs = [(prefix, palette.faint), (clip(clean(text).replace("\n", " "), width - len(prefix)), palette.muted)]
             lines.append(line_of(runs, width, gutter=len(prefix)))
         return lines
 

@@ -75,13 +75,12 @@ class TestCommands:
         assert text[1:] == ["    │ … 4 more lines", "    │ test 5 passed", "    │ test 6 passed", "    │ test 7 passed"]
         assert not any("more" in line for line in lines(ran("one\n\ntwo\nthree\n", 0)))
 
-    def test_a_failure_shows_its_last_line(self) -> None:
-        call = ran("Traceback (most recent call last):\n  File 'x'\nTypeError: no\n\n", 1)
-        block = ToolBlock(1, call, gap=0)
-        text = text_of(block.lines(88, DARK))
-        assert "exit 1" in text[0] and "Exit status" not in "".join(text)
-        last = block.lines(88, DARK)[-1]
-        assert last.text.strip() == "TypeError: no" and list(last.strip)[-1].style == DARK.failed
+    def test_a_failure_shows_its_last_lines_none_of_them_as_the_reason(self) -> None:
+        block = ToolBlock(1, ran("TypeError: no\n2928429 import requests\n\n", 1), gap=0)
+        head, *tail = block.lines(88, DARK)
+        assert "exit 1" in head.text and "Exit status" not in "".join(text_of(tail))
+        assert [line.text.strip() for line in tail] == ["TypeError: no", "2928429 import requests"]
+        assert all(list(line.strip)[-1].style == DARK.muted for line in tail)
 
     def test_one_that_was_ended_shows_that(self) -> None:
         text = lines(ran("waiting\n", None, error="Timed out after 5 s; it was ended.", timed_out=True))
