@@ -161,6 +161,23 @@ async def test_the_folder_is_always_visible(run_chat: ChatRunner) -> None:
         await chat.until(lambda: "tabulate" in screen(chat).splitlines()[0].split("How tabulate")[1])
 
 
+async def test_branch_and_path_give_way_before_persona_and_model(run_chat: ChatRunner) -> None:
+    async with run_chat(sessions_engine()) as chat:
+        await chat.ready()
+        state = chat.app.chat.session.state
+        state.folder, state.branch = "/home/ada/scratch", "master"
+        state.model = ModelChanged(phase="ready", name="ada/small")
+        chat.app.chat.session.changed()
+        for width, shown in (
+            (90, "/home/ada/scratch (master) · ✶ Ragnarök · ada/small"),
+            (60, "scratch (ma… · ✶ Ragnarök · ada/small"),
+            (56, "scratch · ✶ Ragnarök · ada/small"),
+            (44, "scratch · ✶ Ragnarök"),
+        ):
+            await chat.pilot.resize_terminal(width, 20)
+            await chat.until(lambda: f" {shown} ● " in screen(chat).splitlines()[0])  # noqa: B023
+
+
 def test_what_the_folder_keeps_comes_last_and_moves_nothing() -> None:
     without, shown = texts(FULL), texts(msgspec.structs.replace(FULL, kept=tuple(KEPT)))
     assert shown[: len(without)] == without

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import msgspec
 from rich.cells import cell_len
 from textual import events
@@ -13,7 +15,7 @@ from ragforge_tui.shared.records import Conversation
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.drawing.lines import fit, one_line
 from ragforge_tui.tui.drawing.palette import DEFAULT_GLYPH, persona_color
-from ragforge_tui.tui.folder import folder_text
+from ragforge_tui.tui.folder import folder_text, short_folder
 from ragforge_tui.tui.session.state import EngineState
 from ragforge_tui.tui.widgets.clickable import command_at, runs_command
 
@@ -22,7 +24,9 @@ DOTS = {"ready": ("●", "$success"), "starting": ("◐", "$warning"), "unreacha
 NEW = "New conversation"
 MIN_TITLE = 20
 MIN_FOLDER = 26
-"""Columns that title and folder keep on a narrow screen."""
+"""Columns that the title keeps on a narrow screen, and the folder for as long as it can keep its branch."""
+MIN_NAME = 12
+"""Columns that the folder's name keeps while persona and model are shown."""
 UNKNOWN_DOT = ("○", "dim")
 """Without an engine the state of the graph is unknown."""
 
@@ -81,23 +85,27 @@ class Header(Widget):
     def render(self) -> Content:
         """Return one line; a narrow one leaves out the least important parts."""
         shown = self.contents
-        right = [(*self._speaker(shown), "personas")] if shown.speaker else []
+        named = [(*self._speaker(shown), "personas")] if shown.speaker else []
         if shown.model is not None:
-            right.append((_short(shown.model) or "no model", "dim" if shown.model_ready else "$warning", "model"))
+            named.append((_short(shown.model) or "no model", "dim" if shown.model_ready else "$warning", "model"))
         dot = DOTS.get(shown.graph_phase, DOTS["unreachable"]) if shown.connected else UNKNOWN_DOT
-        right.append((f"graph {_short(shown.graph, 24)}" if shown.graph is not None else "graph", "dim", ""))
+        graph = [(f"graph {_short(shown.graph, 24)}" if shown.graph is not None else "graph", "dim", "")]
         if self.app.has_class("-plain") and shown.graph_phase != "ready":
-            right.append((shown.graph_phase, "dim", ""))
+            graph.append((shown.graph_phase, "dim", ""))
         width = self.size.width
         room = width - min(cell_len(shown.title) or len(NEW), MIN_TITLE) - 2
         folder = folder_text(shown.folder, shown.branch, max(min(width // 3, 60), MIN_FOLDER)) if shown.folder else ""
         needed = cell_len(folder) + 3 if folder else 0
-        # The state of the graph is its dot; its name, then the model, then the persona give way to the folder.
-        while right and sum(cell_len(text) + 3 for text, *_ in right) + needed > room:
-            right.pop()
+        # The state of the graph is its dot. First its name gives way, then branch and path, then the model.
+        while graph and _cells(named + graph) + needed > room:
+            graph.pop()
+        name = short_folder(shown.folder).rpartition(os.sep)[2]
+        least = min(needed, cell_len(name) + 3, MIN_NAME + 3)
+        while named and _cells(named) + least > room:
+            named.pop()
+        right = named + graph
         if folder:
-            used = sum(cell_len(text) + 3 for text, *_ in right)
-            short = folder_text(shown.folder, shown.branch, max(min(cell_len(folder), room - used), 1))
+            short = folder_text(shown.folder, shown.branch, max(min(cell_len(folder), room - _cells(right) - 3), 1))
             right.insert(0, (short, "", ""))
         parts: list[Content] = []
         for index, (text, style, command) in enumerate(right):
@@ -115,8 +123,8 @@ class Header(Widget):
             origin = ""
         left = fit(title, min(room, cell_len(title)) if mark or origin else room)
         mark = fit(mark, space - gap - cell_len(left) - cell_len(origin)) + " " * gap
-        named = runs_command(Content.styled(left, "bold" if shown.title else "dim"), "sessions")
-        return Content.assemble(named, (origin, "dim"), (mark, "$warning"), *parts)
+        words = runs_command(Content.styled(left, "bold" if shown.title else "dim"), "sessions")
+        return Content.assemble(words, (origin, "dim"), (mark, "$warning"), *parts)
 
     async def on_click(self, event: events.Click) -> None:
         """Run the command of the word under the mouse."""
@@ -130,6 +138,11 @@ class Header(Widget):
         style = f"{own.hex} bold" if own is not None else "$secondary bold"
         sign = "" if self.app.has_class("-plain") else f"{_short(shown.glyph, 4) or DEFAULT_GLYPH} "
         return f"{sign}{_short(shown.speaker)}", style
+
+
+def _cells(parts: list[tuple[str, str, str]]) -> int:
+    """Return the cells of parts, each with the point next to it."""
+    return sum(cell_len(text) + 3 for text, *_ in parts)
 
 
 def _origin(conversation: Conversation) -> str:
