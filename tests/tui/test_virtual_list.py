@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from textual.app import App, ComposeResult
+from textual.widgets import Static
 
+from ragforge_tui.tui.drawing.lines import Run
+from ragforge_tui.tui.drawing.palette import Palette
 from ragforge_tui.tui.memory.context_screen import ContextRows
+from ragforge_tui.tui.widgets.virtual_list import VirtualList
+from tests.support.waiting import until
 
 NOTE = "Nothing was kept of what was sent in turn 2000. It was imported, or held no turn."
 
@@ -27,3 +32,47 @@ async def test_why_a_list_is_empty_is_reported_to_the_end() -> None:
         told = [app.rows.render_line(y).text.strip() for y in range(10)]
         assert told[3:] == [""] * 7
         assert " ".join(filter(None, told)) == NOTE
+
+
+class Numbers(VirtualList[int]):
+    """Lines that follow their end."""
+
+    def key_of(self, line: int) -> str:
+        """Every line can be chosen."""
+        return str(line)
+
+    def draw(self, line: int, width: int, palette: Palette) -> list[Run]:
+        """The number."""
+        return [(f"line {line}", palette.text)]
+
+
+class Following(App[None]):
+    """Such a list alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows = Numbers(follow=True)
+
+    def compose(self) -> ComposeResult:
+        """The list."""
+        yield self.rows
+
+    def seen(self) -> list[str]:
+        """The lines in view."""
+        return [self.rows.render_line(y).text.strip(" ▸") for y in range(self.rows.size.height)]
+
+
+async def test_the_end_stays_in_view_when_textual_sends_no_resize() -> None:
+    app = Following()
+    async with app.run_test(size=(40, 12)) as pilot:
+        app.rows.show(range(30))
+        await pilot.pause()
+        assert app.seen() == [f"line {number}" for number in range(18, 30)]
+        app.rows.styles.height = 7
+        # A dirty widget that was not shown before makes Textual look up the new places before it lays them out.
+        app.screen._clear_arrangement_cache()
+        app.screen._compositor.update_widgets({Static()})
+        assert app.screen._compositor.full_map[app.rows].region.height == 7
+        await until(lambda: app.rows.size.height == 7, pause=pilot.pause)
+        await pilot.pause()
+        assert app.seen() == [f"line {number}" for number in range(23, 30)]

@@ -75,6 +75,8 @@ class VirtualList(ScrollView, Generic[L], can_focus=True):
         self._top_reported = False
         self._at_end = True
         self._moved = False
+        self._placed_for = Size(0, 0)
+        """The size of the window when the lines were placed last."""
         self._hovered = -1
         """Row of the window that the mouse is over, -1 for none."""
 
@@ -138,6 +140,7 @@ class VirtualList(ScrollView, Generic[L], can_focus=True):
 
     def _settle(self) -> None:
         """Do what needs the layout of the new lines."""
+        self._laid_out(self)  # The first layout of an app is not reported.
         if self.show_vertical_scrollbar:
             # The scrollbar appeared with these lines, after the list had scrolled: its position is not set yet.
             self.vertical_scrollbar.position = self.scroll_y
@@ -163,13 +166,19 @@ class VirtualList(ScrollView, Generic[L], can_focus=True):
 
     def on_mount(self) -> None:
         self.app.theme_changed_signal.subscribe(self, self._theme_changed)
+        # Not a Resize event: Textual sends none if something asked for the new places before the layout was made.
+        self.screen.screen_layout_refresh_signal.subscribe(self, self._laid_out)
 
     def _theme_changed(self, _: object) -> None:
         self._palette = None
         self.refresh()
 
-    def on_resize(self) -> None:
-        """Keep the cursor in view."""
+    def _laid_out(self, _: object) -> None:
+        """Keep the cursor in view when the size has changed."""
+        size = self.scrollable_content_region.size
+        if size == self._placed_for:
+            return
+        self._placed_for = size
         self.virtual_size = Size(self.scrollable_content_region.width, len(self._lines))
         if self._follow and self._at_end:
             self._go_to(len(self._lines))
