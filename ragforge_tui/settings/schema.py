@@ -46,13 +46,11 @@ class ModelSettings(_Section, frozen=True):
     api_key: Annotated[
         str, Meta(description="Key for the provider; the provider's own environment variable is safer.")
     ] = ""
-    temperature: Annotated[float | None, Meta(description="Sampling temperature; null leaves it to the provider.")] = (
-        None
-    )
+    temperature: Annotated[float | None, Meta(description="Sampling temperature; null: the provider's.")] = None
     reasoning_effort: Annotated[
         Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None,
         Meta(
-            description="How much a reasoning model thinks, where it can be set; null leaves it to the provider.",
+            description="How much a reasoning model thinks, where it can be set; null: the provider's choice.",
             extra={"live": "request"},
         ),
     ] = None

@@ -1,6 +1,8 @@
-"""Times of the screen: how long something stays, is waited for, or is too early to be meant.
+"""Limits of the screen: how long something stays, is waited for, or is too early to be meant; how little is too
+little.
 
-They are one value, so that a test that measures what is shown, and not how fast the machine is, sets them in one place.
+The times are one value, so that a test that measures what is shown, and not how fast the machine is, sets them in one
+place.
 """
 
 from __future__ import annotations
@@ -50,3 +52,5 @@ class ScreenLimits:
 
 
 SCREEN = ScreenLimits()
+LEAST_BESIDE = 24
+"""Columns of the chat next to a dialog or sidebar over it; fewer show nothing but cut words, so all are covered."""

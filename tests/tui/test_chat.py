@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from textual.containers import Vertical
 from textual.screen import ModalScreen
 
 from ragforge_tui.shared.errors import GraphUnavailableError, ModelError
@@ -26,6 +27,7 @@ from ragforge_tui.shared.wire import Hello, Request
 from ragforge_tui.tui.prompt.completion import SlashMenu
 from ragforge_tui.tui.prompt.history import Entry
 from ragforge_tui.tui.transcript.blocks import UserBlock
+from ragforge_tui.tui.widgets.choice_list import ChoiceList
 from ragforge_tui.tui.widgets.list_screen import Picker
 from tests.support.fake_engine import CLOCK, FakeEngine, R, endless
 from tests.tui.conftest import ChatRunner
@@ -249,6 +251,9 @@ async def test_model(run_chat: ChatRunner) -> None:
         await chat.until(lambda: chat.noticed("openai/gpt-5 (api.example.com) answers"))
         await chat.type("/model")
         await chat.until(lambda: isinstance(chat.app.screen, Picker))
+        rows = len(chat.app.screen.query_one(ChoiceList).rows)
+        # As tall as its rows: frame, title, field and keys take 8 lines with their margins.
+        await chat.until(lambda: chat.app.screen.query(Vertical).first().outer_size.height == rows + 8)
         await chat.press("s", "o", "n", "n", "enter")
         await chat.until(lambda: len(chat.engine.asked(SetModel)) == 2)
         assert chat.engine.asked(SetModel)[1].name == "anthropic/claude-sonnet-4-5"

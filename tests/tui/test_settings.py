@@ -139,6 +139,24 @@ def test_search_and_headings(tmp_path: Path) -> None:
     assert section_title("agent.memory.recall") == "memory.recall: Automatic recall of earlier turns."
 
 
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ("graph.heap_mb", "512 MB"),
+        ("graph.linger_seconds", "20 s"),
+        ("mcp.timeout", "120 s"),
+        ("tools.max_output_chars", "30 000"),
+        ("agent.memory.recall.min_score", "0.3"),
+        ("graph.uri", "the embedded graph"),
+        ("user.name", "git's global user.name"),
+        ("model.temperature", "the provider's"),
+        ("model.api_base", "not set"),
+    ],
+)
+def test_values_are_in_the_words_of_people(tmp_path: Path, key: str, words: str) -> None:
+    assert read(tmp_path)[key].shown == words
+
+
 # -- the screen
 
 
@@ -288,3 +306,13 @@ async def test_a_secret_is_typed_unseen(run_chat: ChatRunner, tmp_path: Path) ->
         await chat.pilot.pause()
         assert "sk-1" not in chat.app.export_screenshot()
         assert screen.query_one("#settings-value", Input).value == ""
+
+
+async def test_values_are_next_to_their_names_in_a_column_of_their_own(run_chat: ChatRunner, tmp_path: Path) -> None:
+    async with run_chat(size=(120, 40), config_file=tmp_path / "config.yaml") as chat:
+        screen = await open_settings(chat, "tools. command")
+        found = screen.query_one(ChoiceList)
+        rows = [line for line in str(found.render()).splitlines() if line[2:].startswith("tools.")]
+        columns = {line.index(value) for line in rows for value in ("120 s", "none", "on  ") if value in line}
+        assert len(rows) > 2
+        assert len(columns) == 1 and 28 <= columns.pop() <= 34

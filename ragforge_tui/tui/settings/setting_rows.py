@@ -21,12 +21,14 @@ from ragforge_tui.settings.parse import parse_yaml
 from ragforge_tui.settings.schema import Settings, live_part
 from ragforge_tui.shared.errors import ConfigError, RagforgeError
 from ragforge_tui.shared.files import STATE_BYTES, read_regular
+from ragforge_tui.shared.formatting import counted
 from ragforge_tui.tui import fuzzy
 
 MOST_SHOWN = 36
-UNITS = {"mb": " MB", "gb": " GB", "kb": " kB", "bytes": " bytes", "ms": " ms", "seconds": " s", "days": " days"}
-"""Units of numbers by the last word of a setting's name."""
-_NULL_WORD = re.compile(r"\bnull: ([^.;,]+)")
+UNITS = {"mb": "MB", "minutes": "min", "seconds": "s", "timeout": "s"}
+"""Units of numbers by the last word of a setting's name, where that is not the unit itself."""
+_MEANING = r"\b{}: ((?:[^.;,]|\.(?=\w))+)"
+_NULL_WORD, _EMPTY_WORD = (re.compile(_MEANING.format(word)) for word in ("null", "empty"))
 Kind = Literal["switch", "choice", "number", "text", "other"]
 
 
@@ -101,13 +103,16 @@ def _shown(setting: Setting, value: Any) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     if value == "":
-        return "empty"
+        found = _EMPTY_WORD.search(setting.description)
+        return found.group(1) if found else "not set"
     if value in ([], {}):
         return "none"
     if isinstance(value, list) and all(isinstance(one, str) for one in value):
         return ", ".join(value)
-    unit = UNITS.get(setting.key.rpartition("_")[2], "") if isinstance(value, int | float) else ""
-    return f"{value if isinstance(value, str) else flow_yaml(value)}{unit}"
+    if isinstance(value, int | float):
+        unit = UNITS.get(re.split(r"[._]", setting.key)[-1], "")
+        return f"{counted(value) if isinstance(value, int) else f'{value:g}'} {unit}".rstrip()
+    return value if isinstance(value, str) else flow_yaml(value)
 
 
 def read_settings(

@@ -20,7 +20,6 @@ from textual.widgets import Input, Static
 from ragforge_tui.settings.edit import remove_value, set_value
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.sanitize import plain_text
-from ragforge_tui.tui.drawing.lines import clip
 from ragforge_tui.tui.drawing.theme import NAMES
 from ragforge_tui.tui.settings.setting_rows import Setting, following, matching, parse, section_title, shown
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
@@ -30,7 +29,6 @@ from ragforge_tui.tui.workers import start_worker
 KEYS = "enter change · ctrl+r reset · esc back"
 NAME_CELLS = 26
 """Least cells of the names, so that values are at about column 30."""
-VALUE_CELLS = 22
 EDIT_KEYS = "enter save · esc cancel"
 
 
@@ -67,7 +65,7 @@ class SettingsScreen(ListScreen[None]):
         self._editing = ""
         self._saved = False
         """Whether the last thing the user did was to change a setting."""
-        self.cursor_list = self._list = ChoiceList()
+        self.cursor_list = self._list = ChoiceList(label_cells=NAME_CELLS)
         self._about = Static(id="settings-about", markup=False)
         self._line = EditLine(line_id="settings-value", select=True)
         self._note = Static(id="settings-note", markup=False)
@@ -101,9 +99,7 @@ class SettingsScreen(ListScreen[None]):
         query = self.query_one("#settings-query", Input).value
         found = matching(list(self._settings.values()), query)
         headings = not query.strip()
-        names = {one.key: one.key.rpartition(".")[2] if headings else one.key.removeprefix("agent.") for one in found}
-        width = max([NAME_CELLS, *map(len, names.values())])
-        rows = [_row(setting, f"{names[setting.key]:<{width}}") for setting in found]
+        rows = [_row(one, one.key.rpartition(".")[2] if headings else one.key.removeprefix("agent.")) for one in found]
         self._list.show(rows, headings=headings, keep=keep)
         self._show_details()
 
@@ -118,8 +114,7 @@ class SettingsScreen(ListScreen[None]):
             self._about.update(Content.styled("no match", "dim"))
             return
         default = shown(setting, setting.default)
-        facts = [setting.expected, f"default {default}"]
-        facts.append(setting.since)
+        facts = [setting.expected, f"default {default}", setting.since]
         lines = [
             Content.styled(setting.key, "bold"),
             Content(setting.description),
@@ -270,9 +265,7 @@ def _row(setting: Setting, name: str) -> Choice:
     """Return a row: the name, the value next to it, the meaning, and the source if it is not the default."""
     meaning = setting.description.partition(". ")[0]
     badge = "" if setting.origin == "default" else setting.origin
-    return Choice(
-        setting.key, f"{name}  {clip(setting.shown, VALUE_CELLS)}", meaning, section_title(setting.section), badge=badge
-    )
+    return Choice(setting.key, name, meaning, section_title(setting.section), value=setting.shown, badge=badge)
 
 
 class ThemePicker(Picker):

@@ -41,6 +41,7 @@ from ragforge_tui.shared.json_text import decode_json
 from ragforge_tui.tui.command_registry import effective_keys, key_name
 from ragforge_tui.tui.drawing.lines import one_line
 from ragforge_tui.tui.host import Host
+from ragforge_tui.tui.limits import LEAST_BESIDE
 from ragforge_tui.tui.sidebar.heights import heights
 from ragforge_tui.tui.sidebar.pane import PANES, Pane, PaneTitle
 from ragforge_tui.tui.sidebar.strip import PaneStrip, Tally
@@ -67,8 +68,6 @@ LARGEST_USUAL_WIDTH = 110
 CHAT_COLUMNS = 56
 """Columns that the chat keeps next to the sidebar."""
 OVERLAY_WIDTH = 64
-LEAST_BESIDE = 24
-"""Columns of the chat next to a sidebar over it; fewer show nothing but cut words, so all are covered."""
 USUAL_SHARE = 4
 LARGEST_SHARE = 12
 

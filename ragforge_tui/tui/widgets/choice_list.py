@@ -31,6 +31,7 @@ class Choice(msgspec.Struct, frozen=True):
     Attributes:
         key: Identifies it.
         label: The main text.
+        value: Text between the label and the detail, in a column of its own, where the detail is not on the right.
         detail: Muted text after it.
         path: A path after the detail, where that is on the right: its folders give way before the label does.
         heading: Rows with the same heading are adjacent; it is shown once, above them.
@@ -49,6 +50,7 @@ class Choice(msgspec.Struct, frozen=True):
     badge: str = ""
     short: str = ""
     path: str = ""
+    value: str = ""
 
 
 class ChoiceList(Widget):
@@ -64,12 +66,23 @@ class ChoiceList(Widget):
         choice: Choice
         again: bool
 
-    def __init__(self, *, max_rows: int = 0, detail_right: bool = False, id: str | None = None) -> None:
+    def __init__(
+        self, *, max_rows: int = 0, detail_right: bool = False, label_cells: int = 0, id: str | None = None
+    ) -> None:
+        """Create an empty list.
+
+        Args:
+            max_rows: Its greatest height; 0: all rows.
+            detail_right: Whether details are at the right edge, not in a column after the labels.
+            label_cells: Least cells of the labels' column.
+        """
         super().__init__(id=id)
         self._rows: list[Choice] = []
         self._lines: list[int | str] = []
         self._cursor = 0
         self._label_width = 0
+        self._value_width = 0
+        self._label_cells = label_cells
         self._max_rows = max_rows
         self._detail_right = detail_right
         self._muted = False
@@ -98,7 +111,9 @@ class ChoiceList(Widget):
                 self._lines.append(heading)
             self._lines.append(index)
         self._cursor = next((index for index, row in enumerate(rows) if row.key == key), kept)
-        self._label_width = 0 if self._detail_right else max((_label_cells(row) for row in rows), default=0) + 3
+        labels, values = map(_label_cells, rows), (cell_len(row.value) for row in rows)
+        self._label_width = 0 if self._detail_right else max(self._label_cells - 1, *labels, 0) + 3
+        self._value_width = max(values, default=0)
         self.refresh(layout=True)
 
     def line_up(self, in_line: bool) -> None:
@@ -199,6 +214,11 @@ class ChoiceList(Widget):
         else:
             shown = fit(label, min(label_width, room))
             parts.append((shown, "bold" if selected else ""))
+            if self._value_width and room > label_width:
+                # The values get half of the room at most, so that the details stay in view.
+                value_width = min(self._value_width, (room - label_width) // 2)
+                parts += [(fit(one_line(row.value), value_width), "bold" if selected else ""), "  "]
+                label_width += value_width + 2
             badge = f" {one_line(row.badge)}" if row.badge else ""
             space = room - label_width - cell_len(badge)
             if space > 8:

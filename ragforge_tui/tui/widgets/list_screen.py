@@ -22,7 +22,7 @@ from textual.widgets import Input, Static
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui import fuzzy
-from ragforge_tui.tui.limits import SCREEN
+from ragforge_tui.tui.limits import LEAST_BESIDE, SCREEN
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
 from ragforge_tui.tui.widgets.key_bar import KeyBar
 from ragforge_tui.tui.widgets.virtual_list import TreeList, VirtualList
@@ -30,12 +30,10 @@ from ragforge_tui.tui.workers import start_worker
 
 T = TypeVar("T")
 
-LEAST_BESIDE = 24
-"""Columns of the chat, half of them on either side of a dialog; fewer show nothing but cut words."""
-
-
-PICKER_CHROME = 7
-"""Lines of a picker besides its rows: frame, title, field with margins, keys."""
+PICKER_CHROME = 8
+"""Lines of a picker besides its rows: frame, title, field with margins, a blank line, keys."""
+PICKER_SHARE = 80
+"""Most percent of the height that a picker takes."""
 NEARLY_ALL = 90
 """Percent of the height from which a dialog that covers the width covers the height too."""
 
@@ -219,10 +217,9 @@ class Picker(FilterScreen[str | None]):
     async def _fill(self) -> None:
         """Show the rows, in a frame no taller than they need."""
         await super()._fill()
-        frame = self.query_one(Vertical)
         needed = self._list.get_content_height(self.size, self.size, 0) + PICKER_CHROME
-        if 0 < needed < frame.outer_size.height:
-            frame.styles.max_height = needed
+        if needed < self.app.size.height * PICKER_SHARE // 100:
+            self.query_one(Vertical).styles.max_height = needed
 
     def pick(self, key: str) -> None:
         self.dismiss(key)
