@@ -41,7 +41,7 @@ class InsightsScreen(TreeScreen[Place | None]):
 
     CSS = """
     InsightsScreen > Vertical { width: 110; }
-    InsightsScreen #insights-question { height: auto; color: $accent; display: none; }
+    InsightsScreen #insights-question { height: auto; margin-bottom: 1; color: $accent; display: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "leave", show=False),
