@@ -13,10 +13,10 @@ from ragforge_tui.shared.requests.turns import FetchTurns, OpenConversation
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
 from ragforge_tui.tui.past.insight_list import InsightList, insight_sections, parse_choice
 from ragforge_tui.tui.past.insights_screen import InsightsScreen
-from ragforge_tui.tui.past.recall_screen import RecallScreen, as_hit, turn_text
+from ragforge_tui.tui.past.recall_screen import RecallScreen, as_hit
 from tests.support.calls_scene import calls_engine
 from tests.support.chat_scene import scene_engine
-from tests.support.fake_engine import FakeEngine, conversation, turn
+from tests.support.fake_engine import FakeEngine
 from tests.support.fake_past import FIRST, FRESH, KEPT, QUOTES, SECOND, STORED
 from tests.tui.conftest import NOON, Chat, ChatRunner
 
@@ -257,12 +257,7 @@ def test_a_quote_as_a_hit() -> None:
     hit = as_hit(QUOTES[1])
     assert hit.snippet.startswith("decision: Leases")
     assert [hit.snippet[start:end] for start, end in hit.highlights] == ["Leases"]
-    assert as_hit(QUOTES[0]).snippet.startswith("assistant: We decided")
-
-
-def test_the_text_of_a_turn_has_no_escapes() -> None:
-    shown = turn_text(turn(conversation(1), 1, "Why?", "\x1b[31mBecause."))
-    assert shown == "> Why?\n\nBecause."
+    assert as_hit(QUOTES[0]).snippet.startswith("We decided")
 
 
 # -- work of some days

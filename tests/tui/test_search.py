@@ -11,6 +11,7 @@ from ragforge_tui.shared.errors import GraphUnavailableError
 from ragforge_tui.shared.requests.sessions import Search
 from ragforge_tui.tui.limits import SCREEN
 from ragforge_tui.tui.sessions.search_screen import HitList, SearchScreen
+from ragforge_tui.tui.sessions.turn_pane import TurnPane
 from ragforge_tui.tui.widgets.list_screen import Picker
 from tests.support.fake_engine import FakeEngine, conversation, turn
 from tests.tui.conftest import Chat, ChatRunner
@@ -53,6 +54,20 @@ async def test_a_hit_is_opened_at_its_turn(run_chat: ChatRunner, engine: FakeEng
         await chat.until(lambda: chat.app.chat.transcript.turn_in_view == 3)
         assert chat.app.chat.session.state.conversation_id == conversation(1).uuid
         assert chat.app.chat.prompt.has_focus
+
+
+async def test_the_turn_of_a_hit_is_shown_with_its_speakers(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine) as chat:
+        await opened(chat)
+        pane = chat.app.screen.query_one(TurnPane)
+        assert not pane.display
+        await chat.press(*"okapi")
+        await chat.until(lambda: where(chat) and pane.display and pane.text.startswith("you\n"))
+        before = pane.text
+        await chat.press("down", "down")
+        await chat.until(lambda: pane.text != before)
+        await chat.press(*" zebra")
+        await chat.until(lambda: not pane.display)
 
 
 async def test_where_is_searched(run_chat: ChatRunner, engine: FakeEngine) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ragforge_tui.shared.records import Conversation, ConversationPeek, SearchHit
-from ragforge_tui.tui.sessions.preview_pane import preview
+from ragforge_tui.tui.sessions.preview_pane import addresses, ends, preview
 from ragforge_tui.tui.sessions.search_screen import HIT_LINES, hit_lines, snippet
 from ragforge_tui.tui.sessions.session_list_model import (
     RowStyle,
@@ -196,34 +196,26 @@ class TestPreview:
             branch_turn=3,
             model="m",
         )
-        peek = ConversationPeek(conversation=shown, first="Why?", last="Because.", last_role="assistant")
-        text = preview(shown, peek, CLOCK, glyphs={}, parent=conversation(1, "Way one"), branches=1).plain
+        text = preview(shown, CLOCK, glyphs={}, parent=conversation(1, "Way one"), branches=1).plain
         for part in ("Way two", "Discussed x; done: y.", "#db", "turn 3 of Way one", "1 branch", "✶ Ragnarök · m"):
             assert part in text
-        assert "first   > Why?" in text
-        assert "last    Because." in text
+        assert shown.uuid in addresses(shown).plain
 
     def test_marks_of_markdown_are_left_out(self) -> None:
-        said = (
-            "## Why\n\nIt is **retried** in `a.py`:\n\n```python\nx = 1\n```\n\n1. one\n2. *two*\n\n- [link](http://x)"
-        )
         shown = conversation(1, "T", summary="The **lock** was added.")
-        peek = ConversationPeek(conversation=shown, first="a **b**", last=said, last_role="assistant")
-        text = preview(shown, peek, CLOCK, glyphs={}).plain
-        assert "The lock was added." in text
-        assert "last    Why It is retried in a.py: x = 1 1. one 2. two • link" in text
-        assert "first   > a **b**" in text, "what the user wrote is no Markdown"
+        assert "The lock was added." in preview(shown, CLOCK, glyphs={}).plain
 
-    def test_nothing_yet(self) -> None:
-        shown = conversation(1, "")
-        assert "…" in preview(shown, None, CLOCK, glyphs={}).plain
-        peek = ConversationPeek(conversation=shown)
-        assert "It has no messages yet." in preview(shown, peek, CLOCK, glyphs={}).plain
+    def test_the_first_and_the_last_message_have_their_speakers(self) -> None:
+        shown = conversation(1, "T")
+        said = ends(ConversationPeek(conversation=shown, first="Why?", last="Because.", last_role="assistant"), "✶")
+        assert [(one.persona, one.glyph, one.text) for one in said] == [("", "", "Why?"), ("Ragnarök", "✶", "Because.")]
+        assert [one.persona for one in ends(ConversationPeek(conversation=shown, first="a", last="b"))] == ["", ""]
+        assert len(ends(ConversationPeek(conversation=shown, first="a", last="a"))) == 1, "its only message"
+        assert not ends(ConversationPeek(conversation=shown))
 
     def test_foreign_text_is_text(self) -> None:
         shown = conversation(1, HOSTILE, summary=HOSTILE, tags=[HOSTILE], persona=HOSTILE, workspace=HOSTILE)
-        peek = ConversationPeek(conversation=shown, first=HOSTILE, last=HOSTILE)
-        text = preview(shown, peek, CLOCK, glyphs={HOSTILE: HOSTILE}).plain
+        text = preview(shown, CLOCK, glyphs={HOSTILE: HOSTILE}).plain + addresses(shown).plain
         assert "\x1b" not in text and "owned" not in text
         assert "[b]x[/y] next" in text
 
@@ -276,10 +268,17 @@ class TestHits:
     def test_the_words_are_set_apart_and_in_view(self) -> None:
         found = self.hit("far " * 60 + "the lock is late", "lock")
         text = snippet(found, 80)
-        assert text.plain.startswith("…") and text.plain.index("lock") < 80
+        assert text.plain.startswith("you …") and text.plain.index("lock") < 80
         (span,) = [span for span in text.spans if "bold" in str(span.style)]
         assert text.plain[span.start : span.end] == "lock"
-        assert snippet(self.hit("the lock", "lock"), 80).plain == "the lock"
+        assert snippet(self.hit("the lock", "lock"), 80).plain == "you the lock"
+        assert snippet(self.hit("the lock", "lock", role="assistant"), 80).plain == "✶ the lock"
+
+    def test_marks_of_markdown_are_no_part_of_a_hit(self) -> None:
+        written = "## Why\nthe **lock** is *held* by `_take_it()`, 2 * 3 times: ```python lock(*args)"
+        text = snippet(self.hit(written, "lock"), 200)
+        assert text.plain == "you Why the lock is held by _take_it(), 2 * 3 times: lock(*args)"
+        assert {text.plain[span.start : span.end] for span in text.spans if "bold" in str(span.style)} == {"lock"}
 
     def test_lines(self) -> None:
         found = self.hit("so\tthe lock\nis late " * 20, "lock", title="A long title " * 9)
@@ -290,7 +289,7 @@ class TestHits:
             assert "turn 4 · 14:02 · open now" in lines[0].plain
         (head, body, last) = hit_lines(self.hit("lock", "lock", title=HOSTILE), CLOCK, 80, selected=False)
         assert head.plain == "  [b]x[/y] next · turn 4 · 14:02"
-        assert (body.plain, last.plain) == ("    lock", "")
+        assert (body.plain, last.plain) == ("    you lock", "")
 
     def test_foreign_text_is_text(self) -> None:
         text = snippet(self.hit(HOSTILE, "x"), 80).plain

@@ -23,6 +23,7 @@ from ragforge_tui.shared.requests.sessions import (
 from ragforge_tui.tui.limits import SCREEN
 from ragforge_tui.tui.sessions import session_service
 from ragforge_tui.tui.sessions.session_picker import SessionPicker
+from ragforge_tui.tui.transcript.excerpt import Excerpt
 from tests.support.fake_engine import CLOCK, FakeEngine, conversation, sessions, turn
 from tests.tui.conftest import Chat, ChatRunner
 
@@ -62,6 +63,11 @@ class Picking:
     def line(self, where: str) -> str:
         """A line of the screen."""
         return str(self.screen.query_one(f"#session-{where}").render())
+
+    @property
+    def messages(self) -> str:
+        """The messages in the preview."""
+        return self.screen.query_one(Excerpt).text
 
     async def until(self, holds: Callable[[], object]) -> None:
         await self.chat.until(holds)
@@ -198,10 +204,10 @@ async def test_export(run_chat: ChatRunner, engine: FakeEngine, tmp_path: Path) 
 async def test_preview(run_chat: ChatRunner, engine: FakeEngine) -> None:
     async with run_chat(engine) as chat:
         picking = await opened(chat)
-        await picking.until(lambda: "first   > About Retries double turns" in picking.line("preview"))
+        await picking.until(lambda: "you\nAbout Retries double turns" in picking.messages)
         await chat.press("down", "down", "down")
         await picking.until(lambda: "turn 1 of Café menu" in picking.line("preview"))
-        await picking.until(lambda: "last    Last words" in picking.line("preview"))
+        await picking.until(lambda: "✶ Ragnarök\nLast words" in picking.messages)
         await chat.press("tab")
         assert not picking.screen._pane.display
         asked = len(engine.asked(PeekConversation))
@@ -210,7 +216,7 @@ async def test_preview(run_chat: ChatRunner, engine: FakeEngine) -> None:
         await chat.pilot.pause(0.2)
         assert len(engine.asked(PeekConversation)) == asked, "hidden, it asks for nothing"
         await chat.press("tab")
-        await picking.until(lambda: "first   > About Café" in picking.line("preview"))
+        await picking.until(lambda: "you\nAbout Café" in picking.messages)
 
 
 @pytest.mark.parametrize(("size", "shown"), [((60, 20), False), ((80, 24), True), ((120, 40), True)])

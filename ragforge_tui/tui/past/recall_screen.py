@@ -5,29 +5,25 @@ Loaded when first used.
 
 from __future__ import annotations
 
-import asyncio
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Input, Static
 
 from ragforge_tui.shared.past_records import PastChoice, Quote, Recalled
-from ragforge_tui.shared.records import SearchHit, Turn
+from ragforge_tui.shared.records import SearchHit
 from ragforge_tui.shared.requests.past import RecallPast
-from ragforge_tui.shared.requests.turns import FetchTurns
 from ragforge_tui.shared.sanitize import plain_text
-from ragforge_tui.shared.truncation import cut_middle
-from ragforge_tui.tui.limits import SCREEN
 from ragforge_tui.tui.memory.topics_screen import Ask
 from ragforge_tui.tui.sessions.search_screen import HitList
 from ragforge_tui.tui.sessions.session_service import SessionService
+from ragforge_tui.tui.sessions.turn_pane import TurnPane
 from ragforge_tui.tui.widgets.list_screen import ListScreen
 
 MOST_QUOTES = 20
-_PREVIEW_CHARS = 6_000
 HINT = "enter asks the past · ^f folders · esc back"
 
 
@@ -42,7 +38,6 @@ class RecallScreen(ListScreen[Quote | None]):
     RecallScreen > Vertical { width: 100%; max-width: 140; height: 100%; }
     RecallScreen Input { margin-bottom: 1; }
     RecallScreen #recall-answer { height: auto; max-height: 6; margin-bottom: 1; display: none; }
-    RecallScreen #recall-preview { height: 40%; border-top: solid $border; }
     RecallScreen .keys { height: auto; max-height: 3; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -61,9 +56,8 @@ class RecallScreen(ListScreen[Quote | None]):
         self._input = Input(question, placeholder="what did we decide about …?", compact=True)
         self._title = Static("Recall", classes="title", markup=False)
         self._answer = Static(id="recall-answer", markup=False)
-        self._preview = Static(markup=False)
+        self._preview = TurnPane(service)
         self._keys = Static(HINT, classes="keys", markup=False)
-        self._turns: dict[tuple[str, int], str] = {}
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -71,14 +65,14 @@ class RecallScreen(ListScreen[Quote | None]):
             yield self._input
             yield self._answer
             yield self._hits
-            with VerticalScroll(id="recall-preview", can_focus=False):
-                yield self._preview
+            yield self._preview
             yield self._keys
 
     def on_mount(self) -> None:
         """Ask at once if there is a question already."""
         self._input.focus()
         self._show_title()
+        self._preview.show(None)
         if self._input.value.strip():
             self._search()
 
@@ -111,7 +105,6 @@ class RecallScreen(ListScreen[Quote | None]):
         self._answer.update(Content(plain_text(found.answer)) if found.answer else Content.styled(found.problem, "dim"))
         self.cursor_moved()
         if not found.quotes:
-            self._preview.update("")
             more = "" if self._everywhere else " · ^f asks all folders"
             self._keys.update(f"nothing here answers that{more} · esc back")
             return
@@ -120,16 +113,7 @@ class RecallScreen(ListScreen[Quote | None]):
 
     def cursor_moved(self) -> None:
         """Show the turn of the quote at the cursor."""
-        if (quote := self.chosen) is not None:
-            self.run_guarded(self._show_turn(quote), group="preview")
-
-    async def _show_turn(self, quote: Quote) -> None:
-        key = (quote.conversation_id, quote.turn_index)
-        if key not in self._turns:
-            await asyncio.sleep(SCREEN.rest)
-            page = await self._ask(FetchTurns(conversation_id=key[0], start=key[1], end=key[1] + 1))
-            self._turns[key] = "\n\n".join(turn_text(turn) for turn in page.turns)
-        self._preview.update(Content(self._turns[key] or "The turn is gone."))
+        self._preview.show(self._hits.chosen)
 
     # -- keys
 
@@ -157,9 +141,10 @@ class RecallScreen(ListScreen[Quote | None]):
 
 
 def as_hit(quote: Quote) -> SearchHit:
-    """Return a quote as a hit for the list, with its role, or the kind of finding, and what became of it in front."""
-    who = quote.role if quote.kind == "turn" else quote.kind
-    label = f"{who} ({quote.note}): " if quote.note else f"{who}: "
+    """Return a quote as a hit for the list, with the kind of a finding and what became of it in front."""
+    parts = ["" if quote.kind == "turn" else quote.kind, f"({quote.note})" if quote.note else ""]
+    label = " ".join(part for part in parts if part)
+    label = f"{label}: " if label else ""
     return SearchHit(
         conversation_id=quote.conversation_id,
         title=quote.title,
@@ -171,10 +156,3 @@ def as_hit(quote: Quote) -> SearchHit:
         timestamp=quote.date,
         score=quote.score,
     )
-
-
-def turn_text(turn: Turn) -> str:
-    """Return the messages of a turn, without calls."""
-    said = [message for message in turn.messages if message.state != "superseded" and message.content.strip()]
-    texts = [f"{'> ' if message.role == 'user' else ''}{message.content.strip()}" for message in said]
-    return plain_text(cut_middle("\n\n".join(texts), _PREVIEW_CHARS))

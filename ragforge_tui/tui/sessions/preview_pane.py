@@ -1,5 +1,5 @@
-"""Preview of the session at the cursor: its record, and its first and last messages once they
-are fetched.
+"""Preview of the session at the cursor: its record, and its first and last messages, as the chat shows them, once
+they are fetched.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from ragforge_tui.tui.drawing.palette import DEFAULT_GLYPH
 from ragforge_tui.tui.limits import SCREEN
 from ragforge_tui.tui.sessions.session_list_model import SessionList, session_title, short_time
 from ragforge_tui.tui.sessions.session_service import SessionService
+from ragforge_tui.tui.transcript.excerpt import Excerpt, Said
 from ragforge_tui.tui.workers import start_worker
 
 
@@ -36,9 +37,13 @@ class SessionPane(VerticalScroll, can_focus=False):
         self._chosen: Conversation | None = None
         self._requested: Conversation | None = None
         self._text = Static(id="session-preview", markup=False)
+        self._messages = Excerpt()
+        self._addresses = Static(id="session-addresses", markup=False)
 
     def compose(self) -> ComposeResult:
         yield self._text
+        yield self._messages
+        yield self._addresses
 
     def show(self, chosen: Conversation | None) -> None:
         """Show a session; nothing is fetched while the pane is hidden."""
@@ -47,6 +52,8 @@ class SessionPane(VerticalScroll, can_focus=False):
         self._chosen = chosen
         if chosen is None or not self.display:
             self._text.update("")
+            self._messages.show(())
+            self._addresses.update("")
             return
         peek = self._peeks.get(chosen.uuid)
         self._draw(chosen, peek)
@@ -61,7 +68,7 @@ class SessionPane(VerticalScroll, can_focus=False):
             self._requested = None
         except RagforgeError as error:
             self._requested = None
-            self._text.update(Content.styled(error.info.sentence(), "$error"))
+            self._messages.show((), error.info.sentence())
             return
         self._peeks[uuid] = peek
         if self._chosen is not None and self._chosen.uuid == uuid:
@@ -70,53 +77,71 @@ class SessionPane(VerticalScroll, can_focus=False):
     def _draw(self, chosen: Conversation, peek: ConversationPeek | None) -> None:
         if peek is not None:
             # The list follows what people change, the peek has the newer summary: that is no change of theirs.
-            known = msgspec.structs.replace(chosen, summary=peek.conversation.summary or chosen.summary)
-            peek = msgspec.structs.replace(peek, conversation=known)
+            chosen = msgspec.structs.replace(chosen, summary=peek.conversation.summary or chosen.summary)
         self._text.update(
             preview(
                 chosen,
-                peek,
                 self._service.now,
                 glyphs=self._service.glyphs,
                 parent=self._sessions.get(chosen.branch_of) if chosen.branch_of else None,
                 branches=self._sessions.branches(chosen.uuid),
             )
         )
+        if peek is None:
+            self._messages.show((), "…")
+        else:
+            glyph, color = self._service.persona_style(chosen.persona)
+            self._messages.show(ends(peek, glyph, color), "It has no messages yet.")
+        self._addresses.update(addresses(chosen))
 
 
 _MOST_CHARS = 4_000
 """Maximum characters of each text: an imported title or summary may be of any size."""
 
 
+MOST_LINES = 8
+"""Maximum lines of each message."""
+
+
 def preview(
     conversation: Conversation,
-    peek: ConversationPeek | None,
     now: datetime,
     *,
     glyphs: Mapping[str, str],
     parent: Conversation | None = None,
     branches: int = 0,
 ) -> Content:
-    """Return a session in a few lines, the most important first, since the last ones may not fit.
+    """Return what is known about a session, for the place above its messages.
 
     Args:
-        peek: Its first and last messages, None while they are being fetched.
         parent: The session it branches off, if known.
         branches: The number of its branches.
     """
-    current = peek.conversation if peek is not None else conversation
-    lines = [Content.styled(_line(session_title(current)), "bold")]
-    if current.summary.strip():
-        lines += [Content(_read(current.summary))]
-    lines += [Content.assemble((f"{label:<8}", "dim"), text) for label, text in _facts(current, now, glyphs)]
-    lines += _ends(peek)
-    if current.branch_of:
-        whose = _line(session_title(parent)) if parent is not None else current.branch_of[:8]
-        where = f"turn {current.branch_turn}" if current.branch_turn else "the start"
+    lines = [Content.styled(_line(session_title(conversation)), "bold")]
+    if conversation.summary.strip():
+        lines += [Content(_read(conversation.summary))]
+    lines += [Content.assemble((f"{label:<8}", "dim"), text) for label, text in _facts(conversation, now, glyphs)]
+    if conversation.branch_of:
+        whose = _line(session_title(parent)) if parent is not None else conversation.branch_of[:8]
+        where = f"turn {conversation.branch_turn}" if conversation.branch_turn else "the start"
         lines.append(Content.assemble(("from    ", "dim"), f"{where} of {whose}"))
     if branches:
         lines.append(Content.assemble(("into    ", "dim"), f"{branches} branch{'' if branches == 1 else 'es'}"))
-    lines += [Content.assemble((f"{label:<8}", "dim"), text) for label, text in _addresses(current)]
+    return Content("\n").join(lines)
+
+
+def ends(peek: ConversationPeek, glyph: str = "", color: str = "") -> list[Said]:
+    """Return the first and the last message of a session, with the look of its persona."""
+    found = [Said(peek.first, most=MOST_LINES)] if peek.first.strip() else []
+    if peek.last.strip() and not (peek.last_role == "user" and peek.last == peek.first):
+        persona = (peek.conversation.persona or "Assistant") if peek.last_role != "user" else ""
+        found.append(Said(peek.last, persona, glyph, color, MOST_LINES))
+    return found
+
+
+def addresses(conversation: Conversation) -> Content:
+    """Return where a session is stored, for the place below its messages."""
+    lines = [Content.assemble((f"{label:<8}", "dim"), text) for label, text in _addresses(conversation)]
     return Content("\n").join(lines)
 
 
@@ -131,21 +156,6 @@ def _facts(conversation: Conversation, now: datetime, glyphs: Mapping[str, str])
     glyph = _line(glyphs.get(conversation.persona) or DEFAULT_GLYPH)
     who = f"{glyph} {_line(conversation.persona)}" if conversation.persona else ""
     yield "when", " · ".join(part for part in (moments, who, _line(conversation.model)) if part)
-
-
-def _ends(peek: ConversationPeek | None) -> Iterator[Content]:
-    """Return its first and its last messages."""
-    if peek is None:
-        yield Content.styled("first   …", "dim")
-        return
-    if peek.first:
-        yield Content.assemble(("first   ", "dim"), ("> ", "$primary"), _line(peek.first))
-    if peek.last:
-        own = peek.last_role == "user"
-        mark = ("> ", "$primary") if own else ("", "")
-        yield Content.assemble(("last    ", "dim"), mark, _line(peek.last) if own else _read(peek.last))
-    elif not peek.first:
-        yield Content.styled("It has no messages yet.", "dim")
 
 
 def _addresses(conversation: Conversation) -> Iterator[tuple[str, str]]:

@@ -24,6 +24,7 @@ from textual.widgets import Input, Static
 from ragforge_tui.shared.records import SearchHit
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.drawing.lines import one_line
+from ragforge_tui.tui.drawing.palette import DEFAULT_GLYPH
 from ragforge_tui.tui.limits import SCREEN
 from ragforge_tui.tui.sessions.session_list_model import short_time
 from ragforge_tui.tui.sessions.session_service import (
@@ -35,6 +36,7 @@ from ragforge_tui.tui.sessions.session_service import (
     parse_query,
     with_topic,
 )
+from ragforge_tui.tui.sessions.turn_pane import TurnPane
 from ragforge_tui.tui.widgets.choice_list import Choice
 from ragforge_tui.tui.widgets.clickable import clickable
 from ragforge_tui.tui.widgets.list_screen import ListScreen
@@ -45,6 +47,10 @@ HINT = 'type words · topic:NAME or topic:"MORE WORDS" limits the search to a to
 
 HIT_LINES = 3
 HIGHLIGHT = "bold $accent"
+_MARKS = re.compile(r"```\w*|`|\*\*|~~|(?<![\w*])\*(?=[^\s*][^*\n]*\*)|(?<=[^\s*])\*(?![\w*])|(?m:^#{1,6} )")
+"""Marks of Markdown that a snippet, which may begin anywhere, can hold."""
+_GONE = "\0"
+"""Stands for a character that is not shown; stored texts have none."""
 
 
 class HitList(Widget):
@@ -137,6 +143,7 @@ class SearchScreen(ListScreen[SearchHit | None]):
         self._scope: Scope = "folder" if service.folder is not None else "all"
         self.cursor_list = self._hits = HitList(service)
         self._input = Input(words, placeholder="words to search for", compact=True)
+        self._preview = TurnPane(service)
         self._title = Static(id="search-title", markup=False)
         self._keys = Static(HINT, id="search-keys", classes="keys", markup=False)
 
@@ -145,12 +152,14 @@ class SearchScreen(ListScreen[SearchHit | None]):
             yield self._title
             yield self._input
             yield self._hits
+            yield self._preview
             yield self._keys
 
     def on_mount(self) -> None:
         """Search at once if there are words already."""
         self._input.focus()
         self._show_title()
+        self._preview.show(None)
 
     def _show_title(self) -> None:
         topic = parse_query(self._input.value, self._scope).topic
@@ -174,13 +183,13 @@ class SearchScreen(ListScreen[SearchHit | None]):
     async def _search(self) -> None:
         wanted = parse_query(self._input.value, self._scope)
         if not wanted.words:
-            self._hits.show([])
+            self._show_hits([])
             self._keys.update(f"{'add words to search for' if wanted.topic else HINT} · esc back")
             return
         await asyncio.sleep(SCREEN.settle)
         self._keys.update("searching … · esc back")
         hits = await self._service.search(wanted)
-        self._hits.show(hits)
+        self._show_hits(hits)
         where = SCOPE_NAMES[wanted.scope]
         if not hits:
             again = "" if wanted.scope == "all" else " · ^f searches elsewhere"
@@ -188,6 +197,14 @@ class SearchScreen(ListScreen[SearchHit | None]):
             return
         count = f"the best {MOST_HITS} hits" if len(hits) >= MOST_HITS else f"{len(hits)} hit{'s' * (len(hits) > 1)}"
         self._keys.update(f"{count} in {where} · enter open at that turn · esc back")
+
+    def _show_hits(self, hits: list[SearchHit]) -> None:
+        self._hits.show(hits)
+        self.cursor_moved()
+
+    def cursor_moved(self) -> None:
+        """Show the turn of the hit at the cursor."""
+        self._preview.show(self._hits.chosen)
 
     # -- keys
 
@@ -200,7 +217,7 @@ class SearchScreen(ListScreen[SearchHit | None]):
 
     def show_error(self, sentence: str) -> None:
         """Show an error in place of the hits and keys."""
-        self._hits.show([])
+        self._show_hits([])
         super().show_error(sentence)
 
     def action_scope(self) -> None:
@@ -255,11 +272,13 @@ def hit_lines(hit: SearchHit, now: datetime, width: int, *, selected: bool, curr
 
 
 def snippet(hit: SearchHit, room: int) -> Content:
-    """Return the text around the words, with the words highlighted; text far before the first one is omitted."""
-    text, spans = hit.snippet, hit.highlights
+    """Return who said it and the text around the words, highlighted; text far before the first one is omitted."""
+    # Marks give way to as many characters as they have, so that the places of the words hold.
+    text, spans = _MARKS.sub(lambda mark: _GONE * len(mark[0]), hit.snippet), hit.highlights
     first = spans[0][0] if spans else 0
     start = max(first - room // 4, 0) if first > room * 2 // 3 else 0
-    parts: list[tuple[str, str]] = [("…", "dim")] if start else []
+    who = ("you ", "$text-primary") if hit.role == "user" else (f"{DEFAULT_GLYPH} ", "$text-secondary")
+    parts = [who, ("…", "dim")] if start else [who]
     at = start
     for begin, end in spans:
         if begin >= at:
@@ -270,4 +289,4 @@ def snippet(hit: SearchHit, room: int) -> Content:
 
 def _clean(text: str) -> str:
     """Return a text on one line, with the blanks at its ends."""
-    return re.sub(r"\s+", " ", plain_text(text))
+    return re.sub(r"\s+", " ", plain_text(text.replace(_GONE, "")))

@@ -71,7 +71,8 @@ class SessionPicker(ListScreen[str | None]):
     SessionPicker .wide ChoiceList { padding-right: 1; }
     SessionPicker SessionPane { height: 45%; padding: 0 1; scrollbar-size-vertical: 1; border-top: solid $border; }
     SessionPicker .wide SessionPane { height: 1fr; width: 42%; border-top: none; border-left: solid $border; }
-    SessionPicker #session-preview { height: auto; }
+    SessionPicker #session-preview, SessionPicker #session-addresses { height: auto; }
+    SessionPicker Excerpt { margin: 1 0; }
     SessionPicker #session-note { height: auto; max-height: 2; display: none; }
     SessionPicker #session-keys { height: auto; max-height: 3; color: $text-muted; link-color: $text-muted; }
     """

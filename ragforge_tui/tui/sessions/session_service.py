@@ -25,9 +25,11 @@ from ragforge_tui.shared.records import (
     ConversationPeek,
     SearchHit,
     Topic,
+    Turn,
 )
 from ragforge_tui.shared.requests import sessions as requests
 from ragforge_tui.shared.requests.memory import ListTopics
+from ragforge_tui.shared.requests.turns import FetchTurns
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.sessions.session_list_model import SessionList
 
@@ -97,6 +99,10 @@ class SessionService:
             return {}
         return {name: glyph for name, (glyph, _) in self._session.state.persona_styles.items()}
 
+    def persona_style(self, persona: str) -> tuple[str, str]:
+        """Return glyph and color of a persona, both empty for one that is gone."""
+        return self._session.state.persona_styles.get(persona, ("", ""))
+
     @property
     def now(self) -> datetime:
         return self._host.now()
@@ -116,6 +122,11 @@ class SessionService:
     async def peek(self, uuid: str) -> ConversationPeek:
         """Return the first and last messages of a conversation."""
         return await self._session.ask(requests.PeekConversation(conversation_id=uuid))
+
+    async def turn(self, uuid: str, turn_index: int) -> Turn | None:
+        """Return a turn of a conversation, None if it is gone."""
+        page = await self._session.ask(FetchTurns(conversation_id=uuid, start=turn_index, end=turn_index + 1))
+        return next(iter(page.turns), None)
 
     async def search(self, wanted: SearchQuery) -> list[SearchHit]:
         """Return the turns with these words, best first."""

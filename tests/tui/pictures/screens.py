@@ -39,7 +39,7 @@ def sessions(*pressed: str) -> Callable[[Stage], Awaitable[None]]:
 
     async def bring(stage: Stage) -> None:
         await stage.press("ctrl+o")
-        await stage.shows("last ")
+        await stage.shows("folder ")
         await keys(*pressed)(stage)
 
     return bring
@@ -48,7 +48,7 @@ def sessions(*pressed: str) -> Callable[[Stage], Awaitable[None]]:
 async def narrowed(stage: Stage) -> None:
     """Typing narrows; the preview follows."""
     await sessions(*"menu")(stage)
-    await stage.shows("last    ")
+    await stage.shows("First words")
 
 
 async def deleted(stage: Stage) -> None:
@@ -141,7 +141,7 @@ async def recalled(stage: Stage) -> None:
     """A question was asked, and its answers are there with the turn of the best one."""
     await stage.command("/recall how long do leases last?")
     await stage.shows("2 quotes")
-    await stage.shows("An **answer**.")
+    await stage.shows("An answer.")
 
 
 async def answered(stage: Stage) -> None:

@@ -144,7 +144,7 @@ async def test_pasted(tmp_path: Path) -> None:
 def test_texts_without_end_are_shown_in_part() -> None:
     endless = "x[red]y " * 1_250_000
     owner = conversation(1, endless, summary=endless, tags=[endless], persona=endless)
-    assert len(preview(owner, None, CLOCK, glyphs={}).plain) < 30_000
+    assert len(preview(owner, CLOCK, glyphs={}).plain) < 30_000
     note = NoteBlock("notice", 0, endless, "error")
     assert len(note.draw(80, DARK)) < 150
     assert note.source == endless
