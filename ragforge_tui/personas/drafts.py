@@ -105,6 +105,7 @@ def template(brief: PersonaBrief, author: str) -> str:
         "glyph": glyph,
         "language": brief.language,
         "description": " ".join(brief.purpose.split())[:160],
+        "sample": next(iter(_listed(brief.examples)), ""),
         **{field: brief.others[field] for field in FIELDS if field in brief.others},
     }
     rules = "\n".join(f"- {rule}" for rule in _listed(brief.rules) or words.rules)

@@ -108,6 +108,7 @@ FIELDS = {
     "model": PersonaField(words=("model", "modèle", "modele"), label="model", shown=_model),
     "temperature": PersonaField(words=("temperature", "température"), label="warmth", shown=_temperature),
     "tools": PersonaField(words=("tools", "outils"), limit=2_000, label="tools", shown=_tools),
+    "sample": PersonaField(words=("sample", "exemple"), limit=300),
     "greeting": PersonaField(words=("greeting", "salutation", "accueil"), limit=400),
 }
 """Fields of a persona's file, by name, in the order of the preview. A text needs no more than its entry here;

@@ -1,4 +1,4 @@
-"""Personas on the screen: list, switch, wizard with and without a model, editor, delete and undo."""
+"""Personas on the screen: list, switch, form with and without a model, editor, delete and undo."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ragforge_tui.shared.persona_records import QUESTIONS
 from ragforge_tui.shared.requests.personas import DraftPersona, ImprovePersona, SavePersona, SetPersona
 from ragforge_tui.shared.requests.turns import CreateConversation
 from ragforge_tui.shared.requests.work import AnswerTrust
-from ragforge_tui.tui.personas.persona_editor import PersonaReview, PersonaWizard
+from ragforge_tui.tui.personas.persona_editor import PersonaForm, PersonaReview
 from ragforge_tui.tui.personas.persona_picker import PersonaPicker
 from ragforge_tui.tui.transcript.blocks import HeadBlock
 from tests.support.fake_engine import FakeEngine, conversation, turn
@@ -119,7 +119,13 @@ class TestChoosing:
             await chat.until(lambda: "✶ Ragnarök (speaks)" in drawn(chat) and "greets" in drawn(chat))
             for letter in "cites":
                 await chat.press(letter)
-            await chat.until(lambda: "changes nothing" in drawn(chat) and "raven_of_sources" in drawn(chat))
+            await chat.until(lambda: "changes nothing" in drawn(chat) and "It fails since turn 12" in drawn(chat))
+            frame = chat.app.screen.query(Vertical).first()
+            assert "raven_of_sources" not in drawn(chat) and frame.size.height < 24
+            await chat.press("tab")
+            await chat.until(lambda: "raven_of_sources" in drawn(chat) and frame.size.height > 30)
+            await chat.press("tab")
+            await chat.until(lambda: "raven_of_sources" not in drawn(chat))
             await chat.press("enter")
             await chat.until(lambda: chat.noticed("◎ Researcher speaks"))
 
@@ -132,7 +138,9 @@ class TestChoosing:
             await on(chat, PersonaPicker)
             for letter in "evil":
                 await chat.press(letter)
-            await chat.until(lambda: "1 problem" in drawn(chat))
+            await chat.until(lambda: "1 problem, marked in its file" in drawn(chat))
+            await chat.press("tab")
+            await chat.until(lambda: "marked below" in drawn(chat))
             shown = drawn(chat)
             assert "☠ Evil !" in shown
             assert "[red]a[/red]" in shown
@@ -179,21 +187,24 @@ class TestChoosing:
 
 
 class TestMaking:
-    async def test_the_wizard_goes_back_skips_and_makes_a_draft(self, run_chat: ChatRunner) -> None:
+    async def test_the_form_goes_back_skips_and_makes_a_draft(self, run_chat: ChatRunner) -> None:
         async with run_chat(size=(120, 40)) as chat:
             await chat.ready()
             await chat.type("/create-persona")
-            await on(chat, PersonaWizard)
+            await on(chat, PersonaForm)
             await chat.press("enter")
             await chat.until(lambda: "A name is required." in drawn(chat))
-            await chat.press(*"Vega", "enter", *"Reviews", "ctrl+b")
-            await chat.until(lambda: "1 of 8" in drawn(chat) and "Reviews" in drawn(chat))
+            await chat.press(*"Vega", "enter", *"Reviews", "up")
+            await chat.until(lambda: all(one.title in drawn(chat) for one in QUESTIONS))
             height = chat.app.screen.query(Vertical).first().size.height
             await chat.press("enter", "enter", "enter", "enter", *"rogue", "enter")
             await chat.until(lambda: "'rogue' is no colour" in drawn(chat))
-            assert chat.app.screen.query_one(Input).value == "rogue"
+            field = chat.app.screen.focused
+            assert isinstance(field, Input) and field.value == "rogue"
             assert chat.app.screen.query(Vertical).first().size.height == height
-            await chat.press(*["backspace"] * 5, *"rouge", *["enter"] * (len(QUESTIONS) - 4))
+            await chat.press(*["backspace"] * 5, *"rouge", "shift+tab", "shift+tab", "shift+tab", "shift+tab", "up")
+            await chat.until(lambda: "enter make the draft" in drawn(chat))
+            await chat.press("enter")
             review = await on(chat, PersonaReview)
             (asked,) = chat.engine.asked(DraftPersona)
             assert (asked.brief.name, asked.brief.purpose, asked.brief.color) == ("Vega", "Reviews", "rouge")
@@ -207,9 +218,9 @@ class TestMaking:
         async with run_chat() as chat:
             await chat.ready()
             await chat.type("/create-persona")
-            await on(chat, PersonaWizard)
+            await on(chat, PersonaForm)
             await chat.press(*"Vega", "enter", "escape")
-            await chat.until(lambda: not isinstance(chat.app.screen, PersonaWizard))
+            await chat.until(lambda: not isinstance(chat.app.screen, PersonaForm))
             assert chat.engine.asked(DraftPersona) == []
 
     async def test_in_one_line_and_improved_by_the_model(self, run_chat: ChatRunner) -> None:

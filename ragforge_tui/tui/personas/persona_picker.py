@@ -1,4 +1,4 @@
-"""List of all personas, with a preview of the one at the cursor: facts, file, errors.
+"""List of all personas, with a preview of the one at the cursor: how it sounds, facts, errors, and its file on Tab.
 
 Typing filters, Enter chooses, ctrl+e edits, ctrl+d deletes, Escape leaves. Loaded when first used.
 """
@@ -12,7 +12,7 @@ import msgspec
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container, VerticalScroll
+from textual.containers import Container, Vertical, VerticalScroll
 from textual.content import Content
 
 from ragforge_tui.shared.errors import RagforgeError
@@ -27,11 +27,12 @@ from ragforge_tui.tui.personas.persona_preview import (
     signature,
 )
 from ragforge_tui.tui.widgets.choice_list import Choice
-from ragforge_tui.tui.widgets.list_screen import FilterScreen
+from ragforge_tui.tui.widgets.list_screen import PICKER_CHROME, FilterScreen
 
 WIDE = 100
 """Columns from which the preview is next to the list."""
-KEYS = "enter choose · ^e edit · ^d delete · esc back"
+PREVIEW_ROWS = 14
+"""Lines of a usual preview without the file."""
 
 
 class Picked(msgspec.Struct, frozen=True):
@@ -56,13 +57,15 @@ class PersonaPicker(FilterScreen[Picked | None]):
     PersonaPicker #persona-both { height: 1fr; layout: vertical; }
     PersonaPicker #persona-both.wide { layout: horizontal; }
     PersonaPicker ChoiceList { height: 35%; min-height: 4; width: 1fr; }
-    PersonaPicker .wide ChoiceList { height: 1fr; width: 42%; }
+    PersonaPicker .wide ChoiceList { height: 1fr; width: 55%; padding-right: 1; }
+    PersonaPicker .wide.source ChoiceList { width: 35%; }
     PersonaPicker VerticalScroll { height: 1fr; width: 1fr; padding: 0 1; scrollbar-size-vertical: 1; }
     PersonaPicker VerticalScroll { border-top: solid $border; }
     PersonaPicker .wide VerticalScroll { border-top: none; border-left: solid $border; }
     PersonaPicker #persona-preview { height: auto; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("tab", "source", show=False, priority=True),
         Binding("ctrl+e", "pick('edit')", show=False, priority=True),
         Binding("ctrl+d", "pick('delete')", show=False, priority=True),
     ]
@@ -74,11 +77,13 @@ class PersonaPicker(FilterScreen[Picked | None]):
         *,
         current: str,
     ) -> None:
-        verb = "choose · ^e edit · ^d delete"
+        verb = "choose · tab its file · ^e edit · ^d delete"
         super().__init__("Personas", self._personas, empty="no match", verb=verb, at=current, detail_right=False)
         self._load_personas = load
         self._show = show
         self._current = current
+        self._source = False
+        """Whether the preview has the persona's file."""
         self._views: dict[str, PersonaView] = {}
         self._preview = HangingText(id="persona-preview")
 
@@ -95,7 +100,17 @@ class PersonaPicker(FilterScreen[Picked | None]):
         self._arrange()
 
     def _arrange(self) -> None:
-        self.query_one("#persona-both").set_class(self.app.size.width >= WIDE, "wide")
+        """Place the preview, in a frame no taller than it and the list need."""
+        wide, both = self.app.size.width >= WIDE, self.query_one("#persona-both")
+        both.set_class(wide, "wide")
+        both.set_class(self._source, "source")
+        rows = len(self._rows)
+        needed = PICKER_CHROME + (max(rows, PREVIEW_ROWS) if wide else rows + PREVIEW_ROWS + 1)
+        self.query_one(Vertical).styles.max_height = None if self._source else needed
+
+    async def _fill(self) -> None:
+        await super()._fill()
+        self._arrange()
 
     async def _personas(self) -> list[Choice]:
         found = await self._load_personas()
@@ -136,7 +151,7 @@ class PersonaPicker(FilterScreen[Picked | None]):
             self._draw(view)
 
     def _draw(self, view: PersonaView) -> None:
-        self._preview.show(preview(view.info, view.text, dark=self.app.current_theme.dark))
+        self._preview.show(preview(view.info, view.text, dark=self.app.current_theme.dark, source=self._source))
         self.query_one(VerticalScroll).scroll_home(animate=False)
 
     def pick(self, key: str) -> None:
@@ -152,6 +167,12 @@ class PersonaPicker(FilterScreen[Picked | None]):
 
     def action_page(self, direction: int) -> None:
         self.query_one(VerticalScroll).scroll_relative(y=direction * self.page, animate=False)
+
+    def action_source(self) -> None:
+        """Show the persona's file, or only what it is like."""
+        self._source = not self._source
+        self._arrange()
+        self._show_preview()
 
     def action_pick(self, action: Literal["use", "edit", "delete"]) -> None:
         if (choice := self._list.chosen) is not None:

@@ -1,4 +1,4 @@
-"""Preview of a persona: facts, errors, and its file with the errors marked, with hanging indents.
+"""Preview of a persona: a sentence of it, facts, errors, and its file with the errors marked, with hanging indents.
 
 Continuation lines are indented below the text, not below a number or sign: Textual wraps a text as a whole, which would
 put the rest of a line below its number. Loaded with the first persona picker or review.
@@ -102,24 +102,30 @@ def facts(info: PersonaInfo) -> Iterator[tuple[str, str]]:
             yield field.label, field.text(name, info)
 
 
-def preview(info: PersonaInfo, text: str, *, dark: bool) -> list[HangingLine]:
-    """Return the whole preview: name, facts, errors, file."""
+def preview(info: PersonaInfo, text: str, *, dark: bool, source: bool = True) -> list[HangingLine]:
+    """Return the whole preview: name, how it sounds, facts, errors, file.
+
+    Args:
+        source: Whether its file is shown; without it, the number of its errors is.
+    """
     lines = [_line(signature(info), name_style(info.color, dark=dark))]
     if info.description:
         lines.append(_line(one_line(info.description)))
+    voice = (("sounds", info.others.get("sample", "")), ("greets", info.greeting))
+    spoken = [HangingLine(_label(how), Content.styled(one_line(words), "italic")) for how, words in voice if words]
+    lines += [_line(""), *spoken, _line("")] if spoken else []
     for label, fact in facts(info):
         if fact:
             lines.append(HangingLine(_label(label), Content(one_line(fact))))
-    if info.greeting:
-        lines.append(HangingLine(_label("greets"), Content.styled(one_line(info.greeting), "italic")))
     if info.problem:
         lines.append(_line(f"✗ cannot be used: {one_line(info.problem)}", "$error"))
     wrong = len(faults(info))
     if wrong:
         more = f" (and {info.more_remarks} more)" if info.more_remarks else ""
-        things = f"! {wrong} problem{'s' if wrong != 1 else ''}, marked below"
+        where = "marked below" if source else "marked in its file"
+        things = f"! {wrong} problem{'s' if wrong != 1 else ''}, {where}"
         lines.append(_line(things + more, "$warning"))
-    return [*lines, _line(""), *source_lines(text, info.remarks)]
+    return [*lines, _line(""), *source_lines(text, info.remarks)] if source else lines
 
 
 def _line(text: str, style: str = "") -> HangingLine:
