@@ -1,6 +1,6 @@
 """Commands about personas: list, choose, create, edit, delete, restore.
 
-Picker, wizard and editor are imported when first used.
+Picker, form and editor are imported when first used.
 """
 
 from __future__ import annotations
@@ -86,10 +86,10 @@ async def restore_persona(host: Host, refused: str) -> None:
 
 
 @COMMANDS.add(
-    "create-persona", "Create a persona: Name | colour | language | description, or step by step", arguments="[LINE]"
+    "create-persona", "Create a persona: Name | colour | language | description, or in a form", arguments="[LINE]"
 )
 async def create_persona(host: Host, line: str) -> None:
-    """Show a draft of a new persona, described by one line or step by step."""
+    """Show a draft of a new persona, described by one line or in a form."""
     if line:
         parts = [part.strip() for part in line.split("|", len(ONE_LINE) - 1)]
         await _draft(host, PersonaBrief.of(dict(zip(ONE_LINE, parts, strict=False))))
@@ -98,12 +98,12 @@ async def create_persona(host: Host, line: str) -> None:
 
 
 def _ask_brief(host: Host, previous: PersonaBrief | None) -> None:
-    from ragforge_tui.tui.personas.persona_editor import PersonaWizard
+    from ragforge_tui.tui.personas.persona_editor import PersonaForm
 
     def finished(brief: PersonaBrief) -> None:
         host.session.spawn(_draft(host, brief), group="persona", exclusive=True)
 
-    host.open_screen(PersonaWizard(previous), finished)
+    host.open_screen(PersonaForm(previous), finished)
 
 
 async def _draft(host: Host, brief: PersonaBrief) -> None:

@@ -1,4 +1,4 @@
-"""Creating and editing a persona: eight questions, then a review of the draft and of the model's proposal.
+"""Creating and editing a persona: a form, then a review of the draft and of the model's proposal.
 
 Only the name is required. Nothing is saved until the user accepts. Loaded when a persona is first created or edited.
 """
@@ -11,12 +11,12 @@ from typing import ClassVar, Literal
 import msgspec
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Input, Static
 
 from ragforge_tui.shared.persona_colors import color_of
-from ragforge_tui.shared.persona_records import QUESTIONS, PersonaBrief, PersonaDraft, PersonaQuestion
+from ragforge_tui.shared.persona_records import QUESTIONS, PersonaBrief, PersonaDraft
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.drawing.diff_lines import Diff
 from ragforge_tui.tui.drawing.lines import one_line
@@ -26,71 +26,67 @@ from ragforge_tui.tui.transcript.block_view import BlockView
 from ragforge_tui.tui.transcript.diff_block import DiffBlock
 from ragforge_tui.tui.widgets.list_screen import Dialog
 
+LABEL_CELLS = 10
+COLOR_HELP = "The colour of its name."
 
-class PersonaWizard(Dialog[PersonaBrief | None]):
-    """Returns the answers, None if it was cancelled. Enter continues (empty skips), ctrl+b goes back."""
 
-    CSS = """
-    PersonaWizard > Vertical { width: 84; height: auto; }
-    PersonaWizard Static { height: auto; }
-    PersonaWizard #wizard-help { min-height: 2; }
-    /* A line for each answer from the start, so that the box does not jump as they pile up. */
-    PersonaWizard #wizard-answers { min-height: 7; }
-    PersonaWizard Input { margin: 1 0; }
+class PersonaForm(Dialog[PersonaBrief | None]):
+    """Returns the answers, None if it was cancelled. Enter goes to the next field, and from the last one on."""
+
+    CSS = f"""
+    PersonaForm > Vertical {{ width: 84; height: auto; }}
+    PersonaForm Horizontal {{ height: 1; }}
+    PersonaForm .label {{ width: {LABEL_CELLS}; color: $text-muted; }}
+    PersonaForm Input {{ width: 1fr; }}
+    PersonaForm .form-title {{ margin-bottom: 1; }}
+    PersonaForm #form-help {{ height: auto; min-height: 2; margin: 1 0; }}
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", show=False),
-        Binding("ctrl+b,shift+tab", "back", show=False, priority=True),
+        Binding("up", "app.focus_previous", show=False),
+        Binding("down", "app.focus_next", show=False),
     ]
 
     def __init__(self, brief: PersonaBrief | None = None) -> None:
         super().__init__()
-        self._answers: dict[str, str] = brief.answers() if brief is not None else {}
-        self._at = 0
-        self._title = Static(markup=False)
-        self._help = Static(id="wizard-help", markup=False)
-        self._summary = Static(id="wizard-answers", markup=False)
-        self._input = Input(compact=True)
+        answers = brief.answers() if brief is not None else {}
+        self._fields = {
+            one.field: Input(answers.get(one.field, ""), placeholder=one.help or COLOR_HELP, compact=True)
+            for one in QUESTIONS
+        }
+        self._help = Static(id="form-help", markup=False)
         self._keys = Static(classes="keys", markup=False)
 
     def compose(self) -> ComposeResult:
-        """Lay out progress, question, answer, earlier answers and keys."""
+        """Lay out a line for each question, what helps with the one at hand, and the keys."""
         with Vertical():
-            yield self._title
+            title = Content.assemble(("New persona", "bold"), ("  only the name is required", "dim"))
+            yield Static(title, classes="form-title")
+            for one in QUESTIONS:
+                with Horizontal():
+                    yield Static(one.title, classes="label", markup=False)
+                    yield self._fields[one.field]
             yield self._help
-            yield self._input
-            yield self._summary
             yield self._keys
 
     def on_mount(self) -> None:
-        self._input.focus()
-        self._show()
+        self._fields["name"].focus()
 
     @property
-    def _step(self) -> PersonaQuestion:
-        return QUESTIONS[self._at]
+    def _at(self) -> str:
+        """The field that has the focus."""
+        return next((name for name, one in self._fields.items() if one.has_focus), "name")
 
-    def _show(self, problem: str = "", typed: str | None = None) -> None:
-        step = self._step
-        self._title.update(
-            Content.assemble(
-                ("New persona", "bold"), (f"  {self._at + 1} of {len(QUESTIONS)} · {step.title}", "$primary")
-            )
-        )
-        text = Content(step.help) if step.help else self._colors()
-        self._help.update(Content.assemble(text, "\n", (problem, "$error")) if problem else text)
-        self._input.value = self._answers.get(step.field, "") if typed is None else typed
-        self._input.cursor_position = len(self._input.value)
-        lines = [
-            Content.assemble((f"{one.title:<10}", "dim"), plain_text(self._answers[one.field]).replace("\n", " ")[:200])
-            for one in QUESTIONS
-            if one is not step and self._answers.get(one.field)
-        ]
-        self._summary.update(Content("\n").join(lines))
-        last = "make the draft" if self._at == len(QUESTIONS) - 1 else "next"
-        skip = "" if step.field == "name" else ", empty skips"
-        back = " · ^b back" if self._at else ""
-        self._keys.update(f"enter {last}{skip}{back} · esc cancel")
+    def on_descendant_focus(self) -> None:
+        """Help with the field."""
+        self._show()
+
+    def _show(self, problem: str = "") -> None:
+        help_text = next(one.help for one in QUESTIONS if one.field == self._at)
+        text = Content(help_text) if help_text else self._colors()
+        self._help.update(Content.styled(problem, "$error") if problem else text)
+        last = self._at == QUESTIONS[-1].field
+        self._keys.update(f"enter {'make the draft' if last else 'next'} · ↑↓ fields · esc cancel")
 
     def _colors(self) -> Content:
         parts: list[Content | str] = []
@@ -100,30 +96,27 @@ class PersonaWizard(Dialog[PersonaBrief | None]):
         return Content.assemble(*parts, "or #rrggbb")
 
     def on_input_submitted(self) -> None:
-        """Store the answer and continue."""
-        value = self._input.value.strip()
-        if self._step.field == "name" and not value:
-            self._show("A name is required.")
-            return
-        if self._step.field == "color" and value and not color_of(value):
-            self._show(f"{plain_text(value)!r} is no colour: use a common name or #rrggbb.", value)
-            return
-        self._answers[self._step.field] = value
-        if self._at + 1 < len(QUESTIONS):
-            self._at += 1
-            self._show()
+        """Go to the next field, or from the last one on to the draft; what cannot be used is reported at its field."""
+        answers = {name: field.value.strip() for name, field in self._fields.items()}
+        names = list(answers)
+        at = self._at
+        last = at == names[-1]
+        if not answers["name"] and (last or at == "name"):
+            self._report("name", "A name is required.")
+        elif answers["color"] and not color_of(answers["color"]) and (last or at == "color"):
+            self._report("color", f"{plain_text(answers['color'])!r} is no colour: use a common name or #rrggbb.")
+        elif last:
+            self.dismiss(PersonaBrief.of(answers))
         else:
-            self.dismiss(PersonaBrief.of(self._answers))
+            self._fields[names[names.index(at) + 1]].focus()
+
+    def _report(self, field: str, problem: str) -> None:
+        self._fields[field].focus()
+        # The focus event, which shows the help, comes first.
+        self.call_later(self._show, problem)
 
     def show_error(self, sentence: str) -> None:
         self._show(sentence)
-
-    def action_back(self) -> None:
-        """Go back to the question before; the current answer is kept."""
-        if self._at:
-            self._answers[self._step.field] = self._input.value.strip()
-            self._at -= 1
-            self._show()
 
     def action_leave(self) -> None:
         self.dismiss(None)

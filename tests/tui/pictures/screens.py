@@ -79,7 +79,7 @@ def speakers() -> FakeEngine:
 
 
 def wizard(*steps: str) -> Callable[[Stage], Awaitable[None]]:
-    """The questions that make a persona, some of them answered."""
+    """The form that makes a persona, some of it filled in."""
 
     async def bring(stage: Stage) -> None:
         await stage.command("/create-persona")
