@@ -70,15 +70,20 @@ Figures = dict[str, list[float]]
 class Server:
     """The scripted model server, and what it noted.
 
+    Args:
+        steps: What it answers, one for each request of a turn; without them, numbered lines.
+
     Attributes:
         requests: Requests of turns, as far as `arrived` has read; each got the answer of its number.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, steps: list[dict[str, Any]] | None = None) -> None:
         self._log, port, script = folder / "requests.jsonl", folder / "port", folder / "script.json"
         self._log.touch()
         self._read = self.requests = 0
-        steps = [{"text": f"zq{number:04} " + "It skips such a line. " * 8 + f"end{number:04}"} for number in numbers()]
+        steps = steps or [
+            {"text": f"zq{number:04} " + "It skips such a line. " * 8 + f"end{number:04}"} for number in numbers()
+        ]
         script.write_text(json.dumps(steps))
         arguments = ["--port-file", str(port), "--script", str(script), "--log", str(self._log)]
         self.process = subprocess.Popen([sys.executable, "-m", "tests.support.openai_server", *arguments])

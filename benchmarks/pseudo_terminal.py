@@ -28,6 +28,7 @@ class PseudoTerminal:
     Attributes:
         pid: Process id of the program.
         started: When it was started.
+        received: Number of bytes that the program has written.
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class PseudoTerminal:
         columns, rows = size
         self._drawn = b""
         self._ended = False
+        self.received = 0
         self.started = time.monotonic()
         self.pid, self._end = pty.fork()
         if self.pid == 0:
@@ -86,6 +88,13 @@ class PseudoTerminal:
             if not self._take(left) and not left:
                 return
 
+    def quiet(self, seconds: float) -> None:
+        """Wait until the program has written nothing for so many seconds, at most two minutes."""
+        until, before = time.monotonic() + TIMEOUT, -1
+        while self.received != before and time.monotonic() < until:
+            before = self.received
+            self.idle(seconds)
+
     def close(self, patience: float = 20.0) -> None:
         """Quit with ctrl+c twice; a program that does not end in so many seconds is killed."""
         until = time.monotonic() + patience
@@ -115,4 +124,5 @@ class PseudoTerminal:
         self._read_at = time.monotonic()
         self._ended = not read
         self._drawn += read
+        self.received += len(read)
         return True

@@ -8,12 +8,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from rich.console import RenderableType
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.driver import Driver
 from textual.filter import LineFilter
+from textual.screen import Screen
 
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.wire import Engine
@@ -85,6 +87,17 @@ class ChatApp(TypeAheadApp):
     def get_default_screen(self) -> ChatScreen:
         """Return the chat."""
         return self.chat
+
+    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
+        """Send what has changed on the terminal, instead of everything that was drawn."""
+        if isinstance(self._driver, ChatDriver):
+            renderable = self._driver.shown.only_changes(renderable)
+        super()._display(screen, renderable)
+
+    def on_resize(self) -> None:
+        """Take nothing for shown: a terminal of another size may show anything."""
+        if isinstance(self._driver, ChatDriver):
+            self._driver.shown.forget()
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Return the filters between the screen and the terminal."""

@@ -8,12 +8,14 @@ from __future__ import annotations
 import os
 import selectors
 from codecs import getincrementaldecoder
+from typing import Any
 
 from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
 
 from ragforge_tui.tui.hang_up import hang_up
 from ragforge_tui.tui.quiet_start import before_start, textual_draws
+from ragforge_tui.tui.shown_cells import ShownCells
 from ragforge_tui.tui.terminal_answers import split_unfinished, without_answers
 from ragforge_tui.tui.terminal_title import RESTORE_TITLE, SAVE_TITLE
 
@@ -22,10 +24,20 @@ READ_BYTES = 4096
 
 
 class ChatDriver(LinuxDriver):
-    """Driver of the chat."""
+    """Driver of the chat.
+
+    Attributes:
+        shown: What the terminal shows.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        # GNU Screen sets STY, whatever its configuration calls the terminal; it does not erase in colour.
+        self.shown = ShownCells("" if "STY" in os.environ else os.environ.get("TERM", ""))
 
     def start_application_mode(self) -> None:
         """Take over the terminal; also called after the chat was suspended."""
+        self.shown.forget()
         textual_draws(True)
         super().start_application_mode()  # type: ignore[no-untyped-call]
         self.attrs_before = before_start() or self.attrs_before

@@ -84,14 +84,14 @@ async def test_the_title_follows_the_chat(run_chat: ChatRunner, monkeypatch: pyt
 def test_the_chat_stops_for_the_shell_and_is_drawn_again(home: Path) -> None:
     chat = Start(home)
     try:
-        chat.wait_for(b"Ask, type")
+        chat.wait_for(b"sk, type")
         chat.type("\x1a")
         chat.wait_until(lambda: psutil.Process(chat.pid).status() == psutil.STATUS_STOPPED)
         # What it wrote before it stopped may still be in the terminal.
         chat.wait_until(lambda: LEAVE in chat.written and RESTORE_TITLE.encode() in chat.written)
         before = len(chat.written)
         os.kill(chat.pid, signal.SIGCONT)
-        chat.wait_until(lambda: b"Ask, type" in chat.written[before:])
+        chat.wait_until(lambda: b"sk, type" in chat.written[before:])
         assert ENTER in chat.written[before:]
     finally:
         close(chat)

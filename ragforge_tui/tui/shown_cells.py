@@ -1,0 +1,316 @@
+"""What the terminal shows, cell by cell, and the shortest text that changes it into what the app has drawn.
+
+Textual sends the whole regions of the widgets that were refreshed, however little in them is new. `ShownCells`
+remembers what was sent and passes on only the cells that differ: a tenth of the bytes, which a slow line, a screen
+reader and `script` feel. A wrong cell is worse than a byte, so whatever may have changed the terminal behind its back
+(another size, the shell, an editor) has to call `forget`, after which everything that is drawn is sent.
+
+How many cells a character takes is not agreed between terminals except for the letters and signs in `_AGREED`. A piece
+of a line with any other character is one unit: sent whole, with everything to its right, or not at all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import groupby, repeat
+from operator import itemgetter
+from typing import Any, NamedTuple, TypeAlias
+
+from rich.cells import cell_len
+from rich.color import ColorSystem
+from rich.console import COLOR_SYSTEMS, Console
+from rich.style import Style
+from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
+from textual.strip import Strip
+
+NEAR = 4
+"""Cells between two changes that cost no more than moving the cursor over them."""
+_AGREED = re.compile(
+    "[ -~\xa0-\xac\xae-\u02ff\u0370-\u0482\u048a-\u0558\u1e00-\u1eff"
+    "\u2010-\u2027\u2030-\u205e\u20a0-\u20bf\u2100-\u27bf\u2800-\u2bff]*"
+)
+"""Letters and signs without zero-width ones; wide ones among them are found by their width."""
+_ERASES_IN_COLOR = re.compile("(xterm(?!-kitty)|alacritty|foot|konsole|linux|vte)")
+"""Names of terminals that erase to the background colour that is set, as their terminfo has it (bce)."""
+_OFF = {"1": "22", "2": "22", "3": "23", "4": "24", "5": "25", "6": "25", "7": "27", "8": "28", "9": "29"} | {
+    "21": "24",
+    "51": "54",
+    "52": "54",
+    "53": "55",
+}
+"""What turns attributes off."""
+
+
+class Look(NamedTuple):
+    """How a cell is drawn, in parts of escape sequences.
+
+    Attributes:
+        attributes: Bold, underline and the like.
+        ink: Foreground colour.
+        paper: Background colour.
+        link: Parameters and address of a hyperlink.
+    """
+
+    attributes: str = ""
+    ink: str = ""
+    paper: str = ""
+    link: str = ""
+
+
+NO_LOOK = Look()
+Cell: TypeAlias = "tuple[str, Look] | tuple[str, int]"
+"""A character and its look; or a piece that is sent whole, with the number of the cell in it."""
+
+
+@lru_cache(4096)
+def _look(style: Style, colors: ColorSystem) -> Look:
+    ink, paper = (
+        ";".join(color.downgrade(colors).get_ansi_codes(foreground)) if color else ""
+        for color, foreground in ((style.color, True), (style.bgcolor, False))
+    )
+    link = f"id={style.link_id};{style.link}" if style.link else ""
+    return Look(Strip.render_ansi(style.without_color, colors), ink, paper, link)
+
+
+def _cells(strip: Strip, console: Console) -> Sequence[Cell]:
+    """Return the cells of a piece of a line: each by itself, or as parts of the whole if its width is disputed."""
+    colors = COLOR_SYSTEMS.get(console.color_system or "", ColorSystem.TRUECOLOR)
+    cells: list[Cell] = []
+    for text, style, control in strip:
+        if control or _AGREED.fullmatch(text) is None or not (text.isascii() or cell_len(text) == len(text)):
+            break
+        look = NO_LOOK if style is None else _look(style, colors)
+        if look.ink and not (look.attributes or look.link) and text.isspace():
+            look = look._replace(ink="")  # The ink of a blank is not seen.
+        cells += zip(text, repeat(look))
+    else:
+        if len(cells) == strip.cell_length:
+            return cells
+    return list(zip(repeat(strip.render(console)), range(strip.cell_length)))
+
+
+class _Row:
+    """One line of the terminal.
+
+    Attributes:
+        cells: What it shows; None where that is not known.
+        strips: The pieces it was drawn from, by column: a piece that is drawn again need not be compared.
+    """
+
+    def __init__(self, width: int) -> None:
+        self.cells: list[Cell | None] = [None] * width
+        self.strips: dict[int, Strip] = {}
+
+    def put(self, column: int, strip: Strip, console: Console) -> None:
+        """Note that a piece is shown from a column on."""
+        if self.strips.get(column) is strip:
+            return
+        cells = _cells(strip, console)
+        end = column + len(cells)
+        for other, drawn in list(self.strips.items()):
+            if other < end and other + drawn.cell_length > column:
+                del self.strips[other]
+        self.strips[column] = strip
+        self.cells[column:end] = cells[: len(self.cells) - column]
+
+
+class _Writer:
+    """Writes cells, and moves the cursor and changes the look only where needed."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._look = NO_LOOK
+        self._x = self._y = -1
+
+    def move(self, x: int, y: int) -> None:
+        """Move the cursor."""
+        if y == self._y and x > self._x >= 0:
+            self._parts.append(f"\x1b[{x - self._x}C" if x - self._x > 1 else "\x1b[C")
+        elif x == 0 and y == self._y + 1 and y:
+            self._parts.append("\r\n")
+        elif (x, y) != (self._x, self._y):
+            self._parts.append(f"\x1b[{y + 1};{x + 1}H")
+        self._x, self._y = x, y
+
+    def cells(self, x: int, y: int, cells: Sequence[Cell | None]) -> None:
+        """Write cells from a place on; of those that are parts of a piece, the piece."""
+        for kind, group in groupby(cells, _kind):
+            same = list(group)
+            if isinstance(kind, Look):
+                text = "".join([cell[0] for cell in same if cell])
+                self.move(x, y)
+                self._use(kind, blank=text.isspace())
+                self._parts.append(text)
+                self._x += len(text)
+            elif kind:
+                for start in (at for at, cell in enumerate(same, x) if cell and cell[1] == 0):
+                    self.move(start, y)
+                    self._use(NO_LOOK)
+                    self._parts.append(kind)
+                    self._x = -1
+            x += len(same)
+
+    def erase(self, look: Look) -> None:
+        """Make the rest of the line blank."""
+        self._use(look, blank=True)
+        self._parts.append("\x1b[K")
+
+    def text(self) -> str:
+        """Return everything written, with the terminal's look as it was before."""
+        self._use(NO_LOOK)
+        return "".join(self._parts)
+
+    def _use(self, look: Look, *, blank: bool = False) -> None:
+        before = self._look
+        if blank and not (look.ink or look.attributes or look.link or before.attributes or before.link):
+            look = look._replace(ink=before.ink)
+        if look == before:
+            return
+        self._look = look
+        if look.link != before.link:
+            self._parts.append(f"\x1b]8;{look.link or ';'}\x1b\\")
+        codes = list(_changed_attributes(before.attributes, look.attributes))
+        if look.ink != before.ink:
+            codes.append(look.ink or "39")
+        if look.paper != before.paper:
+            codes.append(look.paper or "49")
+        if codes:
+            self._parts.append(f"\x1b[{'' if look[:3] == NO_LOOK[:3] else ';'.join(codes)}m")
+
+
+@lru_cache(256)
+def _changed_attributes(before: str, after: str) -> Sequence[str]:
+    """Return the codes that turn attributes off and on."""
+    had, wanted = before.split(";") if before else [], after.split(";") if after else []
+    off = {_OFF[code] for code in had if code not in wanted}
+    return [*sorted(off), *(code for code in wanted if code not in had or _OFF[code] in off)]
+
+
+class ShownCells:
+    """What the terminal shows.
+
+    Args:
+        term: Name of the terminal, as in `TERM`.
+    """
+
+    def __init__(self, term: str) -> None:
+        self._erases_in_color = _ERASES_IN_COLOR.match(term) is not None
+        self._rows: list[_Row] = []
+        self._width = 0
+
+    def forget(self) -> None:
+        """Take nothing for shown any more."""
+        self._rows = []
+
+    def only_changes(self, renderable: Any) -> Any:
+        """Return what sends of an update only the cells that differ; anything but an update as it is."""
+        if isinstance(renderable, LayoutUpdate | ChopsUpdate):
+            return _Changes(self, renderable)
+        if renderable is not None:
+            self.forget()
+        return renderable
+
+    def update(self, update: LayoutUpdate | ChopsUpdate, console: Console) -> str:
+        """Return the text that makes the terminal show an update, and note it as shown."""
+        width, height = _size(update)
+        if width != self._width or height != len(self._rows):
+            self._width, self._rows = width, [_Row(width) for _ in range(height)]
+        writer = _Writer()
+        for y, pieces in groupby(_pieces(update), itemgetter(0)):
+            row = self._rows[y]
+            before = row.cells.copy()
+            for _, x, strip in pieces:
+                row.put(x, strip, console)
+            if row.cells != before:
+                self._draw(writer, y, before, row.cells)
+        return writer.text()
+
+    def _draw(self, writer: _Writer, y: int, before: Sequence[Cell | None], cells: Sequence[Cell | None]) -> None:
+        """Write the cells of a line that differ."""
+        differ = [index for index, (old, new) in enumerate(zip(before, cells, strict=True)) if old != new]
+        disputed = next((index for index in differ if _number(before[index]) + _number(cells[index]) > -2), None)
+        if disputed is not None:
+            start = disputed - max(_number(cells[disputed]), 0)
+            differ = [*(index for index in differ if index < start), *range(start, self._width)]
+        end = self._end_of_text(cells)
+        blank = next((index for index in differ if index >= end), self._width)
+        if blank < self._width and differ[-1] - blank < NEAR:
+            blank = self._width
+        for start, stop in _runs([index for index in differ if index < blank]):
+            writer.cells(start, y, cells[start:stop])
+        last = cells[-1]
+        if blank < self._width and last and isinstance(last[1], Look):
+            writer.move(blank, y)
+            writer.erase(last[1])
+
+    def _end_of_text(self, cells: Sequence[Cell | None]) -> int:
+        """Return where the blank begins that erasing the rest of a line makes."""
+        end, last = self._width, cells[-1]
+        if last and last[0] == " " and isinstance(look := last[1], Look) and self._erases(look):
+            while end and cells[end - 1] == last:
+                end -= 1
+        return end
+
+    def _erases(self, look: Look) -> bool:
+        """Whether erasing leaves blanks of that look."""
+        return look == NO_LOOK or (self._erases_in_color and look == Look(paper=look.paper))
+
+
+def _kind(cell: Cell | None) -> Look | str | None:
+    """Return what cells that are written together have in common: their look, or the whole they are part of."""
+    return cell and (cell[1] if isinstance(cell[1], Look) else cell[0])
+
+
+def _number(cell: Cell | None) -> int:
+    """Return the number of a cell in a piece that is sent whole; -1 for one that is sent by itself."""
+    return cell[1] if cell and isinstance(cell[1], int) else -1
+
+
+class _Changes(CompositorUpdate):
+    """An update whose text has only what differs; it is asked for that text once, when it is written."""
+
+    def __init__(self, shown: ShownCells, update: LayoutUpdate | ChopsUpdate) -> None:
+        self._shown = shown
+        self._update = update
+
+    def render_segments(self, console: Console) -> str:
+        """Return the text for the terminal."""
+        return self._shown.update(self._update, console)
+
+
+def _size(update: LayoutUpdate | ChopsUpdate) -> tuple[int, int]:
+    """Return the size of the screen that an update is of."""
+    if isinstance(update, LayoutUpdate):
+        return update.region.right, update.region.bottom
+    return update.chop_ends[0][-1], len(update.chop_ends)
+
+
+def _pieces(update: LayoutUpdate | ChopsUpdate) -> Iterator[tuple[int, int, Strip]]:
+    """Yield line, column and text of the pieces that Textual would send, in its order."""
+    if isinstance(update, LayoutUpdate):
+        for y, line in enumerate(update.strips, update.region.y):
+            x = update.region.x
+            for strip in line:
+                yield y, x, strip
+                x += strip.cell_length
+        return
+    for y, x1, x2 in update.spans:
+        for end, (x, piece) in zip(update.chop_ends[y], update.chops[y].items(), strict=False):
+            if piece is not None and x < x2 and end > x1:
+                yield y, x, piece if end <= x2 else piece.crop(0, x2 - x)
+
+
+def _runs(indexes: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Yield start and end of the stretches that hold the indexes, joined where they are near."""
+    start = end = -1
+    for index in indexes:
+        if start >= 0 and index - end > NEAR:
+            yield start, end
+            start = -1
+        if start < 0:
+            start = index
+        end = index + 1
+    if start >= 0:
+        yield start, end
