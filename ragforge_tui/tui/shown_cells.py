@@ -12,10 +12,11 @@ of a line with any other character is one unit: sent whole, with everything to i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import groupby, repeat
-from operator import itemgetter
+from itertools import groupby, pairwise, repeat
+from operator import itemgetter, ne
 from typing import Any, NamedTuple, TypeAlias
 
 from rich.cells import cell_len
@@ -25,6 +26,8 @@ from rich.style import Style
 from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
 from textual.strip import Strip
 
+FEW_LINES = 4
+"""Changed lines among which none is looked for that has moved."""
 NEAR = 4
 """Cells between two changes that cost no more than moving the cursor over them."""
 _AGREED = re.compile(
@@ -62,6 +65,9 @@ class Look(NamedTuple):
 NO_LOOK = Look()
 Cell: TypeAlias = "tuple[str, Look] | tuple[str, int]"
 """A character and its look; or a piece that is sent whole, with the number of the cell in it."""
+Cells: TypeAlias = "Sequence[Cell | None]"
+"""Cells of a line; None where it is not known what the terminal shows."""
+BLANK: Cell = (" ", NO_LOOK)
 
 
 @lru_cache(4096)
@@ -134,7 +140,7 @@ class _Writer:
             self._parts.append(f"\x1b[{y + 1};{x + 1}H")
         self._x, self._y = x, y
 
-    def cells(self, x: int, y: int, cells: Sequence[Cell | None]) -> None:
+    def cells(self, x: int, y: int, cells: Cells) -> None:
         """Write cells from a place on; of those that are parts of a piece, the piece."""
         for kind, group in groupby(cells, _kind):
             same = list(group)
@@ -156,6 +162,10 @@ class _Writer:
         """Make the rest of the line blank."""
         self._use(look, blank=True)
         self._parts.append("\x1b[K")
+
+    def scroll(self, top: int, bottom: int, by: int) -> None:
+        """Move lines up, or down by a negative number, before anything is written; lines that come in are blank."""
+        self._parts.append(f"\x1b[{top + 1};{bottom + 1}r\x1b[{top + 1}H\x1b[{abs(by)}{'M' if by > 0 else 'L'}\x1b[r")
 
     def text(self) -> str:
         """Return everything written, with the terminal's look as it was before."""
@@ -217,17 +227,48 @@ class ShownCells:
         width, height = _size(update)
         if width != self._width or height != len(self._rows):
             self._width, self._rows = width, [_Row(width) for _ in range(height)]
-        writer = _Writer()
+        before: dict[int, Cells] = {}
         for y, pieces in groupby(_pieces(update), itemgetter(0)):
             row = self._rows[y]
-            before = row.cells.copy()
+            before[y] = row.cells.copy()
             for _, x, strip in pieces:
                 row.put(x, strip, console)
-            if row.cells != before:
-                self._draw(writer, y, before, row.cells)
+        writer = _Writer()
+        before |= self._scroll(writer, before)
+        for y, cells in sorted(before.items()):
+            if cells != self._rows[y].cells:
+                self._draw(writer, y, cells, self._rows[y].cells)
         return writer.text()
 
-    def _draw(self, writer: _Writer, y: int, before: Sequence[Cell | None], cells: Sequence[Cell | None]) -> None:
+    def _scroll(self, writer: _Writer, before: Mapping[int, Cells]) -> Mapping[int, Cells]:
+        """Move lines that have only changed their place, if that leaves less than half of the cells to send.
+
+        Args:
+            before: Lines of the update, as they were shown.
+
+        Returns:
+            The lines that are shown otherwise now.
+        """
+        changed = [y for y, cells in before.items() if cells != self._rows[y].cells]
+        if len(changed) < FEW_LINES:
+            return {}
+        places = {text: y for y, cells in before.items() if (text := _text(cells))}
+        moved = {y: places[text] - y for y in changed if (text := _text(self._rows[y].cells)) in places}
+        by = max(Counter(moved.values()).items(), key=itemgetter(1), default=(0, 0))[0]
+        if not by:
+            return {}
+        places_now = [y for y, how_far in moved.items() if how_far == by]
+        top, bottom = min(*places_now, *(y + by for y in places_now)), max(*places_now, *(y + by for y in places_now))
+        lines = range(top, bottom + 1)
+        now = {y: self._rows[y].cells for y in lines}
+        old = {y: before.get(y, now[y]) for y in lines}
+        after = {y: old[y + by] if y + by in lines else [BLANK] * self._width for y in lines}
+        if 2 * _differences(after, now) > _differences(old, now) or any(map(_has_parts, now.values())):
+            return {}
+        writer.scroll(top, bottom, by)
+        return after
+
+    def _draw(self, writer: _Writer, y: int, before: Cells, cells: Cells) -> None:
         """Write the cells of a line that differ."""
         differ = [index for index, (old, new) in enumerate(zip(before, cells, strict=True)) if old != new]
         disputed = next((index for index in differ if _number(before[index]) + _number(cells[index]) > -2), None)
@@ -245,7 +286,7 @@ class ShownCells:
             writer.move(blank, y)
             writer.erase(last[1])
 
-    def _end_of_text(self, cells: Sequence[Cell | None]) -> int:
+    def _end_of_text(self, cells: Cells) -> int:
         """Return where the blank begins that erasing the rest of a line makes."""
         end, last = self._width, cells[-1]
         if last and last[0] == " " and isinstance(look := last[1], Look) and self._erases(look):
@@ -256,6 +297,24 @@ class ShownCells:
     def _erases(self, look: Look) -> bool:
         """Whether erasing leaves blanks of that look."""
         return look == NO_LOOK or (self._erases_in_color and look == Look(paper=look.paper))
+
+
+def _text(cells: Cells) -> str:
+    """Return what a line is recognized by in another place: its text, without the last cells and their scrollbar."""
+    return "".join([cell[0] for cell in cells[:-2] if cell]).strip()
+
+
+def _differences(before: Mapping[int, Cells], after: Mapping[int, Cells]) -> int:
+    """Return how many cells of the same lines differ."""
+    return sum(sum(map(ne, cells, after[y])) for y, cells in before.items())
+
+
+def _has_parts(cells: Cells) -> bool:
+    """Whether a line has parts of a piece whose beginning is covered: they cannot be sent again."""
+    return any(
+        _number(cell) > 0 and (before is None or cell is None or before != (cell[0], _number(cell) - 1))
+        for before, cell in pairwise([None, *cells])
+    )
 
 
 def _kind(cell: Cell | None) -> Look | str | None:

@@ -33,7 +33,6 @@ STYLES = [
     Style.parse("#56d4bc on #0d1117 link https://example.org"),
 ]
 TEXTS = ["", " ", "    ", "word", "two words", "│", "● é ✓", "日本", "a日b", "e\u0301", "x" * 30, " " * 30]
-ONE_LETTER_CELLS = [text for text in TEXTS if text.isascii() or text in ("│", "● é ✓")]
 
 Spans = list[tuple[str, int]]
 spans = st.lists(st.tuples(st.sampled_from(TEXTS), st.integers(0, len(STYLES) - 1)), max_size=4)
@@ -41,6 +40,7 @@ steps = st.lists(
     st.one_of(
         st.lists(spans, min_size=HEIGHT, max_size=HEIGHT),
         st.tuples(st.integers(0, HEIGHT - 1), spans, st.integers(1, WIDTH - 1), st.booleans()),
+        st.integers(-3, 3),
     ),
     min_size=1,
     max_size=8,
@@ -93,14 +93,16 @@ def written(shown: ShownCells, update: LayoutUpdate | ChopsUpdate) -> str:
 
 @given(steps, st.sampled_from(["xterm-256color", "screen-256color"]))
 def test_the_screen_is_the_same_as_after_everything_was_sent(
-    drawn: list[list[Spans] | tuple[int, Spans, int, bool]], term: str
+    drawn: list[list[Spans] | tuple[int, Spans, int, bool] | int], term: str
 ) -> None:
     shown, ours, all_sent = ShownCells(term), Screen(), Screen()
+    page = [[(f"line {number}", 1)] for number in range(HEIGHT)]
     for step in drawn:
-        if isinstance(step, list):
-            update: LayoutUpdate | ChopsUpdate = screen_update([strip_of(line) for line in step])
+        if isinstance(step, tuple):
+            update: LayoutUpdate | ChopsUpdate = part_update(step[0], strip_of(step[1]), step[2], left=step[3])
         else:
-            update = part_update(step[0], strip_of(step[1]), step[2], left=step[3])
+            page = step if isinstance(step, list) else [*page[step:], *page[:step]]
+            update = screen_update([strip_of(line) for line in page])
         all_sent.feed(update.render_segments(CONSOLE))
         ours.feed(written(shown, update))
         assert ours.cells == all_sent.cells
@@ -115,6 +117,22 @@ def test_what_is_shown_is_not_sent_again() -> None:
     assert "first" in written(shown, screen_update(lines("first", "second")))
     assert written(shown, screen_update(lines("first", "second"))) == ""
     assert re.sub(r"\x1b\[[0-9;]*m", "", written(shown, screen_update(lines("first", "secund")))) == "\x1b[2;4Hu"
+
+
+@pytest.mark.parametrize("by", [1, 3, -1, -3])
+def test_lines_that_moved_are_not_sent_again(by: int) -> None:
+    shown, ours, all_sent = ShownCells("screen"), Screen(), Screen()
+    page = [f"line {number} with its text" for number in range(HEIGHT)]
+    for texts in (
+        page,
+        [*page[by:], "new", "lines"][:HEIGHT] if by > 0 else [*["new", "lines", "here"][:-by], *page][:HEIGHT],
+    ):
+        update = screen_update(lines(*texts))
+        sent = written(shown, update)
+        ours.feed(sent)
+        all_sent.feed(update.render_segments(CONSOLE))
+        assert ours.cells == all_sent.cells
+    assert "new" in sent and "with" not in sent
 
 
 @pytest.mark.parametrize("term", ["xterm-256color", "xterm-kitty", "screen"])
