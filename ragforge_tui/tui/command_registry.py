@@ -16,6 +16,7 @@ import msgspec
 from textual.binding import Binding
 
 from ragforge_tui.tui import fuzzy
+from ragforge_tui.tui.keys import key_name
 from ragforge_tui.tui.type_ahead import TypeAheadApp
 
 Handler = Callable[[Any, str], Coroutine[Any, Any, None]]
@@ -163,14 +164,6 @@ class Registry:
         if not text.startswith("/") or not _SHAPE.match(text):
             return []
         return fuzzy.best(text[1:], self.commands, lambda command: " ".join((command.name, *command.aliases)))
-
-
-def key_name(keys: str) -> str:
-    """Return the short form of a key: ``^o`` for ``ctrl+o``; of several keys, of the first."""
-    key = keys.partition(",")[0].strip()
-    if key[:1] == "f" and key[1:].isdecimal():
-        return key.upper()
-    return "esc" if key == "escape" else key.replace("ctrl+", "^")
 
 
 def stop_key(keymap: Mapping[str, str], registry: Registry) -> str:

@@ -121,7 +121,7 @@ async def test_a_failure_is_shown_in_the_screen(run_chat: ChatRunner, engine: Fa
         await chat.until(lambda: isinstance(chat.app.screen, CodeScreen))
         screen = chat.app.screen
         assert isinstance(screen, CodeScreen)
-        await chat.until(lambda: "Code is not indexed." in str(screen._note.render()))
+        await chat.until(lambda: "Code is not indexed." in str(screen._keys.render()))
 
 
 async def test_a_file_of_the_pane_opens_its_scopes(run_chat: ChatRunner, engine: FakeEngine) -> None:

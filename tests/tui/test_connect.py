@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
 from ragforge_tui.shared.errors import ModelError, RagforgeError
 from ragforge_tui.shared.events import ModelChanged
@@ -13,6 +13,7 @@ from ragforge_tui.shared.requests.models import CancelConnect, ConnectProvider, 
 from ragforge_tui.shared.requests.work import ChangeModelSettings, SetModel
 from ragforge_tui.shared.wire import Request
 from ragforge_tui.tui.dialogs.connect_screen import ConnectScreen
+from ragforge_tui.tui.widgets.key_bar import KeyBar
 from ragforge_tui.tui.widgets.list_screen import Picker
 from tests.support.fake_engine import FakeEngine
 from tests.tui.conftest import Chat, ChatRunner
@@ -97,7 +98,7 @@ async def test_escape_cancels_a_check_and_the_dialog_stays(run_chat: ChatRunner)
         await chat.until(lambda: "checking" in screen_text(chat))
         await chat.press("escape")
         await chat.until(lambda: "cancelled; nothing was stored" in screen_text(chat))
-        keys = chat.app.screen.query_one(".keys", Static)
+        keys = chat.app.screen.query_one(KeyBar)
         assert "enter connect" in str(keys.render())
         assert chat.engine.asked(ConnectProvider)[0].url == "http://127.0.0.1:11434"
 

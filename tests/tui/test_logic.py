@@ -22,9 +22,10 @@ from ragforge_tui.shared.events import (
 )
 from ragforge_tui.shared.records import ToolCall, ToolResult, Turn, Usage
 from ragforge_tui.tui import fuzzy
-from ragforge_tui.tui.command_registry import Registry, key_name
+from ragforge_tui.tui.command_registry import Registry
 from ragforge_tui.tui.commands import all_commands
 from ragforge_tui.tui.drawing.theme import choose
+from ragforge_tui.tui.keys import key_name
 from ragforge_tui.tui.memory.context_screen import window_note
 from ragforge_tui.tui.prompt.history import MAX_ENTRIES, Draft, Entry, History
 from ragforge_tui.tui.prompt.prompt import Pastes, is_large

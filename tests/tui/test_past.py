@@ -229,7 +229,7 @@ async def test_another_question_the_scope_and_an_answer(run_chat: ChatRunner, en
         screen = await recall(chat, "/recall")
         assert not engine.asked(RecallPast)
         await chat.press("enter", *"zebra", "enter")
-        await chat.until(lambda: "nothing here answers that · ^f asks all folders" in keys(screen))
+        await chat.until(lambda: "nothing here answers that · ^f all folders" in keys(screen))
         assert screen.chosen is None
         await chat.press("ctrl+f")
         await chat.until(lambda: engine.asked(RecallPast)[-1].choice.workspace is None)

@@ -14,8 +14,8 @@ from ragforge_tui.tui.sessions.session_list_model import (
     RowStyle,
     SessionFilter,
     SessionList,
-    filter_bar,
-    key_bar,
+    action_keys,
+    filter_keys,
     session_row,
 )
 from ragforge_tui.tui.sessions.session_service import parse_query, parse_tags, with_topic
@@ -223,9 +223,9 @@ class TestPreview:
 class TestBars:
     def test_actions_of_a_session(self) -> None:
         def offered(chosen: Conversation | None, **more: Any) -> str:
-            return key_bar(chosen, nothing="none", **{"undo": False, "width": 200, **more}).plain
+            return " · ".join(hint.text for hint in action_keys(chosen, **{"undo": False, **more}))
 
-        assert offered(None) == "none · esc back"
+        assert offered(None) == "esc back"
         active = offered(conversation(1, private=True), undo=True)
         assert "^a archive" in active and "^z undo" in active and "^l not private" in active
         assert "^a unarchive" in offered(conversation(1, status="archived"))
@@ -234,10 +234,10 @@ class TestBars:
 
     def test_filters(self) -> None:
         narrowed = SessionFilter(status="any", tag="db", order="title")
-        text = filter_bar(narrowed, everywhere=True, count="3/7", width=80).plain
-        wrapped = filter_bar(narrowed, everywhere=True, count="3/7", width=30).plain
-        assert wrapped.split("\n") == ["Sessions  ^f all folders", "^s any status  ^g #db", "^o by title  3/7"]
-        assert text == "Sessions  ^f all folders  ^s any status  ^g #db  ^o by title  3/7"
+        hints = filter_keys(narrowed, everywhere=True)
+        assert [hint.text for hint in hints] == ["^f all folders", "^s any status", "^g #db", "^o by title"]
+        assert all(hint.on for hint in hints), "what differs from the default is highlighted"
+        assert not any(hint.on for hint in filter_keys(SessionFilter(), everywhere=False))
 
 
 class TestHits:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from textual.widgets import Static
-
 from ragforge_tui.shared.requests.memory import FetchWhy, RecalledUse
+from ragforge_tui.tui.widgets.key_bar import KeyBar
 from ragforge_tui.tui.widgets.list_screen import Picker
 from tests.support.fake_engine import FakeEngine, conversation, turn
 from tests.support.hostile import HOSTILE
@@ -56,8 +55,8 @@ async def test_nothing_recalled_and_no_such_turn(run_chat: ChatRunner) -> None:
         await chat.until(lambda: chat.loaded)
         await chat.type("/why")
         await chat.until(lambda: isinstance(chat.app.screen, Picker))
-        await chat.until(lambda: "nothing was recalled" in str(chat.app.screen.query_one(".keys", Static).content))
+        await chat.until(lambda: "nothing was recalled" in str(chat.app.screen.query_one(KeyBar).render()))
         await chat.press("escape")
         await chat.type("/why 99")
         await chat.until(lambda: isinstance(chat.app.screen, Picker))
-        await chat.until(lambda: "of turn 99 is stored" in str(chat.app.screen.query_one(".keys", Static).content))
+        await chat.until(lambda: "of turn 99 is stored" in str(chat.app.screen.query_one(KeyBar).render()))

@@ -26,7 +26,8 @@ from ragforge_tui.tui.code.scope_screen import ScopeScreen
 from ragforge_tui.tui.dialogs.text_viewer import Viewer, prepared_blocks
 from ragforge_tui.tui.limits import SCREEN
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
-from ragforge_tui.tui.widgets.list_screen import ListScreen
+from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
+from ragforge_tui.tui.widgets.list_screen import BACK, ListScreen
 from ragforge_tui.tui.workers import start_worker
 
 MOST_HITS = 50
@@ -35,7 +36,6 @@ WIDE = 110
 FEWEST_LINES = 18
 """Lines of a screen below which there is no preview."""
 HINT = "type a name, or words for what it does · path:FOLDER limits the search"
-KEYS = "enter open · shift+↑↓ scroll the code · esc back"
 
 
 class Ask(Protocol):
@@ -84,7 +84,6 @@ class CodeScreen(ListScreen[ScopeTalk | None]):
     CodeScreen ChoiceList { height: 1fr; width: 1fr; }
     CodeScreen Viewer { background: $surface; height: 1fr; border-top: solid $border; }
     CodeScreen .wide Viewer { width: 55%; border-top: none; border-left: solid $border; padding-left: 1; }
-    CodeScreen .keys { height: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("shift+up", "read(-1)", show=False, priority=True),
@@ -100,7 +99,8 @@ class CodeScreen(ListScreen[ScopeTalk | None]):
         self._preview = Viewer()
         self._preview.can_focus = False
         self._views: dict[str, ScopeView] = {}
-        self._note = Static(HINT, classes="keys", markup=False)
+        self._keys = KeyBar(self, lines=2)
+        self._keys.show_keys([BACK], lead=HINT)
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -109,7 +109,7 @@ class CodeScreen(ListScreen[ScopeTalk | None]):
             with Container(id="code-both"):
                 yield self._list
                 yield self._preview
-            yield self._note
+            yield self._keys
 
     def on_mount(self) -> None:
         """List the touched scopes, or search at once if there are words."""
@@ -137,10 +137,14 @@ class CodeScreen(ListScreen[ScopeTalk | None]):
     async def _search(self, wanted: Words) -> None:
         if wanted.words:
             await asyncio.sleep(SCREEN.settle)
-            self._note.update("searching … · esc back")
+            self._keys.show_keys([BACK], lead="searching …")
         rows, empty = await self._rows(wanted)
         self._list.show(rows, headings=True)
-        self._note.update(KEYS if rows else f"{empty} · esc back")
+        if rows:
+            hints = [KeyHint("open", "enter", "open"), KeyHint("read(1)", "shift+down", "scroll the code")]
+            self._keys.show_keys([*hints, BACK])
+        else:
+            self._keys.show_keys([BACK], lead=empty)
         self._preview_soon()
 
     async def _rows(self, wanted: Words) -> tuple[list[Choice], str]:
@@ -177,7 +181,7 @@ class CodeScreen(ListScreen[ScopeTalk | None]):
             try:
                 self._views[uuid] = await self._ask(FetchScope(uuid=uuid))
             except RagforgeError as error:
-                self._note.update(error.info.sentence())
+                self._keys.show_note(error.info.sentence(), "$error")
                 return
         view = self._views[uuid]
         blocks = await asyncio.to_thread(prepared_blocks, code_section(view.scope, view.code), self._preview.palette)
@@ -190,6 +194,10 @@ class CodeScreen(ListScreen[ScopeTalk | None]):
     # -- one scope
 
     def on_input_submitted(self) -> None:
+        self.action_open()
+
+    def action_open(self) -> None:
+        """Show the chosen scope."""
         if self._list.chosen is not None:
             self._open(self._list.chosen)
 

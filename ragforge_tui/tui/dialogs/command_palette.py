@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ragforge_tui.tui import fuzzy
-from ragforge_tui.tui.command_registry import Command, Registry, effective_keys, key_name
+from ragforge_tui.tui.command_registry import Command, Registry, effective_keys
+from ragforge_tui.tui.keys import key_name
 from ragforge_tui.tui.widgets.choice_list import Choice
 from ragforge_tui.tui.widgets.list_screen import Picker
 
@@ -34,7 +35,7 @@ class CommandPalette(Picker):
         async def load() -> list[Choice]:
             return rows
 
-        super().__init__("Commands", load, empty="no commands", verb="runs it", detail_right=False)
+        super().__init__("Commands", load, empty="no commands", verb="run", detail_right=False)
 
     def matching(self, query: str) -> list[Choice]:
         """Return the commands that a query means, best first; one that removes something only by its name."""

@@ -16,10 +16,12 @@ from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.requests.models import CancelConnect, Connected, ConnectProvider, ProviderInfo
 from ragforge_tui.tui.drawing.lines import one_line
 from ragforge_tui.tui.host import Host
-from ragforge_tui.tui.widgets.list_screen import Dialog
+from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
+from ragforge_tui.tui.widgets.list_screen import BACK, Dialog
 
 CANCELLED = "cancelled"
 """Kind of the error of a check that was cancelled."""
+KEYS = (KeyHint("connect", "enter", "connect"), BACK)
 
 
 class ConnectScreen(Dialog[Connected | None]):
@@ -34,7 +36,7 @@ class ConnectScreen(Dialog[Connected | None]):
     ConnectScreen Input { margin: 1 0 0 0; }
     ConnectScreen .note { color: $text-muted; }
     ConnectScreen .why { color: $warning; }
-    ConnectScreen .keys { margin: 1 0 0 0; }
+    ConnectScreen KeyBar { margin: 1 0 0 0; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", show=False)]
 
@@ -44,6 +46,7 @@ class ConnectScreen(Dialog[Connected | None]):
         self._provider = provider
         self._why = why
         self._checking = False
+        self._keys = KeyBar(self, KEYS)
 
     def compose(self) -> ComposeResult:
         provider = self._provider
@@ -56,11 +59,7 @@ class ConnectScreen(Dialog[Connected | None]):
                 yield Input(provider.url, placeholder="http://127.0.0.1:8000/v1", compact=True, id="connect-url")
             placeholder = "API key" if provider.needs_key else "API key, if the server wants one"
             yield Input(password=True, placeholder=placeholder, compact=True, id="connect-key")
-            yield Static(self._keys, classes="keys", markup=False)
-
-    @property
-    def _keys(self) -> str:
-        return "enter connect · esc back"
+            yield self._keys
 
     def _note(self) -> str:
         provider = self._provider
@@ -76,8 +75,11 @@ class ConnectScreen(Dialog[Connected | None]):
         self.query_one("#connect-url" if ask_url else "#connect-key", Input).focus()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Check what was entered."""
         event.stop()
+        self.action_connect()
+
+    def action_connect(self) -> None:
+        """Check what was entered."""
         if self._checking:
             return
         url = self.query_one("#connect-url", Input).value if self._provider.asks_url else ""
@@ -86,8 +88,7 @@ class ConnectScreen(Dialog[Connected | None]):
 
     async def _connect(self, url: str, key: str) -> None:
         self._checking = True
-        keys = self.query_one(".keys", Static)
-        keys.update("checking … · esc cancels")
+        self._keys.show_keys([KeyHint("leave", "esc", "cancel")], lead="checking …")
         try:
             connected = await self._host.session.ask(
                 ConnectProvider(provider=self._provider.id, url=url.strip(), key=key.strip())
@@ -95,7 +96,7 @@ class ConnectScreen(Dialog[Connected | None]):
         except RagforgeError as error:
             if error.info.kind != CANCELLED:
                 raise
-            keys.update(f"cancelled; nothing was stored · {self._keys}")
+            self._keys.show_keys(KEYS, lead="cancelled; nothing was stored")
             return
         finally:
             self._checking = False

@@ -12,8 +12,10 @@ from textual.content import Content
 from textual.widgets import Static
 
 from ragforge_tui.shared.tool_calls import described_tools
-from ragforge_tui.tui.command_registry import Registry, effective_keys, key_name, stop_key
+from ragforge_tui.tui.command_registry import Registry, effective_keys, stop_key
 from ragforge_tui.tui.drawing.lines import wrap_spans
+from ragforge_tui.tui.keys import key_name
+from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
 from ragforge_tui.tui.widgets.list_screen import Dialog
 
 NARROW = 76
@@ -64,7 +66,11 @@ class HelpScreen(Dialog[None]):
             yield Static(f"{title} · keys, commands, tools", classes="title", markup=False)
             with VerticalScroll():
                 yield Static(help_text(self._registry, self._keymap, screen=self.app.size.width))
-            yield Static("↑ ↓ page up/down scroll · esc back", classes="keys", markup=False)
+            yield KeyBar(self, [KeyHint("scroll(1)", "pagedown", "scroll"), KeyHint("dismiss(None)", "esc", "back")])
+
+    def action_scroll(self, pages: int) -> None:
+        scrolled = self.query_one(VerticalScroll)
+        scrolled.scroll_relative(y=pages * scrolled.size.height, animate=False)
 
     def on_mount(self) -> None:
         self.query_one(VerticalScroll).focus()  # so that the arrow keys scroll

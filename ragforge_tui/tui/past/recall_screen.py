@@ -21,10 +21,10 @@ from ragforge_tui.tui.memory.topics_screen import Ask
 from ragforge_tui.tui.sessions.search_screen import HitList
 from ragforge_tui.tui.sessions.session_service import SessionService
 from ragforge_tui.tui.sessions.turn_pane import TurnPane
-from ragforge_tui.tui.widgets.list_screen import ListScreen
+from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
+from ragforge_tui.tui.widgets.list_screen import BACK, ListScreen
 
 MOST_QUOTES = 20
-HINT = "enter asks the past · ^f folders · esc back"
 
 
 class RecallScreen(ListScreen[Quote | None]):
@@ -38,7 +38,6 @@ class RecallScreen(ListScreen[Quote | None]):
     RecallScreen > Vertical { width: 100%; max-width: 140; height: 100%; }
     RecallScreen Input { margin-bottom: 1; }
     RecallScreen #recall-answer { height: auto; max-height: 6; margin-bottom: 1; display: none; }
-    RecallScreen .keys { height: auto; max-height: 3; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+f", "scope", show=False, priority=True),
@@ -57,7 +56,7 @@ class RecallScreen(ListScreen[Quote | None]):
         self._title = Static("Recall", classes="title", markup=False)
         self._answer = Static(id="recall-answer", markup=False)
         self._preview = TurnPane(service)
-        self._keys = Static(HINT, classes="keys", markup=False)
+        self._keys = KeyBar(self, lines=2)
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -73,12 +72,16 @@ class RecallScreen(ListScreen[Quote | None]):
         self._input.focus()
         self._show_title()
         self._preview.show(None)
+        self._keys.show_keys([KeyHint("ask", "enter", "ask the past"), self._folders(), BACK])
         if self._input.value.strip():
             self._search()
 
     def _show_title(self) -> None:
         where = "all folders" if self._everywhere else "this folder"
-        self._title.update(Content.assemble(("Recall", "bold"), ("  ^f ", "dim"), where))
+        self._title.update(f"Recall · {where}")
+
+    def _folders(self) -> KeyHint:
+        return KeyHint("scope", "ctrl+f", "this folder" if self._everywhere else "all folders")
 
     @property
     def chosen(self) -> Quote | None:
@@ -91,7 +94,7 @@ class RecallScreen(ListScreen[Quote | None]):
     def _search(self, *, answer: bool = False) -> None:
         self._asked = self._input.value.strip()
         if self._asked:
-            self._keys.update("asking the model …" if answer else "searching …")
+            self._keys.show_note("asking the model …" if answer else "searching …")
             self.run_guarded(self._recall(answer=answer), group="recall")
 
     async def _recall(self, *, answer: bool) -> None:
@@ -105,11 +108,12 @@ class RecallScreen(ListScreen[Quote | None]):
         self._answer.update(Content(plain_text(found.answer)) if found.answer else Content.styled(found.problem, "dim"))
         self.cursor_moved()
         if not found.quotes:
-            more = "" if self._everywhere else " · ^f asks all folders"
-            self._keys.update(f"nothing here answers that{more} · esc back")
+            more = [] if self._everywhere else [self._folders()]
+            self._keys.show_keys([*more, BACK], lead="nothing here answers that")
             return
         count = f"{len(found.quotes)} quote{'s' * (len(found.quotes) != 1)}"
-        self._keys.update(f"{count} · enter open at that turn · ^g let the model answer · ^f folders · esc back")
+        hints = [KeyHint("ask", "enter", "open at that turn"), KeyHint("answer", "ctrl+g", "let the model answer")]
+        self._keys.show_keys([*hints, self._folders(), BACK], lead=count)
 
     def cursor_moved(self) -> None:
         """Show the turn of the quote at the cursor."""
@@ -118,6 +122,9 @@ class RecallScreen(ListScreen[Quote | None]):
     # -- keys
 
     def on_input_submitted(self) -> None:
+        self.action_ask()
+
+    def action_ask(self) -> None:
         """Ask a new question, else open the chosen quote."""
         if self._input.value.strip() != self._asked:
             self._search()

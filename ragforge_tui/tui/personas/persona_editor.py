@@ -24,6 +24,7 @@ from ragforge_tui.tui.drawing.palette import COLOR_NAMES, persona_color
 from ragforge_tui.tui.personas.persona_preview import HangingText, changes, preview, signature
 from ragforge_tui.tui.transcript.block_view import BlockView
 from ragforge_tui.tui.transcript.diff_block import DiffBlock
+from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
 from ragforge_tui.tui.widgets.list_screen import Dialog
 
 LABEL_CELLS = 10
@@ -55,7 +56,7 @@ class PersonaForm(Dialog[PersonaBrief | None]):
             for one in QUESTIONS
         }
         self._help = Static(id="form-help", markup=False)
-        self._keys = Static(classes="keys", markup=False)
+        self._keys = KeyBar(self)
 
     def compose(self) -> ComposeResult:
         """Lay out a line for each question, what helps with the one at hand, and the keys."""
@@ -86,7 +87,13 @@ class PersonaForm(Dialog[PersonaBrief | None]):
         text = Content(help_text) if help_text else self._colors()
         self._help.update(Content.styled(problem, "$error") if problem else text)
         last = self._at == QUESTIONS[-1].field
-        self._keys.update(f"enter {'make the draft' if last else 'next'} · ↑↓ fields · esc cancel")
+        self._keys.show_keys(
+            [
+                KeyHint("next", "enter", "make the draft" if last else "next"),
+                KeyHint("field", "↑↓", "fields"),
+                KeyHint("leave", "esc", "cancel"),
+            ]
+        )
 
     def _colors(self) -> Content:
         parts: list[Content | str] = []
@@ -122,9 +129,18 @@ class PersonaForm(Dialog[PersonaBrief | None]):
         self.dismiss(None)
 
 
-DRAFT_KEYS = "enter save and use · s save · i improve with the model · e edit · esc discard"
-ASKING_KEYS = "the model is writing … · esc stop"
-DIFF_KEYS = "y accept · n keep the draft · page up/down"
+DRAFT_KEYS = (
+    KeyHint("finish('use')", "enter", "save and use"),
+    KeyHint("finish('save')", "s", "save"),
+    KeyHint("improve", "i", "improve with the model"),
+    KeyHint("finish('edit')", "e", "edit"),
+    KeyHint("leave", "esc", "discard"),
+)
+DIFF_KEYS = (
+    KeyHint("accept(True)", "y", "accept"),
+    KeyHint("accept(False)", "n", "keep the draft"),
+    KeyHint("scroll(10)", "pagedown", "scroll"),
+)
 
 
 class Reviewed(msgspec.Struct, frozen=True):
@@ -177,7 +193,7 @@ class PersonaReview(Dialog[Reviewed | None]):
         self._diff = BlockView()
         self._diff.can_focus = False
         self._note = Static(id="review-note", markup=False)
-        self._keys = Static(classes="keys", markup=False)
+        self._keys = KeyBar(self)
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -195,8 +211,10 @@ class PersonaReview(Dialog[Reviewed | None]):
         self._draw_text()
         self._note.update(Content.styled(note, style) if note else "")
         self._note.display = bool(note)
-        keys = ASKING_KEYS if self._improving else DRAFT_KEYS
-        self._keys.update(DIFF_KEYS if self._proposal is not None else keys)
+        if self._improving:
+            self._keys.show_keys([KeyHint("leave", "esc", "stop")], lead="the model is writing …")
+        else:
+            self._keys.show_keys(DIFF_KEYS if self._proposal is not None else DRAFT_KEYS)
         self._scrolled.scroll_home(animate=False)
 
     @property

@@ -27,6 +27,7 @@ from ragforge_tui.tui.personas.persona_preview import (
     signature,
 )
 from ragforge_tui.tui.widgets.choice_list import Choice
+from ragforge_tui.tui.widgets.key_bar import KeyHint
 from ragforge_tui.tui.widgets.list_screen import PICKER_CHROME, FilterScreen
 
 WIDE = 100
@@ -77,8 +78,7 @@ class PersonaPicker(FilterScreen[Picked | None]):
         *,
         current: str,
     ) -> None:
-        verb = "choose · tab its file · ^e edit · ^d delete"
-        super().__init__("Personas", self._personas, empty="no match", verb=verb, at=current, detail_right=False)
+        super().__init__("Personas", self._personas, empty="no match", verb="choose", at=current, detail_right=False)
         self._load_personas = load
         self._show = show
         self._current = current
@@ -122,6 +122,9 @@ class PersonaPicker(FilterScreen[Picked | None]):
         origin = "" if info.origin == "shipped" else f"{ORIGINS[info.origin]} · "
         label = f"{signature(info)}{speaks}{flag}"
         return Choice(info.name, label, f"{origin}{one_line(info.description)}", mark=f"{number:>2}")
+
+    def more_keys(self) -> list[KeyHint]:
+        return [KeyHint("pick('edit')", "ctrl+e", "edit"), KeyHint("pick('delete')", "ctrl+d", "delete")]
 
     def searched(self, row: Choice) -> str:
         return f"{row.label} {row.detail}"

@@ -17,7 +17,8 @@ from textual.widgets import Static, TextArea
 
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.tui import fuzzy
-from ragforge_tui.tui.command_registry import Command, Registry, key_name
+from ragforge_tui.tui.command_registry import Command, Registry
+from ragforge_tui.tui.keys import key_name
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
 from ragforge_tui.tui.workers import start_worker
 

@@ -52,7 +52,7 @@ class ImportScreen(FilterScreen[None]):
         """Keep the outcome of an import in view until the next key."""
         super().narrow(at)
         if self._told:
-            self._note.update(self._told)
+            self._keys.show_note(self._told)
             self._told = ""
 
     def pick(self, key: str) -> None:
@@ -71,7 +71,7 @@ class ImportScreen(FilterScreen[None]):
         new = [entry.session for entry in chosen if not entry.imported]
         outcomes: list[SessionImport] = []
         for done, session in enumerate(new, start=1):
-            self._note.update(f"importing {done} of {len(new)} · esc stops")
+            self._keys.show_note(f"importing {done} of {len(new)} · esc stops")
             outcomes.append(await self._ask(ImportFoundSession(session=session)))
         self._told = _told(outcomes)
         at = self._list.chosen.key if self._list.chosen is not None else ""

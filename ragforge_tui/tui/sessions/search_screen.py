@@ -19,7 +19,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
 from ragforge_tui.shared.records import SearchHit
 from ragforge_tui.shared.sanitize import plain_text
@@ -38,8 +38,8 @@ from ragforge_tui.tui.sessions.session_service import (
 )
 from ragforge_tui.tui.sessions.turn_pane import TurnPane
 from ragforge_tui.tui.widgets.choice_list import Choice
-from ragforge_tui.tui.widgets.clickable import clickable
-from ragforge_tui.tui.widgets.list_screen import ListScreen
+from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
+from ragforge_tui.tui.widgets.list_screen import BACK, ListScreen
 
 ANY_TOPIC = "\x00any"
 HINT = 'type words · topic:NAME or topic:"MORE WORDS" limits the search to a topic'
@@ -125,11 +125,7 @@ class SearchScreen(ListScreen[SearchHit | None]):
 
     CSS = """
     SearchScreen > Vertical { width: 100%; max-width: 140; height: 100%; }
-    SearchScreen Static { link-color: $foreground; link-style: none; link-style-hover: bold; }
-    SearchScreen Static { link-background-hover: $panel; link-color-hover: $foreground; }
-    SearchScreen #search-title { height: auto; max-height: 2; }
     SearchScreen Input { margin-bottom: 1; }
-    SearchScreen .keys { height: auto; max-height: 3; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+f", "scope", show=False, priority=True),
@@ -144,8 +140,9 @@ class SearchScreen(ListScreen[SearchHit | None]):
         self.cursor_list = self._hits = HitList(service)
         self._input = Input(words, placeholder="words to search for", compact=True)
         self._preview = TurnPane(service)
-        self._title = Static(id="search-title", markup=False)
-        self._keys = Static(HINT, id="search-keys", classes="keys", markup=False)
+        self._title = KeyBar(self, lines=2, id="search-title")
+        self._keys = KeyBar(self, lines=2, id="search-keys")
+        self._keys.show_keys([BACK], lead=HINT)
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -163,12 +160,11 @@ class SearchScreen(ListScreen[SearchHit | None]):
 
     def _show_title(self) -> None:
         topic = parse_query(self._input.value, self._scope).topic
-        parts = [
-            Content.styled("Search", "bold"),
-            clickable(_set("^f ", SCOPE_NAMES[self._scope], self._scope != "folder"), "screen.scope"),
-            clickable(_set("^g ", f"topic {topic}" if topic else "all topics", bool(topic)), "screen.topic"),
+        hints = [
+            KeyHint("scope", "ctrl+f", SCOPE_NAMES[self._scope], self._scope != "folder"),
+            KeyHint("topic", "ctrl+g", f"topic {topic}" if topic else "all topics", bool(topic)),
         ]
-        self._title.update(Content("  ").join(parts))
+        self._title.show_keys(hints, lead="Search", style="bold")
 
     # -- searching
 
@@ -184,19 +180,19 @@ class SearchScreen(ListScreen[SearchHit | None]):
         wanted = parse_query(self._input.value, self._scope)
         if not wanted.words:
             self._show_hits([])
-            self._keys.update(f"{'add words to search for' if wanted.topic else HINT} · esc back")
+            self._keys.show_keys([BACK], lead="add words to search for" if wanted.topic else HINT)
             return
         await asyncio.sleep(SCREEN.settle)
-        self._keys.update("searching … · esc back")
+        self._keys.show_keys([BACK], lead="searching …")
         hits = await self._service.search(wanted)
         self._show_hits(hits)
         where = SCOPE_NAMES[wanted.scope]
         if not hits:
-            again = "" if wanted.scope == "all" else " · ^f searches elsewhere"
-            self._keys.update(f"no match in {where}{again} · esc back")
+            elsewhere = [] if wanted.scope == "all" else [KeyHint("scope", "ctrl+f", "search elsewhere")]
+            self._keys.show_keys([*elsewhere, BACK], lead=f"no match in {where}")
             return
         count = f"the best {MOST_HITS} hits" if len(hits) >= MOST_HITS else f"{len(hits)} hit{'s' * (len(hits) > 1)}"
-        self._keys.update(f"{count} in {where} · enter open at that turn · esc back")
+        self._keys.show_keys([KeyHint("open", "enter", "open at that turn"), BACK], lead=f"{count} in {where}")
 
     def _show_hits(self, hits: list[SearchHit]) -> None:
         self._hits.show(hits)
@@ -209,6 +205,10 @@ class SearchScreen(ListScreen[SearchHit | None]):
     # -- keys
 
     def on_input_submitted(self) -> None:
+        self.action_open()
+
+    def action_open(self) -> None:
+        """Leave with the chosen hit."""
         if self._hits.chosen is not None:
             self.dismiss(self._hits.chosen)
 
@@ -218,7 +218,7 @@ class SearchScreen(ListScreen[SearchHit | None]):
     def show_error(self, sentence: str) -> None:
         """Show an error in place of the hits and keys."""
         self._show_hits([])
-        super().show_error(sentence)
+        self._keys.show_note(sentence, "$error")
 
     def action_scope(self) -> None:
         """Change the scope; this conversation is offered only while one is open."""
@@ -250,10 +250,6 @@ class SearchScreen(ListScreen[SearchHit | None]):
             for topic in found
         ]
         return [Choice(ANY_TOPIC, "any topic"), *rows] if rows else []
-
-
-def _set(key: str, value: str, changed: bool) -> Content:
-    return Content.assemble((key, "dim"), (" ".join(value.split()), "$accent" if changed else ""))
 
 
 def hit_lines(hit: SearchHit, now: datetime, width: int, *, selected: bool, current: str = "") -> list[Content]:

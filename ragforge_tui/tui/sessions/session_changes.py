@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ragforge_tui.shared.records import PURGE_AFTER_DAYS, Conversation
-from ragforge_tui.tui.sessions.session_list_model import session_title
+from ragforge_tui.tui.sessions.session_list_model import KEY_OF, session_title
 from ragforge_tui.tui.sessions.session_service import SessionService, parse_tags
 
 
@@ -60,7 +60,8 @@ class SessionChanges:
         await self._service.delete(chosen.uuid)
         self._deleted.append(chosen.uuid)
         gone = msgspec.structs.replace(chosen, status="deleted", deleted_at=self._service.now)
-        return Change(f"Deleted, kept for {PURGE_AFTER_DAYS} days: {session_title(chosen)} · ^z restores it", gone)
+        kept = f"Deleted, kept for {PURGE_AFTER_DAYS} days: {session_title(chosen)}"
+        return Change(f"{kept} · {KEY_OF['undo']} restores it", gone)
 
     async def restore(self, uuid: str) -> Change:
         """Bring a deleted session back."""

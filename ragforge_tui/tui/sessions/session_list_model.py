@@ -12,15 +12,16 @@ from datetime import date, datetime, timedelta
 from typing import Any, Literal, get_args
 
 import msgspec
-from textual.content import Content
 
 from ragforge_tui.shared.events import ModelChanged
 from ragforge_tui.shared.records import PURGE_AFTER_DAYS, Conversation
 from ragforge_tui.tui import fuzzy
 from ragforge_tui.tui.drawing.lines import one_line
 from ragforge_tui.tui.drawing.palette import DEFAULT_GLYPH
+from ragforge_tui.tui.keys import key_name
 from ragforge_tui.tui.widgets.choice_list import Choice
-from ragforge_tui.tui.widgets.clickable import clickable
+from ragforge_tui.tui.widgets.key_bar import KeyHint
+from ragforge_tui.tui.widgets.list_screen import BACK
 from ragforge_tui.tui.widgets.status_bar import count
 
 """Days for which a deleted conversation can be restored."""
@@ -385,11 +386,13 @@ ACTIONS: tuple[tuple[str, str, str], ...] = (
     ("tab", "preview", "preview"),
 )
 """Key, action and word."""
+KEY_OF = {name: key_name(key) for key, name, _ in ACTIONS}
+"""Keys of actions as they are written on the screen."""
 ORDER_NAMES = {"updated": "last changed", "created": "newest", "title": "by title"}
-EDITING = "enter apply · esc cancel"
+EDITING = (KeyHint("apply", "enter", "apply"), KeyHint("leave", "esc", "cancel"))
 
 
-def filter_bar(wanted: SessionFilter, *, everywhere: bool, count: str, width: int) -> Content:
+def filter_keys(wanted: SessionFilter, *, everywhere: bool) -> list[KeyHint]:
     """Return the current filters and order; what differs from the default is highlighted."""
     values = {
         "folder": ("all folders" if everywhere else "this folder", everywhere),
@@ -397,27 +400,17 @@ def filter_bar(wanted: SessionFilter, *, everywhere: bool, count: str, width: in
         "tags": (f"#{one_line(wanted.tag)}" if wanted.tag else "all tags", bool(wanted.tag)),
         "order": (ORDER_NAMES[wanted.order], wanted.order != "updated"),
     }
-    parts = [Content.styled("Sessions", "bold")]
-    for key, name in FILTERS:
-        value, changed = values[name]
-        label = Content.assemble((f"{key_sign(key)} ", "dim"), (value, "$accent" if changed else ""))
-        parts.append(clickable(label, f"screen.filter('{name}')"))
-    parts.append(Content.styled(count, "dim"))
-    return _broken(parts, "  ", width)
+    return [KeyHint(f"filter('{name}')", key, *values[name]) for key, name in FILTERS]
 
 
-def key_bar(chosen: Conversation | None, *, nothing: str, undo: bool, width: int) -> Content:
+def action_keys(chosen: Conversation | None, *, undo: bool) -> list[KeyHint]:
     """Return the actions for the session at the cursor.
 
     Args:
-        nothing: Shown if there is no session.
         undo: Whether a delete can be undone.
     """
-    parts = [clickable("enter open", "screen.open") if chosen is not None else Content(nothing)]
-    parts += [
-        clickable(f"{key_sign(key)} {word}", f"screen.do('{name}')") for key, name, word in _offered(chosen, undo)
-    ]
-    return _broken([*parts, clickable("esc back", "screen.leave")], " · ", width)
+    opened = [] if chosen is None else [KeyHint("open", "enter", "open")]
+    return [*opened, *(KeyHint(f"do('{name}')", key, word) for key, name, word in _offered(chosen, undo)), BACK]
 
 
 def nothing_fits(unfiltered: Mapping[str, int], *, everywhere: bool) -> str:
@@ -447,19 +440,3 @@ def _offered(chosen: Conversation | None, undo: bool) -> Iterator[tuple[str, str
                     yield key, name, "restore"
                 case _:
                     yield key, name, "not private" if name == "private" and chosen.private else word
-
-
-def _broken(parts: list[Content], between: str, width: int) -> Content:
-    """Wrap texts into lines of at most that width, without breaking a text."""
-    lines = [parts[0]]
-    for part in parts[1:]:
-        longer = Content(between).join([lines[-1], part])
-        if longer.cell_length <= width:
-            lines[-1] = longer
-        else:
-            lines.append(part)
-    return Content("\n").join(lines)
-
-
-def key_sign(key: str) -> str:
-    return key.replace("ctrl+", "^")

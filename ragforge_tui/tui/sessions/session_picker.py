@@ -29,17 +29,19 @@ from ragforge_tui.tui.sessions.session_list_model import (
     ACTIONS,
     EDITING,
     FILTERS,
+    KEY_OF,
     ORDERS,
     STATUSES,
     RowStyle,
     SessionFilter,
-    filter_bar,
-    key_bar,
+    action_keys,
+    filter_keys,
     nothing_fits,
     session_title,
 )
 from ragforge_tui.tui.sessions.session_service import SessionLoader, SessionService
 from ragforge_tui.tui.widgets.choice_list import ChoiceList
+from ragforge_tui.tui.widgets.key_bar import KeyBar
 from ragforge_tui.tui.widgets.list_screen import EditLine, ListScreen
 from ragforge_tui.tui.workers import start_worker
 
@@ -51,8 +53,6 @@ Apply = Callable[[str], Awaitable[Change]]
 
 WIDE = 110
 """Columns from which the preview is next to the list."""
-MAX_WIDTH = 160
-"""Same as in the style sheet below."""
 ROOMY = (70, 22)
 """Columns and lines from which the preview is shown below the list by default."""
 
@@ -62,9 +62,6 @@ class SessionPicker(ListScreen[str | None]):
 
     CSS = """
     SessionPicker > Vertical { width: 100%; max-width: 160; height: 100%; }
-    SessionPicker Static { link-color: $foreground; link-style: none; link-style-hover: bold; }
-    SessionPicker Static { link-background-hover: $panel; link-color-hover: $foreground; }
-    SessionPicker #session-filters { height: auto; max-height: 2; }
     SessionPicker #session-both { height: 1fr; layout: vertical; margin-top: 1; }
     SessionPicker #session-both.wide { layout: horizontal; }
     SessionPicker ChoiceList { width: 1fr; }
@@ -74,7 +71,6 @@ class SessionPicker(ListScreen[str | None]):
     SessionPicker #session-preview, SessionPicker #session-addresses { height: auto; }
     SessionPicker Excerpt { margin: 1 0; }
     SessionPicker #session-note { height: auto; max-height: 2; display: none; }
-    SessionPicker #session-keys { height: auto; max-height: 3; color: $text-muted; link-color: $text-muted; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("shift+up", "read(-1)", show=False, priority=True),
@@ -95,8 +91,9 @@ class SessionPicker(ListScreen[str | None]):
         self._wanted_preview: bool | None = None
         self.cursor_list = self._list = ChoiceList(detail_right=True)
         self._pane = SessionPane(service, self._sessions)
-        self._filters = Static(id="session-filters", markup=False)
-        self._keys = Static("loading …", id="session-keys", markup=False)
+        self._filters = KeyBar(self, lines=2, id="session-filters")
+        self._keys = KeyBar(self, lines=2, id="session-keys")
+        self._keys.show_note("loading …")
         self._note = Static(id="session-note", markup=False)
         self._input = Input(placeholder="type to filter; #tag", compact=True, select_on_focus=False, id="session-query")
         self._edit = EditLine(line_id="session-line", select=False)
@@ -188,27 +185,19 @@ class SessionPicker(ListScreen[str | None]):
 
     def _show_filters(self) -> None:
         count = f"{len(self._list.rows)}/{len(self._sessions)}" if self._loader.loaded else ""
-        self._put(
-            self._filters, filter_bar(self._filter, everywhere=self._loader.everywhere, count=count, width=self._width)
-        )
+        hints = filter_keys(self._filter, everywhere=self._loader.everywhere)
+        self._filters.show_keys(hints, lead=f"Sessions {count}".strip(), style="bold")
 
     def _show_keys(self) -> None:
+        if self._apply is not None:
+            self._keys.show_keys(EDITING)
+            return
         nothing = "no conversation in this folder yet" if self._loader.loaded else "loading …"
         if self._loader.loaded and len(self._sessions) and not self._list.rows:
             nothing = nothing_fits(self._sessions.unfiltered(self._filter.query), everywhere=self._loader.everywhere)
-        self._put(
-            self._keys,
-            key_bar(self._chosen, nothing=nothing, undo=bool(self._changes.last_deleted), width=self._width),
-        )
-
-    @property
-    def _width(self) -> int:
-        return min(self.app.size.width, MAX_WIDTH) - 4
-
-    def _put(self, line: Static, text: Content) -> None:
-        """Update a line, which may change its height."""
-        line.update(text)
-        self.call_after_refresh(line.refresh, layout=True)
+        chosen = self._chosen
+        hints = action_keys(chosen, undo=bool(self._changes.last_deleted))
+        self._keys.show_keys(hints, lead="" if chosen is not None else nothing)
 
     def _show_message(self, text: str | Content) -> None:
         """Show the result of an action; an empty text removes the last one."""
@@ -227,7 +216,7 @@ class SessionPicker(ListScreen[str | None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Leave the keys to a line that is being edited."""
-        return self._apply is None or action in ("leave", "move", "read", "page", "open")
+        return self._apply is None or action in ("leave", "move", "read", "page", "open", "apply")
 
     def on_input_changed(self, event: Input.Changed) -> None:
         if event.input is self._input:
@@ -237,8 +226,14 @@ class SessionPicker(ListScreen[str | None]):
         """Open the session, or apply the edited line."""
         if event.input is self._input:
             self.action_open()
-        elif (apply := self._end_edit()) is not None:
-            self._make(partial(apply, event.value.strip()))
+        else:
+            self.action_apply()
+
+    def action_apply(self) -> None:
+        """Apply the edited line."""
+        value = self._edit.value.strip()
+        if (apply := self._end_edit()) is not None:
+            self._make(partial(apply, value))
 
     def on_choice_list_picked(self, event: ChoiceList.Picked) -> None:
         """Choose a session; a click on the chosen one opens it."""
@@ -257,7 +252,7 @@ class SessionPicker(ListScreen[str | None]):
         """Return the session at the cursor; a deleted one is restored first."""
         chosen = self._chosen
         if chosen is not None and chosen.status == "deleted":
-            self._show_message(f"{session_title(chosen)} is deleted; ^d restores it.")
+            self._show_message(f"{session_title(chosen)} is deleted; {KEY_OF['delete']} restores it.")
         elif chosen is not None:
             self.dismiss(chosen.uuid)
 
@@ -331,7 +326,7 @@ class SessionPicker(ListScreen[str | None]):
     def _begin_edit(self, label: str, value: str, apply: Apply) -> None:
         self._apply = apply
         self._edit.begin(label, one_line(value))
-        self._put(self._keys, Content(EDITING))
+        self._show_keys()
 
     def _end_edit(self) -> Apply | None:
         apply, self._apply = self._apply, None

@@ -19,10 +19,18 @@ from ragforge_tui.shared.requests.rules import ChangeRule, RuleEntry, RuleList
 from ragforge_tui.shared.rules import EFFECTS, PROGRAMS, Rule, parse_rule
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
-from ragforge_tui.tui.widgets.list_screen import EditLine, ListScreen
+from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
+from ragforge_tui.tui.widgets.list_screen import BACK, EditLine, ListScreen
 
-KEYS = "enter change · ^n new · ^d remove · ^t allow/ask/deny · ^f this folder/all · esc back"
-EDIT_KEYS = "enter save · esc cancel"
+KEYS = (
+    KeyHint("edit", "enter", "change"),
+    KeyHint("turn_effect", "ctrl+t", "allow/ask/deny"),
+    KeyHint("add", "ctrl+n", "new"),
+    KeyHint("remove", "ctrl+d", "remove"),
+    KeyHint("turn_folder", "ctrl+f", "this folder/all"),
+    BACK,
+)
+EDIT_KEYS = (KeyHint("save", "enter", "save"), KeyHint("leave", "esc", "cancel"))
 EXAMPLES = (
     "allow @tests · allow git commit * · ask write(docs/) · deny git push * · deny write(*.lock)\n"
     f"kinds of programs: {', '.join(f'{name} ({what})' for name, what in PROGRAMS.items())}"
@@ -64,7 +72,8 @@ class RulesScreen(ListScreen[None]):
         self._title = Static("Rules", classes="title", markup=False)
         self._line = EditLine(line_id="rules-line", select=False)
         self._note = Static(id="rules-note", markup=False)
-        self._keys = Static("loading …", classes="keys", markup=False)
+        self._keys = KeyBar(self)
+        self._keys.show_note("loading …")
 
     def compose(self) -> ComposeResult:
         """Lay out title, rules, examples, the line to edit, and keys."""
@@ -89,7 +98,7 @@ class RulesScreen(ListScreen[None]):
         self._title.update(plain_text(f"Rules for the agent's calls{saved}"))
         self._list.show([self._row(entry) for entry in self._ordered()], keep=True)
         self._note.update(Content.styled(plain_text(note or ("" if found.rules else EMPTY)), "dim"))
-        self._keys.update(EDIT_KEYS if self._line.display else KEYS)
+        self._keys.show_keys(EDIT_KEYS if self._line.display else KEYS)
 
     def _ordered(self) -> list[RuleEntry]:
         """Return the rules of this folder, those of all, those of the session, and those of other folders."""
@@ -136,19 +145,22 @@ class RulesScreen(ListScreen[None]):
 
     def _begin(self, text: str) -> None:
         self._note.update("")
-        self._keys.update(EDIT_KEYS)
+        self._keys.show_keys(EDIT_KEYS)
         self._line.begin("rule ", text)
 
     def _end_edit(self) -> None:
         self._line.end()
-        self._keys.update(KEYS)
+        self._keys.show_keys(KEYS)
         self.set_focus(None)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Save the typed rule."""
         event.stop()
+        self.action_save()
+
+    def action_save(self) -> None:
+        """Save the typed rule."""
         try:
-            rule = parse_rule(event.value)
+            rule = parse_rule(self._line.value)
         except ValueError as error:
             self.show_error(f"This is no rule, because {error}.")
             return

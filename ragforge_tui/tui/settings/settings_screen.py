@@ -23,13 +23,14 @@ from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.drawing.theme import NAMES
 from ragforge_tui.tui.settings.setting_rows import Setting, following, matching, parse, section_title, shown
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
-from ragforge_tui.tui.widgets.list_screen import EditLine, ListScreen, Picker
+from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
+from ragforge_tui.tui.widgets.list_screen import BACK, EditLine, ListScreen, Picker
 from ragforge_tui.tui.workers import start_worker
 
-KEYS = "enter change · ctrl+r reset · esc back"
+KEYS = (KeyHint("change", "enter", "change"), KeyHint("reset", "ctrl+r", "default"), BACK)
 NAME_CELLS = 26
 """Least cells of the names, so that values are at about column 30."""
-EDIT_KEYS = "enter save · esc cancel"
+EDIT_KEYS = (KeyHint("change", "enter", "save"), KeyHint("leave", "esc", "cancel"))
 
 
 class SettingsScreen(ListScreen[None]):
@@ -69,7 +70,7 @@ class SettingsScreen(ListScreen[None]):
         self._about = Static(id="settings-about", markup=False)
         self._line = EditLine(line_id="settings-value", select=True)
         self._note = Static(id="settings-note", markup=False)
-        self._keys = Static(KEYS, classes="keys", markup=False)
+        self._keys = KeyBar(self, KEYS)
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -142,7 +143,7 @@ class SettingsScreen(ListScreen[None]):
             self._choose(setting)
         else:
             self._editing = setting.key
-            self._keys.update(EDIT_KEYS)
+            self._keys.show_keys(EDIT_KEYS)
             self._line.begin(f"{setting.key.rpartition('.')[2]} ", setting.typed, password=setting.secret)
 
     def _choose(self, setting: Setting) -> None:
@@ -162,7 +163,7 @@ class SettingsScreen(ListScreen[None]):
     def _end_edit(self) -> None:
         self._editing = ""
         self._line.end()
-        self._keys.update(KEYS)
+        self._keys.show_keys(KEYS)
         self.query_one("#settings-query", Input).focus()
 
     def _save(self, setting: Setting, value: Any) -> None:
@@ -208,12 +209,16 @@ class SettingsScreen(ListScreen[None]):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Change the setting, or save the typed value."""
         event.stop()
+        self.action_change()
+
+    def action_change(self) -> None:
+        """Change the setting, or save the typed value."""
         if not self._editing:
             self._change()
             return
         setting = self._settings[self._editing]
         try:
-            value = parse(setting, event.value)
+            value = parse(setting, self._line.value)
         except RagforgeError as error:
             self.show_error(error.info.sentence())
             return

@@ -38,9 +38,10 @@ from ragforge_tui.shared.events import (
 )
 from ragforge_tui.shared.files import STATE_BYTES, atomic_write, read_regular
 from ragforge_tui.shared.json_text import decode_json
-from ragforge_tui.tui.command_registry import effective_keys, key_name
+from ragforge_tui.tui.command_registry import effective_keys
 from ragforge_tui.tui.drawing.lines import one_line
 from ragforge_tui.tui.host import Host
+from ragforge_tui.tui.keys import key_name
 from ragforge_tui.tui.limits import LEAST_BESIDE
 from ragforge_tui.tui.sidebar.heights import heights
 from ragforge_tui.tui.sidebar.pane import PANES, Pane, PaneTitle

@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
-from ragforge_tui.tui.command_registry import Registry, effective_keys, key_name
+from ragforge_tui.tui.command_registry import Registry, effective_keys
+from ragforge_tui.tui.keys import key_name
 
 SHOWN = 4
 

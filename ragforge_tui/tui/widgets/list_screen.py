@@ -14,7 +14,6 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Input, Static
@@ -24,12 +23,13 @@ from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui import fuzzy
 from ragforge_tui.tui.limits import LEAST_BESIDE, SCREEN
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
-from ragforge_tui.tui.widgets.key_bar import KeyBar
+from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
 from ragforge_tui.tui.widgets.virtual_list import TreeList, VirtualList
 from ragforge_tui.tui.workers import start_worker
 
 T = TypeVar("T")
 
+BACK = KeyHint("leave", "esc", "back")
 PICKER_CHROME = 8
 """Lines of a picker besides its rows: frame, title, field with margins, a blank line, keys."""
 PICKER_SHARE = 80
@@ -39,7 +39,7 @@ NEARLY_ALL = 90
 
 
 class Dialog(ModalScreen[T]):
-    """A frame over the chat, with a bold ``.title`` and a muted line of ``.keys``."""
+    """A frame over the chat, with a bold ``.title`` and a bar of keys."""
 
     DEFAULT_CSS = """
     Dialog { align: center middle; }
@@ -47,7 +47,6 @@ class Dialog(ModalScreen[T]):
     Dialog Input { background: $panel; }
     Dialog KeyBar { padding: 0; }
     Dialog .title { text-style: bold; }
-    Dialog .keys { color: $text-muted; }
     """
 
     def on_resize(self, event: events.Resize) -> None:
@@ -65,7 +64,7 @@ class Dialog(ModalScreen[T]):
 
     def show_error(self, sentence: str) -> None:
         """Show the error of some background work, by default in place of the keys."""
-        self.query_one(".keys", Static).update(Content.styled(sentence, "$error"))
+        self.query_one(KeyBar).show_note(sentence, "$error")
 
     def run_guarded(self, work: Coroutine[Any, Any, None], *, group: str) -> None:
         """Run work in the background, in place of earlier work of the group; its errors are shown in the screen."""
@@ -149,18 +148,19 @@ class FilterScreen(ListScreen[T]):
         self._title = title
         self._load = load
         self._empty = empty
-        self._keys = f"enter {verb} · esc back"
+        self._verb = verb
         self._at = at
         self._rows: list[Choice] = []
         self.cursor_list = self._list = ChoiceList(detail_right=detail_right)
-        self._note = Static("loading …", classes="keys", markup=False)
+        self._keys = KeyBar(self)
+        self._keys.show_note("loading …")
 
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Static(self._title, classes="title", markup=False)
             yield Input(placeholder="type to filter", compact=True)
             yield from self.compose_list()
-            yield self._note
+            yield self._keys
 
     def compose_list(self) -> ComposeResult:
         yield self._list
@@ -180,7 +180,14 @@ class FilterScreen(ListScreen[T]):
         rows = self.matching(query)
         self._list.show(rows, headings=not query.strip())
         self._list.go_to(at)
-        self._note.update(self._keys if rows else f"{'no match' if self._rows else self._empty} · esc back")
+        if rows:
+            self._keys.show_keys([KeyHint("choose", "enter", self._verb), *self.more_keys(), BACK])
+        else:
+            self._keys.show_keys([BACK], lead="no match" if self._rows else self._empty)
+
+    def more_keys(self) -> list[KeyHint]:
+        """Return the keys for a row besides Enter."""
+        return []
 
     def matching(self, query: str) -> list[Choice]:
         """Return the rows that match a query, best first."""
@@ -198,6 +205,9 @@ class FilterScreen(ListScreen[T]):
         self.narrow()
 
     def on_input_submitted(self) -> None:
+        self.action_choose()
+
+    def action_choose(self) -> None:
         if (choice := self._list.chosen) is not None:
             self.pick(choice.key)
 
@@ -351,6 +361,10 @@ class EditLine(Horizontal):
         self._line.cursor_position = len(value)
         self.display = True
         self._line.focus()
+
+    @property
+    def value(self) -> str:
+        return self._line.value
 
     def end(self) -> None:
         """Hide the line."""

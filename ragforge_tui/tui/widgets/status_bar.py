@@ -18,7 +18,8 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from ragforge_tui.shared.sanitize import plain_text
-from ragforge_tui.tui.command_registry import Registry, effective_keys, key_name
+from ragforge_tui.tui.command_registry import Registry, effective_keys
+from ragforge_tui.tui.keys import key_name
 from ragforge_tui.tui.limits import SCREEN
 from ragforge_tui.tui.session.state import EngineState
 from ragforge_tui.tui.widgets.clickable import command_at, runs_command
