@@ -19,11 +19,11 @@ from textual.screen import Screen
 
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.wire import Engine
+from ragforge_tui.tui.alt_keys import teach_alt_keys
 from ragforge_tui.tui.chat_driver import ChatDriver
 from ragforge_tui.tui.chat_screen import ChatScreen
 from ragforge_tui.tui.drawing.palette import frame_variables
 from ragforge_tui.tui.hang_up import before_hang_up
-from ragforge_tui.tui.prompt.prompt import teach_alt_enter
 from ragforge_tui.tui.session.state import ChatOptions
 from ragforge_tui.tui.settings.live_settings import line_filters, theme_variables, with_plain_mode
 from ragforge_tui.tui.terminal import copy_sequence
@@ -80,7 +80,7 @@ class ChatApp(TypeAheadApp):
 
     def __init__(self, connect: Callable[[], Awaitable[Engine]], options: ChatOptions) -> None:
         super().__init__(chat_driver(served=options.served))
-        teach_alt_enter()
+        teach_alt_keys()
         self.chat = ChatScreen(self, connect, with_plain_mode(options))
         self.chat.settings.apply_all()
 

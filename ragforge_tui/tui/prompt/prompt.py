@@ -5,7 +5,6 @@ A large paste is shown as a label and sent as it is.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,7 +12,6 @@ from typing import ClassVar
 from textual import events
 from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
-from textual.keys import Keys
 from textual.message import Message
 from textual.timer import Timer
 from textual.widget import Widget
@@ -27,8 +25,6 @@ from ragforge_tui.tui.prompt.completion import Completing, SlashMenu
 from ragforge_tui.tui.prompt.history import Draft, Entry, History
 from ragforge_tui.tui.prompt.vim import VimKeys
 from ragforge_tui.tui.session.message_queue import MessageQueue
-
-log = logging.getLogger(__name__)
 
 MAX_LINES = 8
 MAX_CHARS = 2_000
@@ -115,27 +111,13 @@ MAX_SHOWN = 20_000
 NEWLINE_KEYS = frozenset({"ctrl+j", "alt+enter", "shift+enter"})
 
 
-def teach_alt_enter() -> None:
-    """Let Textual recognize alt+enter of a terminal without the Kitty protocol (ESC CR), which it takes for Enter.
-
-    There is no public way; if this one disappears, ctrl+j remains.
-    """
-    try:
-        from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
-    except ImportError:
-        log.info("alt+enter is unknown to this Textual")
-        return
-    if isinstance(ANSI_SEQUENCES_KEYS, dict):
-        ANSI_SEQUENCES_KEYS.setdefault("\x1b\r", (Keys.ControlJ,))
-
-
 class Prompt(TextArea):
     """The text area for messages and commands."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "tab", "Complete", show=False),
         # ctrl+z gives the shell back, as in other programs of the terminal; both keys are 0x1f in most of them.
-        Binding("ctrl+underscore,ctrl+slash,super+z", "undo", show=False),
+        Binding("ctrl+underscore,ctrl+slash,super+z", "undo", "undo what was typed", show=False),
     ]
 
     @dataclass
