@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from textual import events
 from textual.keys import Keys
+from textual.screen import Screen
 
 log = logging.getLogger(__name__)
 
@@ -39,10 +40,7 @@ def teach_alt_keys() -> None:
             table.setdefault(f"\x1b{letter}", (_Key(key),))  # ESC b and ESC f stay: Option with an arrow on a Mac.
 
 
-def is_alt_letter(event: events.Key) -> bool:
-    return event.key in _LETTERS
-
-
-def give_letter(event: events.Key) -> None:
-    """Have the letter typed, for a screen without such a key: Escape and the letter came close together."""
-    event.character = _LETTERS[event.key]
+def give_letter(event: events.Event, screen: Screen[Any]) -> None:
+    """Have the letter typed on a screen without such a key: Escape and the letter came close together."""
+    if isinstance(event, events.Key) and event.key in _LETTERS and event.key not in screen.active_bindings:
+        event.character = _LETTERS[event.key]

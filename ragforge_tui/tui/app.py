@@ -24,6 +24,7 @@ from ragforge_tui.tui.chat_driver import ChatDriver
 from ragforge_tui.tui.chat_screen import ChatScreen
 from ragforge_tui.tui.drawing.palette import frame_variables
 from ragforge_tui.tui.hang_up import before_hang_up
+from ragforge_tui.tui.keys import CTRL, key_name
 from ragforge_tui.tui.session.state import ChatOptions
 from ragforge_tui.tui.settings.live_settings import line_filters, theme_variables, with_plain_mode
 from ragforge_tui.tui.terminal import copy_sequence
@@ -33,7 +34,7 @@ from ragforge_tui.tui.widgets.status_bar import PALETTE
 __all__ = ["ChatApp", "ChatOptions", "run_chat"]
 
 SWITCH_SECONDS = 0.001
-QUIT_HINT = "^c again quits"
+QUIT_HINT = f"{key_name('ctrl+c')} again quits"
 
 
 def run_chat(connect: Callable[[], Awaitable[Engine]], options: ChatOptions) -> int:
@@ -72,10 +73,10 @@ class ChatApp(TypeAheadApp):
     TITLE = "ragforge-chat"
     CSS_PATH = "chat.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+c", "interrupt", show=False, priority=True, system=True),
+        Binding("ctrl+c", "interrupt", CTRL["ctrl+c"], show=False, priority=True, system=True),
         Binding("escape", "screen.escape", show=False, id="stop"),
         Binding("ctrl+q", "command('quit')", show=False, priority=True, id="quit"),
-        Binding("ctrl+z", "suspend_process", show=False, priority=True, id="suspend"),
+        Binding("ctrl+z", "suspend_process", CTRL["ctrl+z"], show=False, priority=True, id="suspend"),
     ]
 
     def __init__(self, connect: Callable[[], Awaitable[Engine]], options: ChatOptions) -> None:

@@ -16,11 +16,11 @@ from ragforge_tui.tui.command_registry import effective_keys
 from ragforge_tui.tui.commands.extension_commands import own_commands
 from ragforge_tui.tui.engine_questions import EngineQuestions
 from ragforge_tui.tui.host import EventScreen, Host
+from ragforge_tui.tui.keys import spoken_key
 from ragforge_tui.tui.session.remote_turns import RemoteTurns
 from ragforge_tui.tui.session.state import Retry, sent_tokens
 from ragforge_tui.tui.sidebar.sidebar import Sidebar
 from ragforge_tui.tui.terminal import Attention
-from ragforge_tui.tui.welcome.tips import spoken_key
 from ragforge_tui.tui.welcome.welcome import Welcome
 
 RETRY = "/retry asks for it again."

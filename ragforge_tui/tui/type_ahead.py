@@ -20,7 +20,7 @@ from textual.driver import Driver
 from textual.message import Message
 from textual.widget import Widget
 
-from ragforge_tui.tui.alt_keys import give_letter, is_alt_letter
+from ragforge_tui.tui.alt_keys import give_letter
 from ragforge_tui.tui.limits import SCREEN
 
 POLL_SECONDS = 0.005
@@ -71,8 +71,8 @@ class TypeAheadApp(App[str]):
             await super().on_event(event)
             return
         self.last_key = monotonic()
-        if isinstance(event, events.Key) and is_alt_letter(event) and event.key not in self.screen.active_bindings:
-            give_letter(event)
+        if len(self.screen_stack) == 1:
+            give_letter(event, self.screen)
         if (self._holding or self._held) and not (isinstance(event, events.Key) and event.key in AT_ONCE):
             self._held.append(event)
         else:

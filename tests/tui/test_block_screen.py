@@ -82,9 +82,9 @@ async def test_an_answer_is_rendered_at_full_width_and_shown_as_written_on_reque
         await chat.until(lambda: chat.app.clipboard.startswith("call(argument, "))
         await chat.press("c")
         await chat.until(lambda: chat.app.clipboard == "second\n")
-        await chat.press("r")
+        await chat.press("v")
         await chat.until(lambda: any("```python" in row for row in rows()))
-        await chat.press("r", "y")
+        await chat.press("v", "y")
         await chat.until(lambda: not any("```" in row for row in rows()) and chat.app.clipboard == WIDE)
 
 

@@ -129,7 +129,7 @@ async def test_a_file_of_the_pane_opens_its_scopes(run_chat: ChatRunner, engine:
         await chat.until(lambda: chat.app.chat.session.state.conversation)
         await chat.press("f5")
         await chat.until(lambda: chat.app.chat.sidebar.has_focus_within)
-        await chat.press("c")
+        await chat.press("v")
         await chat.until(lambda: isinstance(chat.app.screen, CodeScreen))
         await chat.until(lambda: engine.asked(SearchCode))
         assert (engine.asked(SearchCode)[0].query, engine.asked(SearchCode)[0].path) == (
@@ -148,7 +148,7 @@ async def test_a_call_opens_the_code_it_was_about(run_chat: ChatRunner, engine: 
         await chat.until(lambda: chat.app.chat.sidebar.has_focus_within)
         await chat.press("up", "enter")
         await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and chat.app.screen.sections)
-        await chat.press("c")
+        await chat.press("v")
         await scope_of(chat, "main")
 
 

@@ -143,13 +143,13 @@ async def test_turn_by_turn(run_chat: ChatRunner, engine: FakeEngine) -> None:
         screen = await opened(chat, "/context")
         assert [(r.turn_index, r.number) for r in engine.asked(FetchSent)] == [(0, 0)]
         assert "turn 13" not in screen._keys.render().plain
-        await chat.press("b")
+        await chat.press("N")
         await chat.until(lambda: "Turn 11 of 12" in str(screen._title.content))
         await chat.press("n")
         await chat.until(lambda: "Turn 12 of 12" in str(screen._title.content))
         await chat.press("n")
         await chat.until(lambda: "Next request, not sent yet" in str(screen._title.content))
-        await chat.press("n", "b")
+        await chat.press("n", "N")
         await chat.until(lambda: "Turn 12 of 12" in str(screen._title.content))
 
 
@@ -176,10 +176,10 @@ async def test_a_request_is_compared_with_the_one_before(run_chat: ChatRunner, e
         screen = await opened(chat, "/context next And the harbour?")
         await chat.until(lambda: "Next request" in str(screen._title.content))
         assert [asked.text for asked in engine.asked(FetchNext)] == ["And the harbour?"]
-        await chat.press("c")
+        await chat.press("equals_sign")
         await chat.until(lambda: "tokens since turn 12" in str(screen._title.content))
         assert "nothing came in or went out" in shown(screen)
-        await chat.press("c")
+        await chat.press("equals_sign")
         await chat.until(lambda: "recalled turn t9" in shown(screen))
 
 
@@ -225,7 +225,7 @@ async def test_a_turn_nothing_was_kept_of_is_reported_and_passed_by(run_chat: Ch
     async with run_chat(engine, resume="00000001") as chat:
         screen = await opened(chat, "/context 99")
         assert "has no turn 99" in shown(screen)
-        await chat.press("b")
+        await chat.press("N")
         await chat.until(lambda: "Turn 12 of 12" in str(screen._title.content))
 
 
@@ -244,6 +244,6 @@ async def test_it_opens_from_the_memory_pane(run_chat: ChatRunner, engine: FakeE
         pane = chat.app.chat.sidebar.pane("memory")
         assert isinstance(pane, MemoryPane)
         await chat.until(lambda: pane.tree_rows.chosen)
-        await chat.press("c")
+        await chat.press("v")
         await chat.until(lambda: isinstance(chat.app.screen, ContextScreen))
         await chat.until(lambda: [r.turn_index for r in engine.asked(FetchSent)] == [5])

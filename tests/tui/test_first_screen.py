@@ -41,7 +41,7 @@ FULL = WelcomeContents(
         for n in (1, 2, 3)
     ),
     tips=TIPS,
-    continue_key="Ctrl+R",
+    continue_key="Ctrl+L",
     now=CLOCK,
 )
 
@@ -75,7 +75,7 @@ def test_everything_is_on_it() -> None:
     assert rows[0].startswith("·∙•● ragforge") and rows[0].endswith("0.1.0")
     assert rows[2] == "✶ The graph is awake."
     assert rows[4:6] == ["folder  /home/ada/work/tabulate (main)", "model   qwen3 · nothing leaves this machine"]
-    assert rows[7] == "continue  Ctrl+R the newest · 1, 2 or 3, then Enter, for one of these"
+    assert rows[7] == "continue  Ctrl+L the newest · 1, 2 or 3, then Enter, for one of these"
     assert rows[8].startswith("1  Session 1 long") and rows[8].split()[-4:] == ["1", "turn", "20", "h"]
     assert rows[9].split()[-4:] == ["2", "turns", "1", "d"]
     assert rows[-1] == "F3     shows the memory"
@@ -204,7 +204,7 @@ async def test_the_newest_session_continues_with_one_key(run_chat: ChatRunner) -
         await chat.until(lambda: "Session 3" in screen(chat))
         assert "Session 4" not in screen(chat) and "Elsewhere" not in screen(chat)
         chat.app.chat.prompt.insert("half a thought")
-        await chat.press("ctrl+r")
+        await chat.press("ctrl+l")
         await chat.until(lambda: chat.app.chat.session.state.conversation_id == conversation(1).uuid)
         await chat.until(lambda: not chat.app.chat.welcome.display)
         assert chat.app.chat.prompt.text == "half a thought"
@@ -215,7 +215,7 @@ async def test_the_key_waits_for_the_graph(run_chat: ChatRunner) -> None:
     engine.graph = GraphChanged(phase="starting", name="embedded")
     async with run_chat(engine) as chat:
         await chat.until(lambda: chat.app.chat.session.state.connection == "up")
-        await chat.press("ctrl+r")
+        await chat.press("ctrl+l")
         await chat.until(lambda: chat.app.chat.session.state.opening)
         engine.emit(GraphChanged(phase="ready", name="embedded"))
         await chat.until(lambda: chat.app.chat.session.state.conversation_id == conversation(1).uuid)

@@ -184,7 +184,7 @@ async def test_the_conversations_own_summary_is_on_top(run_chat: ChatRunner, eng
 async def test_topics_are_a_second_grouping(run_chat: ChatRunner, engine: FakeEngine) -> None:
     async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
         pane = await opened(chat)
-        await chat.press("t")
+        await chat.press("2")
         await chat.until(lambda: pane.topic_rows.has_focus)
         assert "retries" in rows(pane)[0]
         title = next(one for one in chat.app.query(PaneTitle) if one.pane is pane)
@@ -200,7 +200,7 @@ async def test_topics_are_a_second_grouping(run_chat: ChatRunner, engine: FakeEn
         await chat.until(lambda: list(chat.app.chat.transcript.cursor.turns) == [1, 2, 3])
         await chat.press("down", "g")
         await chat.until(lambda: chat.app.chat.session.state.conversation_id != UUID)
-        await chat.press("t")
+        await chat.press("2")
         await chat.until(lambda: pane.tree_rows.display)
 
 
@@ -252,7 +252,7 @@ async def test_findings_are_listed_by_kind_and_lead_to_their_turns(run_chat: Cha
     engine.memory.summaries[UUID] = [summary(UUID, 1, 1, 5, "So.", title="Locks", key_findings=[fact, open_point])]
     async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
         pane = await opened(chat)
-        await chat.press("f")
+        await chat.press("1")
         await chat.until(lambda: pane.finding_rows.has_focus and listed(pane, "Open 1"))
         assert listed(pane, "t5   Tests are missing. [bold]red")
         assert rows(pane)[0] == "Open 1"
@@ -261,7 +261,7 @@ async def test_findings_are_listed_by_kind_and_lead_to_their_turns(run_chat: Cha
         await chat.until(lambda: list(chat.app.chat.transcript.cursor.turns) == [5])
         await chat.press("r")
         await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and chat.app.screen.sections)
-        await chat.press("escape", "f")
+        await chat.press("escape", "1")
         await chat.until(lambda: pane.tree_rows.has_focus)
 
 
@@ -276,7 +276,7 @@ async def test_what_no_longer_holds_is_struck_through_and_leads_to_what_replaced
     ]
     async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
         pane = await opened(chat)
-        await chat.press("f")
+        await chat.press("1")
         await chat.until(lambda: pane.finding_rows.has_focus and listed(pane, "Decisions 1"))
         assert listed(pane, "→ t5 replaced by “60” [bold]red")
         palette = chat.app.chat.transcript.palette
@@ -290,7 +290,7 @@ async def test_what_no_longer_holds_is_struck_through_and_leads_to_what_replaced
 async def test_findings_follow_new_summaries(run_chat: ChatRunner, engine: FakeEngine) -> None:
     async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
         pane = await opened(chat)
-        await chat.press("f")
+        await chat.press("1")
         await chat.until(lambda: listed(pane, "Decisions 1"))
         made = summary(UUID, 1, 6, 10, "More.", key_findings=[Finding(text="Two retries.", turns=[7], kind="fact")])
         engine.memory.summaries[UUID] = [made]

@@ -229,15 +229,15 @@ async def test_another_question_the_scope_and_an_answer(run_chat: ChatRunner, en
         screen = await recall(chat, "/recall")
         assert not engine.asked(RecallPast)
         await chat.press("enter", *"zebra", "enter")
-        await chat.until(lambda: "nothing here answers that · ^f all folders" in keys(screen))
+        await chat.until(lambda: "nothing here answers that · alt+w all folders" in keys(screen))
         assert screen.chosen is None
-        await chat.press("ctrl+f")
+        await chat.press("alt+w")
         await chat.until(lambda: engine.asked(RecallPast)[-1].choice.workspace is None)
         for _ in range(5):
             await chat.press("backspace")
         await chat.press(*"leases", "enter")
         await chat.until(lambda: "2 quotes" in keys(screen))
-        await chat.press("ctrl+g")
+        await chat.press("alt+m")
         await chat.until(lambda: "30 seconds" in str(screen._answer.render()))
         assert engine.asked(RecallPast)[-1].answer
         await chat.press("down", "down")

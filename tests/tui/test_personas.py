@@ -210,7 +210,7 @@ class TestMaking:
             assert (asked.brief.name, asked.brief.purpose, asked.brief.color) == ("Vega", "Reviews", "rouge")
             assert asked.brief.rules == ""
             assert review is chat.app.screen
-            await chat.press("s")
+            await chat.press("ctrl+s")
             await chat.until(lambda: chat.noticed("Saved: ✶ Vega. /set-persona Vega switches to it."))
             assert 'color="red"' in (chat.engine.shelf.own / "Vega.luciform").read_text(encoding="utf-8")
 
@@ -230,7 +230,7 @@ class TestMaking:
             await chat.type("/create-persona Vega | bleu | français | Reviews SQL")
             await on(chat, PersonaReview)
             assert chat.engine.asked(DraftPersona)[0].brief.language == "français"
-            await chat.press("i")
+            await chat.press("m")
             await chat.until(
                 lambda: "1 + <luciform name='Vega' color='green'>far [b]better[/b] ✶</luciform>" in drawn(chat)
             )
@@ -238,7 +238,7 @@ class TestMaking:
             assert isinstance(chat.app.screen, PersonaReview), "a proposal is answered before anything is saved"
             await chat.press("n")
             await chat.until(lambda: "The draft is unchanged." in drawn(chat))
-            await chat.press("i")
+            await chat.press("m")
             await chat.until(lambda: "Proposed changes" in drawn(chat))
             await chat.press("y")
             await chat.until(lambda: "nothing is saved yet" in drawn(chat))
@@ -252,7 +252,7 @@ class TestMaking:
             await chat.ready()
             await chat.type("/create-persona Vega")
             await on(chat, PersonaReview)
-            await chat.press("i")
+            await chat.press("m")
             await chat.until(lambda: "No language model is configured" in drawn(chat))
             assert chat.engine.asked(ImprovePersona)
             await chat.press("escape")
@@ -272,7 +272,7 @@ class TestChanging:
             await chat.type("/edit-persona Dev")
             await on(chat, PersonaReview)
             assert "1 problem, marked below" in drawn(chat)
-            await chat.press("s")
+            await chat.press("ctrl+s")
             await chat.until(lambda: chat.noticed("Saved: ▸ Dev. It hides the shipped one of the same name."))
             written = (chat.engine.shelf.own / "Dev.luciform").read_bytes()
             assert written.endswith(b"</luciform>\n<mine>\r\n")
@@ -291,7 +291,7 @@ class TestChanging:
             await chat.ready()
             await chat.type("/edit-persona Vega")
             await on(chat, PersonaReview)
-            await chat.press("s")
+            await chat.press("ctrl+s")
             await chat.until(lambda: chat.noticed("Saved: "))
             assert (engine.shelf.own / "Vega.luciform").read_bytes() == "<x>déjà vu</x>".encode("utf-16")
 

@@ -61,11 +61,11 @@ async def test_kinds_with_what_was_replaced_and_filtered_by_words(run_chat: Chat
         ]
         struck = [segment.style for segment in screen.rows.render_line(2) if "-q" in segment.text]
         assert struck and all(style is not None and style.strike for style in struck)
-        await chat.press("a")
+        await chat.press("1")
         assert "↳ t3: edited naturalsize" in shown(screen)
         await chat.press("slash", *"german")
         await chat.until(lambda: shown(screen) == ["▾ Wishes 1", "· Answer in German."])
-        await chat.press("escape", "o")
+        await chat.press("escape", "w")
         await chat.until(lambda: [r.workspace for r in engine.asked(ListRemembered)][1:] == [None])
 
 
@@ -79,14 +79,14 @@ async def test_acts_by_key_and_the_way_back(run_chat: ChatRunner, engine: FakeEn
         assert shown(screen)[1] == "◆ Answer in German.", "the pinned ones come first"
         await chat.press("u")
         await chat.until(lambda: "Taken back: pinned “Answer in German.”" in note(screen))
-        await chat.press("x")
+        await chat.press("d")
         await chat.until(lambda: "the words of t1 stay in their conversation" in note(screen))
         assert "· Answer in German." not in shown(screen)
         screen.rows.choose("w2")
-        await chat.press("d")
+        await chat.press("f")
         await chat.until(lambda: "Only an open point can be confirmed" in note(screen))
         screen.rows.choose("o1")
-        await chat.press("d")
+        await chat.press("f")
         await chat.until(lambda: "Confirmed as done" in note(screen))
         screen.rows.choose("w2")
         await chat.press("e", "end", *" Now", "enter")
@@ -100,7 +100,7 @@ async def test_acts_by_key_and_the_way_back(run_chat: ChatRunner, engine: FakeEn
             ("o1", "confirm", ""),
             ("w2", "edit", "Run the tests with -x. Now"),
         ]
-        await chat.press("w")
+        await chat.press("U")
         await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and chat.app.screen.sections)
         assert isinstance(chat.app.screen, DetailScreen)
         log = chat.app.screen.sections[0].text.splitlines()

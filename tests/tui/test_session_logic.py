@@ -227,15 +227,15 @@ class TestBars:
 
         assert offered(None) == "esc back"
         active = offered(conversation(1, private=True), undo=True)
-        assert "^a archive" in active and "^z undo" in active and "^l not private" in active
-        assert "^a unarchive" in offered(conversation(1, status="archived"))
+        assert "alt+a archive" in active and "alt+u undo" in active and "alt+p not private" in active
+        assert "alt+a unarchive" in offered(conversation(1, status="archived"))
         deleted = offered(conversation(1, status="deleted"))
-        assert "^d restore" in deleted and "^a" not in deleted and "^z" not in deleted
+        assert "alt+d restore" in deleted and "alt+a" not in deleted and "alt+u" not in deleted
 
     def test_filters(self) -> None:
         narrowed = SessionFilter(status="any", tag="db", order="title")
         hints = filter_keys(narrowed, everywhere=True)
-        assert [hint.text for hint in hints] == ["^f all folders", "^s any status", "^g #db", "^o by title"]
+        assert [hint.text for hint in hints] == ["alt+w all folders", "alt+s any status", "alt+g #db", "alt+o by title"]
         assert all(hint.on for hint in hints), "what differs from the default is highlighted"
         assert not any(hint.on for hint in filter_keys(SessionFilter(), everywhere=False))
 

@@ -94,28 +94,28 @@ async def test_filters_and_orders(run_chat: ChatRunner, engine: FakeEngine) -> N
         picking = await opened(chat)
         await picking.lists(*ALL[1:])
         assert picking.screen._list.rows[2].lead == "└ from turn 1 · ✶ "
-        await chat.press("ctrl+f")
+        await chat.press("alt+w")
         await picking.lists("Index allocation", "Café menu, in French", "Menu, shorter", "Elsewhere")
         assert "all folders" in picking.line("filters")
-        await chat.press("ctrl+g")
+        await chat.press("alt+g")
         await picking.lists("Index allocation")
         assert "#db" in picking.line("filters")
-        await chat.press("ctrl+g", "ctrl+f", "ctrl+o", "ctrl+o")
+        await chat.press("alt+g", "alt+w", "alt+o", "alt+o")
         await picking.lists("Café menu, in French", "Menu, shorter", "Index allocation")
-        await chat.press("ctrl+s")
+        await chat.press("alt+s")
         await picking.lists("Retries double turns")
         assert "unarchive" in picking.line("keys")
-        await chat.press("ctrl+s")
+        await chat.press("alt+s")
         await picking.lists()
         assert "no match; without the filters 3 active, 1 archived · " in picking.line("keys")
-        await chat.press("ctrl+s", "ctrl+s", *"retries")
+        await chat.press("alt+s", "alt+s", *"retries")
         await picking.lists()
         assert "no match; without the filters 1 archived · " in picking.line("keys")
         await chat.press(*"zzz")
         await picking.until(lambda: "no match in this folder · " in picking.line("keys"))
-        await chat.press("ctrl+u", "ctrl+s", "ctrl+s")
+        await chat.press("ctrl+u", "alt+s", "alt+s")
         await picking.lists()
-        await chat.press("ctrl+s")
+        await chat.press("alt+s")
         await picking.until(lambda: len(picking.titles) == 4)
 
 
@@ -124,19 +124,19 @@ async def test_rename_and_tag_in_place(run_chat: ChatRunner, engine: FakeEngine)
         await chat.until(lambda: chat.app.chat.session.state.conversation_id)
         picking = await opened(chat)
         assert picking.screen._list.rows[0].badge == "(open now)"
-        await chat.press("ctrl+r")
+        await chat.press("alt+r")
         line = picking.screen.query_one("#session-line", Input)
         assert line.value == "Retries double turns" and line.has_focus
         await chat.press("space", *"again", "enter")
         await picking.until(lambda: picking.titles[0] == "Retries double turns again")
         opened_one = chat.app.chat.session.state.conversation
         assert opened_one is not None and opened_one.title == "Retries double turns again"
-        await chat.press("down", "ctrl+t")
+        await chat.press("down", "alt+t")
         assert line.value == "db"
-        await chat.press("space", *"ui", "ctrl+s", "enter")
+        await chat.press("space", *"ui", "alt+s", "enter")
         await picking.until(lambda: "Tags: db, ui" in picking.line("note"))
         assert engine.asked(UpdateConversation)[-1].tags == ["db", "ui"]
-        await chat.press("ctrl+r", *"not", "escape")
+        await chat.press("alt+r", *"not", "escape")
         assert picking.titles[1] == "Index allocation"
         assert not line.has_focus
         await chat.press("escape")
@@ -147,23 +147,23 @@ async def test_delete_undo_restore(run_chat: ChatRunner, engine: FakeEngine) -> 
     async with run_chat(engine, continue_last=True) as chat:
         await chat.until(lambda: chat.app.chat.session.state.conversation_id)
         picking = await opened(chat)
-        await chat.press("ctrl+d")
+        await chat.press("alt+d")
         await picking.lists(*ALL[1:])
         assert not chat.app.chat.session.state.conversation_id
-        assert "^z undo" in picking.line("keys") and "^z restores it" in picking.line("note")
-        await chat.press("ctrl+z")
+        assert "alt+u undo" in picking.line("keys") and "alt+u restores it" in picking.line("note")
+        await chat.press("alt+u")
         await picking.lists(*ALL)
-        assert "^z undo" not in picking.line("keys")
-        await chat.press("ctrl+d", "ctrl+s", "ctrl+s")
+        assert "alt+u undo" not in picking.line("keys")
+        await chat.press("alt+d", "alt+s", "alt+s")
         await picking.lists(ALL[0])
         await chat.press("enter")
-        assert "^d restores it" in picking.line("note")
-        await chat.press("ctrl+d")
+        assert "alt+d restores it" in picking.line("note")
+        await chat.press("alt+d")
         await picking.lists()
         assert len(engine.asked(RestoreConversation)) == 2
-        await chat.press("ctrl+s", "ctrl+s")
+        await chat.press("alt+s", "alt+s")
         await picking.until(lambda: len(picking.titles) == 4)
-        await chat.press("ctrl+d", "escape")
+        await chat.press("alt+d", "escape")
         await chat.until(lambda: len(engine.asked(DeleteConversation)) == 3)
         await chat.type("/undo-delete")
         await chat.until(lambda: len(engine.asked(RestoreConversation)) == 3)
@@ -172,13 +172,13 @@ async def test_delete_undo_restore(run_chat: ChatRunner, engine: FakeEngine) -> 
 async def test_archive_and_private(run_chat: ChatRunner, engine: FakeEngine) -> None:
     async with run_chat(engine) as chat:
         picking = await opened(chat)
-        await chat.press("ctrl+l")
+        await chat.press("alt+p")
         await picking.until(lambda: picking.screen._list.rows[0].badge == "(private)")
-        await chat.press("ctrl+l")
+        await chat.press("alt+p")
         await picking.until(lambda: picking.screen._list.rows[0].badge == "")
-        await chat.press("ctrl+a")
+        await chat.press("alt+a")
         await picking.lists(*ALL[1:])
-        await chat.press("ctrl+s", "ctrl+a")
+        await chat.press("alt+s", "alt+a")
         await picking.until(lambda: [one.archived for one in engine.asked(ArchiveConversation)] == [True, False])
 
 
@@ -187,14 +187,14 @@ async def test_export(run_chat: ChatRunner, engine: FakeEngine, tmp_path: Path) 
         picking = await opened(chat)
         line = picking.screen.query_one("#session-line", Input)
         for name, word in (("a.md", b"# Retries"), ("a.json", b'"format"')):
-            await chat.press("ctrl+e")
+            await chat.press("alt+x")
             assert line.value == "/exports/Retries-double-turns-00000001.md"
             line.value = str(tmp_path / name)
             await chat.press("enter")
             await picking.until((tmp_path / name).exists)
             await picking.until(lambda name=name: name in picking.line("note"))
             assert word in (tmp_path / name).read_bytes()
-        await chat.press("ctrl+e")
+        await chat.press("alt+x")
         line.value = str(tmp_path / "a.md")
         await chat.press("enter")
         await picking.until(lambda: "already exists; it was not overwritten" in picking.line("note"))
@@ -270,13 +270,13 @@ async def test_by_mouse(run_chat: ChatRunner, engine: FakeEngine) -> None:
         rows = picking.screen._list
         await chat.pilot.click(rows, offset=(6, 3))
         assert rows.chosen is not None and rows.chosen.label == "Index allocation"
-        at = picking.line("filters").index("^s")
+        at = picking.line("filters").index("alt+s")
         await chat.pilot.click("#session-filters", offset=(at + 1, 0))
         await picking.lists()
         for _ in range(3):
             await chat.pilot.click("#session-filters", offset=(at + 1, 0))
         await picking.until(lambda: len(picking.titles) == 4)
-        at = picking.line("keys").index("^l")
+        at = picking.line("keys").index("alt+p")
         await chat.pilot.click("#session-keys", offset=(at + 1, 0))
         await picking.until(lambda: engine.asked(UpdateConversation))
         await chat.pilot.click(rows, offset=(6, 3))
@@ -288,7 +288,7 @@ async def test_an_error_is_reported_in_it(run_chat: ChatRunner, engine: FakeEngi
     async with run_chat(engine) as chat:
         picking = await opened(chat)
         engine.failures[ArchiveConversation] = RagforgeError("The [graph] is away.")
-        await chat.press("ctrl+a")
+        await chat.press("alt+a")
         await picking.until(lambda: "The [graph] is away." in picking.line("note"))
         assert picking.titles == list(ALL)
 

@@ -181,7 +181,7 @@ async def test_a_switch_a_text_and_a_reset(run_chat: ChatRunner, tmp_path: Path)
         await chat.press("enter")
         await chat.until(lambda: file.exists() and own(file) == {"tui": {"show_reasoning": True}})
         await chat.until(lambda: chat.app.chat.transcript.document.shown.unfold_reasoning)
-        await chat.press("ctrl+r")
+        await chat.press("alt+d")
         await chat.until(lambda: not chat.app.chat.transcript.document.shown.unfold_reasoning)
         assert own(file) == {"tui": None}
         await chat.press(*"persistence.auto")

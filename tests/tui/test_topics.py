@@ -86,11 +86,11 @@ async def test_topics_of_a_new_summary_appear_by_themselves(run_chat: ChatRunner
 async def test_two_are_made_one_and_that_is_undone(run_chat: ChatRunner, engine: FakeEngine) -> None:
     async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
         screen = await opened(chat)
-        await chat.press("down", "m")
+        await chat.press("down", "M")
         assert screen.rows.marked == "t2"
         await chat.press("escape")
         assert screen.rows.marked == ""
-        await chat.press("m", "up", "m")
+        await chat.press("M", "up", "M")
         await chat.until(lambda: names(screen) == ["retries"])
         assert [(r.a, r.b) for r in engine.asked(MergeTopics)] == [("t2", "t1")]
         await chat.until(lambda: "is merged into retries" in note(screen))
@@ -126,7 +126,7 @@ async def test_failures_are_reported(run_chat: ChatRunner, engine: FakeEngine) -
     engine.failures[MergeTopics] = NotFoundError("There is no topic 'locks'.")
     async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
         screen = await opened(chat)
-        await chat.press("m", "down", "m")
+        await chat.press("M", "down", "M")
         await chat.until(lambda: "There is no topic 'locks'." in note(screen))
         engine.failures[ListTopics] = RagforgeError("The graph is away.")
         await chat.press("slash", "a")
@@ -140,7 +140,7 @@ async def test_it_opens_from_the_memory_pane(run_chat: ChatRunner, engine: FakeE
         await chat.until(lambda: (pane := chat.app.chat.sidebar.pane("memory")) is not None and pane.has_focus_within)
         pane = chat.app.chat.sidebar.pane("memory")
         assert isinstance(pane, MemoryPane)
-        await chat.press("t")
+        await chat.press("2")
         await chat.until(lambda: pane.topic_rows.has_focus)
-        await chat.press("m")
+        await chat.press("M")
         await chat.until(lambda: isinstance(chat.app.screen, TopicsScreen))

@@ -31,12 +31,12 @@ async def test_keys_choose_the_grouping_the_place_and_the_time(run_chat: ChatRun
         midnight = NOON.replace(hour=0, minute=0, second=0, microsecond=0)
         since = engine.asked(FetchUsage)[0].since
         assert since is not None and (midnight - since).days == 30
-        await chat.press("c")
+        await chat.press("5")
         await chat.until(lambda: "In the background" in screen.text)
         assert "estimated" in screen.text and "the price of 1 requests is unknown" in screen.text
         await chat.press("right")
         await chat.until(lambda: engine.asked(FetchUsage)[-1].by == "day")
-        await chat.press("left", "m")
+        await chat.press("left", "2")
         await chat.until(lambda: "openai/" in screen.text)
         assert "\x1b" not in screen.text
         await chat.press("w")
@@ -45,7 +45,7 @@ async def test_keys_choose_the_grouping_the_place_and_the_time(run_chat: ChatRun
         await chat.until(lambda: engine.asked(FetchUsage)[-1].conversation_id.startswith("00000001"))
         await chat.press("t", "t", "t")
         await chat.until(lambda: engine.asked(FetchUsage)[-1].since is None)
-        await chat.press("p")
+        await chat.press("4")
         await chat.until(lambda: "No request to a model is stored" in screen.text)
         await chat.press("escape")
         await chat.until(lambda: not isinstance(chat.app.screen, UsageScreen))

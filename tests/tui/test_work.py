@@ -38,7 +38,7 @@ async def test_diff(run_chat: ChatRunner) -> None:
         await chat.until(lambda: isinstance(chat.app.screen, DiffScreen) and lines(chat)[0])
         assert "src/a.py  +1 −1  somebody else changed it since" in lines(chat)[0]
         assert "2 +     return 2" in "\n".join(lines(chat)), "no escape reaches the terminal"
-        await chat.press("c")
+        await chat.press("y")
         assert chat.app.clipboard.startswith("--- a/src/a.py")
         await chat.press("escape")
         assert chat.app.chat.prompt.has_focus

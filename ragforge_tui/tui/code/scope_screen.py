@@ -45,11 +45,11 @@ class ScopeScreen(Dialog[ScopeTalk | None]):
     ScopeScreen ScopeRows { background: $surface; height: 3fr; border-top: solid $border; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "back", show=False),
+        Binding("escape,q", "back", "leave", show=False),
         Binding("tab", "switch", show=False, priority=True),
         Binding("shift+up", "read(-1)", show=False, priority=True),
         Binding("shift+down", "read(1)", show=False, priority=True),
-        Binding("y", "copy", show=False),
+        Binding("y", "copy", "copy", show=False),
     ]
 
     def __init__(self, load: LoadScope, uuid: str, title: str = "") -> None:

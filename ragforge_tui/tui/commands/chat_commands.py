@@ -50,7 +50,7 @@ async def resume(host: Host, ref: str) -> None:
         pick_session(host)
 
 
-@COMMANDS.add("continue", "Continue the newest conversation of this folder", arguments="[NUMBER]", key="ctrl+r")
+@COMMANDS.add("continue", "Continue the newest conversation of this folder", arguments="[NUMBER]", key="ctrl+l")
 async def continue_recent(host: Host, number: str) -> None:
     """Open the newest conversation of the folder, or the one with this place among the newest."""
     place = turn_number(number, "continue 2 continues the conversation before the newest")

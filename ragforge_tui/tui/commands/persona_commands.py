@@ -180,7 +180,7 @@ async def _edit(host: Host, text: str, name: str, instead_of: str, *, before: st
 async def delete_persona(host: Host, name: str) -> None:
     """Delete one of the user's personas; it can be restored."""
     if not name:
-        raise NotFoundError("Which persona?", todo="/delete-persona NAME, or ctrl+d in /personas.")
+        raise NotFoundError("Which persona?", todo="/delete-persona NAME, or Alt+D in /personas.")
     session, state = host.session, host.session.state
     speaker = state.speaker
     info = await session.ask(requests.DeletePersona(name=name))

@@ -26,8 +26,8 @@ class AnswerScreen(DetailScreen):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("r", "raw", show=False),
-        Binding("c", "code", show=False),
+        Binding("v", "raw", "view: whole, its code, as it was sent", show=False),
+        Binding("c", "code", "copy the next piece of code", show=False),
     ]
 
     def __init__(self, turn: int, text: str) -> None:
@@ -49,7 +49,7 @@ class AnswerScreen(DetailScreen):
             KeyHint("dismiss(None)", "esc", "back"),
             *code,
             KeyHint("copy", "y", "copy all"),
-            KeyHint("raw", "r", "as written", on=self._raw),
+            KeyHint("raw", "v", "as written", on=self._raw),
         ]
 
     def action_raw(self) -> None:

@@ -14,7 +14,7 @@ from textual.widgets import Static
 from ragforge_tui.shared.tool_calls import described_tools
 from ragforge_tui.tui.command_registry import Registry, effective_keys, stop_key
 from ragforge_tui.tui.drawing.lines import wrap_spans
-from ragforge_tui.tui.keys import key_name
+from ragforge_tui.tui.keys import ALT, CTRL, LETTERS, PAGER, key_name
 from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
 from ragforge_tui.tui.widgets.list_screen import Dialog
 
@@ -24,24 +24,23 @@ FRAME = 5
 """Columns of the border, the padding and the scroll bar."""
 KEYS = (
     ("enter", "send; while the agent works, before its next step"),
-    ("^j, alt+enter", "new line"),
+    (f"{key_name('ctrl+j')}, {key_name('alt+enter')}", "new line"),
     ("↑ ↓", "earlier prompts; ↑ first takes back the last queued message"),
     ("tab", "complete; while the agent works, queue; else go to a waiting question or the chat"),
     ("@", "in the prompt: mention a file by a few letters of its name"),
     ("!", "at the start of the prompt: run a shell command"),
-    ("j k space", "in the chat: next and previous block, fold"),
-    ("b e", "in the chat: go back to the turn in a branch, edit its message"),
-    ("v y o", "in the chat: view the block, copy it, open a link"),
-    ("c C", "in the chat: copy its next piece of code, all of its code"),
     ("tab shift+tab", "in the sidebar: next and previous pane; esc goes back to the prompt"),
-    ("enter g i", "in the sidebar: open, go to the turn, mention the file in the prompt"),
 )
-"""Keys of the prompt, the chat and all panes; those of single panes follow."""
-SIDEBAR_KEYS = ("< > + - z", "in the sidebar: width, height of a pane, one pane only")
+"""Keys of the prompt and the sidebar; the numbers of single panes follow."""
 SCREEN_KEYS = (
-    ("^c", "copy a selection; else stop; twice when idle: quit"),
+    *((key_name(key), CTRL[key]) for key in ("ctrl+c", "ctrl+z")),
     ("page up/down", "scroll the chat"),
-    ("^p", "palette"),
+    (key_name("ctrl+p"), CTRL["ctrl+p"]),
+)
+PLACES = (
+    ("Keys of the chat, panes, lists and windows", LETTERS),
+    ("Keys of the chat as a pager", PAGER),
+    ("Keys of a list that typing filters", ALT),
 )
 
 
@@ -52,7 +51,7 @@ class HelpScreen(Dialog[None]):
     HelpScreen > Vertical { width: 90; }
     HelpScreen VerticalScroll { height: 1fr; margin: 1 0; scrollbar-size-vertical: 1; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,enter,q,f1", "dismiss(None)", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,enter,q,f1", "dismiss(None)", "leave", show=False)]
 
     def __init__(self, registry: Registry, version: str, keymap: Mapping[str, str]) -> None:
         super().__init__()
@@ -90,13 +89,17 @@ def help_text(registry: Registry, keymap: Mapping[str, str], *, screen: int = 0)
     lines = [Content.styled("Keys", "bold")]
     command_keys = [command.keys for command in registry.commands if command.keys[0]]
     escape_keys = _escape_keys(stop_key(keymap, registry))
-    for key, text in (*KEYS, *command_keys, SIDEBAR_KEYS, *escape_keys, *SCREEN_KEYS):
+    for key, text in (*KEYS, *command_keys, *escape_keys, *SCREEN_KEYS):
         lines += _entry(key, text, "", width, narrow, room)
     for heading, commands in registry.groups().items():
         lines += [Content(), Content.styled(heading, "bold")]
         for command in commands:
             key = f"  {key_name(keys[command.name])}" if command.name in keys else ""
             lines += _entry(command.usage, command.help, key, width, narrow, room)
+    for heading, meanings in PLACES:
+        lines += [Content(), Content.styled(heading, "bold")]
+        for key, text in meanings.items():
+            lines += _entry(key_name(key), text, "", width, narrow, room)
     lines += [Content(), Content.styled("Tools of the agent", "bold")]
     for tool in described_tools():
         if tool.help and not tool.joined:

@@ -194,8 +194,8 @@ class Viewer(BlockView, can_focus=True):
     Viewer { height: 1fr; width: 1fr; overflow-x: hidden; overflow-y: auto; scrollbar-size-vertical: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("j", "scroll_down", show=False),
-        Binding("k", "scroll_up", show=False),
+        Binding("j", "scroll_down", "down", show=False),
+        Binding("k", "scroll_up", "up", show=False),
         Binding("space", "page_down", show=False),
     ]
 
@@ -229,9 +229,10 @@ class DetailScreen(Dialog[str | None]):
     DetailScreen Viewer { margin: 1 0; background: $surface; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "dismiss(None)", show=False),
-        Binding("y", "copy", show=False),
-        Binding("s", "section", show=False),
+        Binding("escape,q", "dismiss(None)", "leave", show=False),
+        Binding("y", "copy", "copy", show=False),
+        Binding("n", "section(1)", "next", show=False),
+        Binding("N", "section(-1)", "previous", show=False),
     ]
 
     def __init__(
@@ -313,7 +314,7 @@ class DetailScreen(Dialog[str | None]):
         """Return the keys that help with the loaded text."""
         hints = [KeyHint("dismiss(None)", "esc", "back")]
         hints += [KeyHint(f"dismiss('{action}')", key, words) for key, (action, words) in self._actions.items()]
-        hints += [KeyHint("section", "s", "next section")] if len(self.sections) > 1 else []
+        hints += [KeyHint("section(1)", "n", "next section")] if len(self.sections) > 1 else []
         return [*hints, KeyHint("copy", "y", "copy")]
 
     def action_copy(self) -> None:
@@ -322,21 +323,18 @@ class DetailScreen(Dialog[str | None]):
             self.app.copy_to_clipboard(self.sections[-1].text)
             self._keys.show_note(f"{self.sections[-1].title} sent to the clipboard")
 
-    def action_section(self) -> None:
-        """Go to the next section, after the last one to the first."""
-        top = self._viewer.top
-        below = [line for line in self._viewer.headings() if line > top]
-        self._viewer.scroll_to(y=below[0] if below and top < self._viewer.max_scroll_y else 0)
+    def action_section(self, step: int) -> None:
+        """Go to the next section, after the last one to the first; or to the previous one."""
+        top, lines = self._viewer.top, self._viewer.headings()
+        if step > 0:
+            below = [line for line in lines if line > top] if top < self._viewer.max_scroll_y else []
+            self._viewer.scroll_to(y=below[0] if below else 0)
+        else:
+            self._viewer.scroll_to(y=max((line for line in lines if line < top), default=0))
 
 
 class DiffScreen(DetailScreen):
     """All files that the agent changed: the first known contents against the current ones."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("n", "file(1)", show=False),
-        Binding("p", "file(-1)", show=False),
-        Binding("c", "copy", show=False),
-    ]
 
     def __init__(self, fetch: Callable[[], Awaitable[list[FileDiff]]], *, empty: str) -> None:
         super().__init__("Changes by the agent …", self._load_diffs, actions={}, has_diff=True)
@@ -355,15 +353,8 @@ class DiffScreen(DetailScreen):
 
     def key_hints(self) -> list[KeyHint]:
         """Return keys for files instead of sections."""
-        hints = [KeyHint("dismiss(None)", "esc", "back"), KeyHint("file(1)", "n", "next file")]
-        return [*hints, KeyHint("file(-1)", "p", "previous file"), KeyHint("copy", "c", "copy")]
-
-    def action_file(self, step: int) -> None:
-        """Go to the next or the previous file."""
-        top, lines = self._viewer.top, self._viewer.headings()
-        targets = [line for line in lines if (line > top if step > 0 else line < top)]
-        if targets:
-            self._viewer.scroll_to(y=targets[0] if step > 0 else targets[-1])
+        hints = [KeyHint("section(1)", "n", "next file"), KeyHint("section(-1)", "N", "previous file")]
+        return [*hints, KeyHint("copy", "y", "copy"), KeyHint("dismiss(None)", "esc", "back")]
 
     def action_copy(self) -> None:
         if self._diffs:
@@ -402,7 +393,7 @@ def call_screen(
         block = _block_of_call(host, call_id)
         call = block.call if block is not None else await fetch()
         if code_of(call) is not None:
-            screen.offer("c", CODE_ACTION, "its code")
+            screen.offer("v", CODE_ACTION, "its code")
         return title_of(call), call_sections(call)
 
     def concerns(event: Event) -> bool:

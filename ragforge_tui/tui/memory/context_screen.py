@@ -229,16 +229,16 @@ class ContextScreen(Dialog[Source | None]):
     ContextScreen ContextRows { background: $surface; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "dismiss(None)", show=False),
-        Binding("n", "turn(1)", show=False),
-        Binding("b", "turn(-1)", show=False),
-        Binding("c", "compare", show=False),
-        Binding("x", "choose('exclude')", show=False),
-        Binding("p", "choose('pin')", show=False),
-        Binding("right_square_bracket", "request(1)", show=False),
-        Binding("left_square_bracket", "request(-1)", show=False),
-        Binding("g", "source", show=False),
-        Binding("y", "copy", show=False),
+        Binding("escape,q", "dismiss(None)", "leave", show=False),
+        Binding("n", "turn(1)", "next", show=False),
+        Binding("N", "turn(-1)", "previous", show=False),
+        Binding("equals_sign", "compare", "compare", show=False),
+        Binding("x", "choose('exclude')", "leave out, split off", show=False),
+        Binding("p", "choose('pin')", "pin", show=False),
+        Binding("right_square_bracket", "request(1)", "next request", show=False),
+        Binding("left_square_bracket", "request(-1)", "previous request", show=False),
+        Binding("g", "source", "go to its turn", show=False),
+        Binding("y", "copy", "copy", show=False),
     ]
 
     def __init__(
@@ -326,7 +326,7 @@ class ContextScreen(Dialog[Source | None]):
     def _show_keys(self) -> None:
         hints = [KeyHint("dismiss(None)", "esc", "back")]
         if self._turn > 1:
-            hints.append(KeyHint("turn(-1)", "b", f"turn {self._turn - 1}"))
+            hints.append(KeyHint("turn(-1)", "N", f"turn {self._turn - 1}"))
         if self._turn <= self._last:
             hints.append(
                 KeyHint("turn(1)", "n", f"turn {self._turn + 1}" if self._turn < self._last else "next request")
@@ -335,7 +335,7 @@ class ContextScreen(Dialog[Source | None]):
             hints.append(KeyHint("request(1)", "[ ]", "request"))
         if self.sent is not None:
             hints += [KeyHint("choose('exclude')", "x", "leave out"), KeyHint("choose('pin')", "p", "pin")]
-            hints.append(KeyHint("compare", "c", "compare", on=self._compared is not None))
+            hints.append(KeyHint("compare", "equals_sign", "compare", on=self._compared is not None))
         self._keys.show_keys([*hints, KeyHint("source", "g", "source"), KeyHint("copy", "y", "copy")])
 
     def _item(self) -> ContextItem | None:

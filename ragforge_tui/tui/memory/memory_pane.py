@@ -74,7 +74,7 @@ BEFORE_SUMMARIES = "every few turns become one line here"
 EXPLANATION = "summaries of this talk · Enter opens one"
 View = Literal["tree", "findings", "topics"]
 _READ, _GO = KeyHint("read", "r", "read"), KeyHint("show_turns", "g", "turn")
-_STATE, _SENT = KeyHint("state", "i", "about"), KeyHint("sent", "c", "sent")
+_STATE, _SENT = KeyHint("state", "i", "about"), KeyHint("sent", "v", "sent")
 
 
 class Foot(Widget):
@@ -156,13 +156,13 @@ class MemoryPane(Pane):
     name_: ClassVar[str] = "memory"
     label: ClassVar[str] = "Memory"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("r", "read", show=False),
-        Binding("g", "show_turns", show=False),
-        Binding("c", "sent", show=False),
-        Binding("f", "switch('findings')", show=False),
-        Binding("t", "switch('topics')", show=False),
-        Binding("i", "state", show=False),
-        Binding("m", "manage", show=False),
+        Binding("r", "read", "read", show=False),
+        Binding("g", "show_turns", "go to its turn", show=False),
+        Binding("v", "sent", "view: whole, its code, as it was sent", show=False),
+        Binding("1", "switch('findings')", "list, filter or finding of that number", show=False),
+        Binding("2", "switch('topics')", "list, filter or finding of that number", show=False),
+        Binding("i", "state", "what it holds", show=False),
+        Binding("M", "manage", "merge", show=False),
     ]
 
     def __init__(self, host: Host) -> None:
@@ -281,16 +281,16 @@ class MemoryPane(Pane):
         self._bar.show_keys(self._hints())
 
     def _hints(self) -> list[KeyHint]:
-        findings = KeyHint("switch('findings')", "f", "findings")
-        topics = KeyHint("switch('topics')", "t", "topics")
+        findings = KeyHint("switch('findings')", "1", "findings")
+        topics = KeyHint("switch('topics')", "2", "topics")
         match self.view:
             case "tree":
                 return [_READ, _GO, findings, topics, _STATE, _SENT]
             case "findings":
-                return [_READ, _GO, KeyHint("switch('findings')", "f", "summaries"), topics]
+                return [_READ, _GO, KeyHint("switch('findings')", "1", "summaries"), topics]
             case "topics":
-                tree = KeyHint("switch('topics')", "t", "summaries")
-                return [_READ, _GO, findings, tree, KeyHint("manage", "m", "merge")]
+                tree = KeyHint("switch('topics')", "2", "summaries")
+                return [_READ, _GO, findings, tree, KeyHint("manage", "M", "merge")]
 
     def _light(self, rows: TreeRows | TopicRows, keys: Iterable[str]) -> None:
         """Highlight lines for a moment."""

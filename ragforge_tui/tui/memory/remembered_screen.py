@@ -32,7 +32,7 @@ class RememberedScreen(TreeScreen[tuple[str, int] | None]):
     """Returns the conversation and turn that the user wants to see, None if it was closed.
 
     Args:
-        workspace: The folder whose memory is shown; ``o`` shows that of all folders.
+        workspace: The folder whose memory is shown; ``w`` shows that of all folders.
         conversation_id: The open conversation, which may be private; empty for none.
         now: Returns the time in the user's time zone.
         query: Initial words.
@@ -40,15 +40,15 @@ class RememberedScreen(TreeScreen[tuple[str, int] | None]):
 
     CSS = "RememberedScreen > Vertical { width: 120; }"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q", "leave", show=False),
-        Binding("p", "pin", show=False),
-        Binding("e", "edit", show=False),
-        Binding("x", "act('forget')", show=False),
-        Binding("d", "act('confirm')", show=False),
-        Binding("u", "undo", show=False),
-        Binding("a", "everything", show=False),
-        Binding("o", "folders", show=False),
-        Binding("w", "log", show=False),
+        Binding("q", "leave", "leave", show=False),
+        Binding("p", "pin", "pin", show=False),
+        Binding("e", "edit", "edit", show=False),
+        Binding("d", "act('forget')", "remove, forget, delete", show=False),
+        Binding("f", "act('confirm')", "mark as done", show=False),
+        Binding("u", "undo", "undo", show=False),
+        Binding("1", "everything", "list, filter or finding of that number", show=False),
+        Binding("w", "folders", "this folder or all", show=False),
+        Binding("U", "log", "what you did", show=False),
     ]
 
     def __init__(
@@ -99,13 +99,13 @@ class RememberedScreen(TreeScreen[tuple[str, int] | None]):
             KeyHint("go", "enter", "its turn"),
             KeyHint("pin", "p", "pin"),
             KeyHint("edit", "e", "edit"),
-            KeyHint("act('forget')", "x", "forget"),
-            KeyHint("act('confirm')", "d", "done"),
+            KeyHint("act('forget')", "d", "forget"),
+            KeyHint("act('confirm')", "f", "done"),
             KeyHint("undo", "u", "undo"),
             KeyHint("read", "r", "read"),
-            KeyHint("everything", "a", "also old", self.model.everything),
-            KeyHint("folders", "o", "all folders", self._all_folders),
-            KeyHint("log", "w", "what you did"),
+            KeyHint("everything", "1", "also old", self.model.everything),
+            KeyHint("folders", "w", "all folders", self._all_folders),
+            KeyHint("log", "U", "what you did"),
             KeyHint("narrow", "/", "words"),
         ]
         self._keys.show_keys(hints)

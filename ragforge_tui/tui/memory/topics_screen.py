@@ -47,10 +47,10 @@ class TopicsScreen(TreeScreen[TopicPlace | None]):
 
     CSS = "TopicsScreen > Vertical { width: 100; }"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q", "dismiss(None)", show=False),
-        Binding("m", "merge", show=False),
-        Binding("x", "unmerge", show=False),
-        Binding("u", "undo", show=False),
+        Binding("q", "dismiss(None)", "leave", show=False),
+        Binding("M", "merge", "merge", show=False),
+        Binding("x", "unmerge", "leave out, split off", show=False),
+        Binding("u", "undo", "undo", show=False),
     ]
 
     def __init__(self, ask: Ask, *, conversation_id: str, workspace: str | None, query: str = "") -> None:
@@ -98,7 +98,7 @@ class TopicsScreen(TreeScreen[TopicPlace | None]):
     def _show_keys(self) -> None:
         merge = "merge into" if self.rows.marked else "merge"
         hints = [KeyHint("leave", "esc", "back"), KeyHint("read", "r", "read"), KeyHint("go", "g", "go to")]
-        hints += [KeyHint("merge", "m", merge, bool(self.rows.marked)), KeyHint("unmerge", "x", "split off")]
+        hints += [KeyHint("merge", "M", merge, bool(self.rows.marked)), KeyHint("unmerge", "x", "split off")]
         hints += [KeyHint("undo", "u", "undo")] if self._done else []
         self._keys.show_keys([*hints, KeyHint("narrow", "/", "words")])
 

@@ -44,10 +44,10 @@ class InsightsScreen(TreeScreen[Place | None]):
     InsightsScreen #insights-question { height: auto; margin-bottom: 1; color: $accent; display: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q", "leave", show=False),
-        Binding("m", "plan", show=False),
-        Binding("y", "agree", show=False),
-        Binding("n", "refuse", show=False),
+        Binding("q", "leave", "leave", show=False),
+        Binding("m", "plan", "let the model do it", show=False),
+        Binding("y", "agree", "yes", show=False),
+        Binding("n", "refuse", "no", show=False),
     ]
 
     def __init__(

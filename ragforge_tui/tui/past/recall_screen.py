@@ -40,8 +40,8 @@ class RecallScreen(ListScreen[Quote | None]):
     RecallScreen #recall-answer { height: auto; max-height: 6; margin-bottom: 1; display: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+f", "scope", show=False, priority=True),
-        Binding("ctrl+g", "answer", show=False, priority=True),
+        Binding("alt+w", "scope", "this folder or all", show=False, priority=True),
+        Binding("alt+m", "answer", "let the model do it", show=False, priority=True),
     ]
 
     def __init__(self, ask: Ask, service: SessionService, question: str = "") -> None:
@@ -81,7 +81,7 @@ class RecallScreen(ListScreen[Quote | None]):
         self._title.update(f"Recall · {where}")
 
     def _folders(self) -> KeyHint:
-        return KeyHint("scope", "ctrl+f", "this folder" if self._everywhere else "all folders")
+        return KeyHint("scope", "alt+w", "this folder" if self._everywhere else "all folders")
 
     @property
     def chosen(self) -> Quote | None:
@@ -112,7 +112,7 @@ class RecallScreen(ListScreen[Quote | None]):
             self._keys.show_keys([*more, BACK], lead="nothing here answers that")
             return
         count = f"{len(found.quotes)} quote{'s' * (len(found.quotes) != 1)}"
-        hints = [KeyHint("ask", "enter", "open at that turn"), KeyHint("answer", "ctrl+g", "let the model answer")]
+        hints = [KeyHint("ask", "enter", "open at that turn"), KeyHint("answer", "alt+m", "let the model answer")]
         self._keys.show_keys([*hints, self._folders(), BACK], lead=count)
 
     def cursor_moved(self) -> None:

@@ -29,7 +29,7 @@ from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
 from ragforge_tui.tui.widgets.list_screen import Dialog
 
 _DAYS = {"30 days": 30, "7 days": 7, "today": 0, "always": None}
-_KEYS: dict[UsageBy, str] = {"day": "d", "model": "m", "folder": "f", "persona": "p", "cause": "c"}
+_KEYS: dict[UsageBy, str] = {by: str(number) for number, by in enumerate(GROUPINGS, 1)}
 _NAME, _BAR = 0, 1
 _GIVES_WAY = (1, 5, 3, 6, 4)
 """Columns that a narrow screen leaves out, one after the other."""
@@ -51,12 +51,15 @@ class UsageScreen(Dialog[None]):
     UsageScreen #usage-said { color: $text-muted; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "dismiss(None)", show=False),
-        *(Binding(key, f"group('{by}')", show=False) for by, key in _KEYS.items()),
+        Binding("escape,q", "dismiss(None)", "leave", show=False),
+        *(
+            Binding(key, f"group('{by}')", "list, filter or finding of that number", show=False)
+            for by, key in _KEYS.items()
+        ),
         Binding("tab,right", "turn(1)", show=False, priority=True),
         Binding("shift+tab,left", "turn(-1)", show=False, priority=True),
-        Binding("w", "place", show=False),
-        Binding("t", "time", show=False),
+        Binding("w", "place", "this folder or all", show=False),
+        Binding("t", "time", "choose the time", show=False),
     ]
 
     def __init__(
@@ -134,8 +137,8 @@ class UsageScreen(Dialog[None]):
         self._keys.show_keys(
             [
                 *groupings,
-                KeyHint("place", "w", "where"),
                 KeyHint("time", "t", "time"),
+                KeyHint("place", "w", "where"),
                 KeyHint("dismiss(None)", "esc", "back"),
             ]
         )

@@ -131,8 +131,8 @@ class PersonaForm(Dialog[PersonaBrief | None]):
 
 DRAFT_KEYS = (
     KeyHint("finish('use')", "enter", "save and use"),
-    KeyHint("finish('save')", "s", "save"),
-    KeyHint("improve", "i", "improve with the model"),
+    KeyHint("finish('save')", "ctrl+s", "save"),
+    KeyHint("improve", "m", "improve with the model"),
     KeyHint("finish('edit')", "e", "edit"),
     KeyHint("leave", "esc", "discard"),
 )
@@ -168,11 +168,11 @@ class PersonaReview(Dialog[Reviewed | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", show=False),
         Binding("enter", "finish('use')", show=False),
-        Binding("s", "finish('save')", show=False),
-        Binding("e", "finish('edit')", show=False),
-        Binding("i", "improve", show=False),
-        Binding("y", "accept(True)", show=False),
-        Binding("n", "accept(False)", show=False),
+        Binding("ctrl+s", "finish('save')", "save", show=False),
+        Binding("e", "finish('edit')", "edit", show=False),
+        Binding("m", "improve", "let the model do it", show=False),
+        Binding("y", "accept(True)", "yes", show=False),
+        Binding("n", "accept(False)", "no", show=False),
         Binding("up", "scroll(-1)", show=False),
         Binding("down", "scroll(1)", show=False),
         Binding("pageup", "scroll(-10)", show=False),

@@ -1,6 +1,6 @@
 """List of all personas, with a preview of the one at the cursor: how it sounds, facts, errors, and its file on Tab.
 
-Typing filters, Enter chooses, ctrl+e edits, ctrl+d deletes, Escape leaves. Loaded when first used.
+Typing filters, Enter chooses, alt+e edits, alt+d deletes, Escape leaves. Loaded when first used.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class PersonaPicker(FilterScreen[Picked | None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "source", show=False, priority=True),
-        Binding("ctrl+e", "pick('edit')", show=False, priority=True),
-        Binding("ctrl+d", "pick('delete')", show=False, priority=True),
+        Binding("alt+e", "pick('edit')", "edit", show=False, priority=True),
+        Binding("alt+d", "pick('delete')", "remove, forget, delete", show=False, priority=True),
     ]
 
     def __init__(
@@ -124,7 +124,7 @@ class PersonaPicker(FilterScreen[Picked | None]):
         return Choice(info.name, label, f"{origin}{one_line(info.description)}", mark=f"{number:>2}")
 
     def more_keys(self) -> list[KeyHint]:
-        return [KeyHint("pick('edit')", "ctrl+e", "edit"), KeyHint("pick('delete')", "ctrl+d", "delete")]
+        return [KeyHint("pick('edit')", "alt+e", "edit"), KeyHint("pick('delete')", "alt+d", "delete")]
 
     def searched(self, row: Choice) -> str:
         return f"{row.label} {row.detail}"

@@ -128,8 +128,8 @@ class SearchScreen(ListScreen[SearchHit | None]):
     SearchScreen Input { margin-bottom: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+f", "scope", show=False, priority=True),
-        Binding("ctrl+g", "topic", show=False, priority=True),
+        Binding("alt+w", "scope", "this folder or all", show=False, priority=True),
+        Binding("alt+g", "topic", "only one tag or topic", show=False, priority=True),
     ]
 
     def __init__(self, service: SessionService, words: str = "") -> None:
@@ -161,8 +161,8 @@ class SearchScreen(ListScreen[SearchHit | None]):
     def _show_title(self) -> None:
         topic = parse_query(self._input.value, self._scope).topic
         hints = [
-            KeyHint("scope", "ctrl+f", SCOPE_NAMES[self._scope], self._scope != "folder"),
-            KeyHint("topic", "ctrl+g", f"topic {topic}" if topic else "all topics", bool(topic)),
+            KeyHint("scope", "alt+w", SCOPE_NAMES[self._scope], self._scope != "folder"),
+            KeyHint("topic", "alt+g", f"topic {topic}" if topic else "all topics", bool(topic)),
         ]
         self._title.show_keys(hints, lead="Search", style="bold")
 
@@ -188,7 +188,7 @@ class SearchScreen(ListScreen[SearchHit | None]):
         self._show_hits(hits)
         where = SCOPE_NAMES[wanted.scope]
         if not hits:
-            elsewhere = [] if wanted.scope == "all" else [KeyHint("scope", "ctrl+f", "search elsewhere")]
+            elsewhere = [] if wanted.scope == "all" else [KeyHint("scope", "alt+w", "search elsewhere")]
             self._keys.show_keys([*elsewhere, BACK], lead=f"no match in {where}")
             return
         count = f"the best {MOST_HITS} hits" if len(hits) >= MOST_HITS else f"{len(hits)} hit{'s' * (len(hits) > 1)}"

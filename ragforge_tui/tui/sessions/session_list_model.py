@@ -370,19 +370,19 @@ def _key(order: Order) -> Callable[[Conversation], Any]:
 
 
 FILTERS: tuple[tuple[str, str], ...] = (
-    ("ctrl+f", "folder"),
-    ("ctrl+s", "status"),
-    ("ctrl+g", "tags"),
-    ("ctrl+o", "order"),
+    ("alt+w", "folder"),
+    ("alt+s", "status"),
+    ("alt+g", "tags"),
+    ("alt+o", "order"),
 )
 ACTIONS: tuple[tuple[str, str, str], ...] = (
-    ("ctrl+r", "rename", "rename"),
-    ("ctrl+t", "tag", "tags"),
-    ("ctrl+a", "archive", "archive"),
-    ("ctrl+d", "delete", "delete"),
-    ("ctrl+z", "undo", "undo"),
-    ("ctrl+e", "export", "export"),
-    ("ctrl+l", "private", "private"),
+    ("alt+r", "rename", "rename"),
+    ("alt+t", "tag", "tags"),
+    ("alt+a", "archive", "archive"),
+    ("alt+d", "delete", "delete"),
+    ("alt+u", "undo", "undo"),
+    ("alt+x", "export", "export"),
+    ("alt+p", "private", "private"),
     ("tab", "preview", "preview"),
 )
 """Key, action and word."""

@@ -22,6 +22,7 @@ from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.records import Conversation
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.drawing.lines import one_line
+from ragforge_tui.tui.keys import MEANINGS
 from ragforge_tui.tui.limits import SCREEN
 from ragforge_tui.tui.sessions.preview_pane import SessionPane
 from ragforge_tui.tui.sessions.session_changes import Change, SessionChanges
@@ -75,8 +76,8 @@ class SessionPicker(ListScreen[str | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("shift+up", "read(-1)", show=False, priority=True),
         Binding("shift+down", "read(1)", show=False, priority=True),
-        *(Binding(key, f"do('{name}')", show=False, priority=True) for key, name, _ in ACTIONS),
-        *(Binding(key, f"filter('{name}')", show=False, priority=True) for key, name in FILTERS),
+        *(Binding(key, f"do('{name}')", MEANINGS.get(key, ""), show=False, priority=True) for key, name, _ in ACTIONS),
+        *(Binding(key, f"filter('{name}')", MEANINGS[key], show=False, priority=True) for key, name in FILTERS),
     ]
 
     def __init__(self, service: SessionService) -> None:

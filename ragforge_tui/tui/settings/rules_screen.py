@@ -24,10 +24,10 @@ from ragforge_tui.tui.widgets.list_screen import BACK, EditLine, ListScreen
 
 KEYS = (
     KeyHint("edit", "enter", "change"),
-    KeyHint("turn_effect", "ctrl+t", "allow/ask/deny"),
-    KeyHint("add", "ctrl+n", "new"),
-    KeyHint("remove", "ctrl+d", "remove"),
-    KeyHint("turn_folder", "ctrl+f", "this folder/all"),
+    KeyHint("turn_effect(1)", "right", "allow/ask/deny"),
+    KeyHint("add", "a", "add"),
+    KeyHint("remove", "d", "remove"),
+    KeyHint("turn_folder", "w", "this folder/all"),
     BACK,
 )
 EDIT_KEYS = (KeyHint("save", "enter", "save"), KeyHint("leave", "esc", "cancel"))
@@ -35,7 +35,7 @@ EXAMPLES = (
     "allow @tests · allow git commit * · ask write(docs/) · deny git push * · deny write(*.lock)\n"
     f"kinds of programs: {', '.join(f'{name} ({what})' for name, what in PROGRAMS.items())}"
 )
-EMPTY = "No rules: writes and commands ask. ^n adds one; an answer “always” to a question does too."
+EMPTY = "No rules: writes and commands ask. a adds one; an answer “always” to a question does too."
 
 
 class RulesScreen(ListScreen[None]):
@@ -52,12 +52,14 @@ class RulesScreen(ListScreen[None]):
     RulesScreen #rules-about { height: auto; margin-top: 1; color: $text-muted; }
     RulesScreen #rules-note { height: auto; min-height: 1; max-height: 4; }
     """
+    AUTO_FOCUS = ""  # Not the hidden line, which would take the letters.
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "edit", show=False),
-        Binding("ctrl+n", "add", show=False, priority=True),
-        Binding("ctrl+d,delete", "remove", show=False),
-        Binding("ctrl+t", "turn_effect", show=False),
-        Binding("ctrl+f", "turn_folder", show=False),
+        Binding("a", "add", "add", show=False),
+        Binding("d,delete", "remove", "remove, forget, delete", show=False),
+        Binding("right", "turn_effect(1)", show=False),
+        Binding("left", "turn_effect(-1)", show=False),
+        Binding("w", "turn_folder", "this folder or all", show=False),
     ]
 
     def __init__(
@@ -178,10 +180,10 @@ class RulesScreen(ListScreen[None]):
         if (entry := self._chosen) is not None and not self._line.display:
             self._save(entry.rule, None)
 
-    def action_turn_effect(self) -> None:
+    def action_turn_effect(self, step: int) -> None:
         """Let the rule allow, ask or deny, in turn."""
         if (entry := self._chosen) is not None and not self._line.display:
-            following = EFFECTS[(EFFECTS.index(entry.rule.effect) + 1) % len(EFFECTS)]
+            following = EFFECTS[(EFFECTS.index(entry.rule.effect) + step) % len(EFFECTS)]
             self._save(entry.rule, msgspec.structs.replace(entry.rule, effect=following))
 
     def action_turn_folder(self) -> None:

@@ -27,7 +27,7 @@ from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
 from ragforge_tui.tui.widgets.list_screen import BACK, EditLine, ListScreen, Picker
 from ragforge_tui.tui.workers import start_worker
 
-KEYS = (KeyHint("change", "enter", "change"), KeyHint("reset", "ctrl+r", "default"), BACK)
+KEYS = (KeyHint("change", "enter", "change"), KeyHint("reset", "alt+d", "default"), BACK)
 NAME_CELLS = 26
 """Least cells of the names, so that values are at about column 30."""
 EDIT_KEYS = (KeyHint("change", "enter", "save"), KeyHint("leave", "esc", "cancel"))
@@ -43,7 +43,7 @@ class SettingsScreen(ListScreen[None]):
     SettingsScreen #settings-note { height: auto; min-height: 1; max-height: 6; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+r", "reset", show=False, priority=True),
+        Binding("alt+d", "reset", "remove, forget, delete", show=False, priority=True),
     ]
 
     def __init__(

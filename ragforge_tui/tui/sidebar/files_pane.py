@@ -152,8 +152,8 @@ def telling_ends(paths: Iterable[str]) -> dict[str, str]:
 
 HINTS = (
     KeyHint("open", "enter", "look"),
-    KeyHint("show_code", "c", "code"),
-    KeyHint("insert", "i", "insert"),
+    KeyHint("show_code", "v", "code"),
+    KeyHint("insert", "at", "mention"),
     KeyHint("show_turn", "g", "turn"),
 )
 
@@ -205,9 +205,9 @@ class FilesPane(Pane):
     name_: ClassVar[str] = "files"
     label: ClassVar[str] = "Files"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("i,at", "insert", show=False),
-        Binding("g", "show_turn", show=False),
-        Binding("c", "show_code", show=False),
+        Binding("at", "insert", "mention in the prompt", show=False),
+        Binding("g", "show_turn", "go to its turn", show=False),
+        Binding("v", "show_code", "view: whole, its code, as it was sent", show=False),
     ]
 
     def __init__(self, host: Host) -> None:
@@ -331,7 +331,7 @@ class FilesPane(Pane):
             elif action == "code":
                 open_file_code(self.host, file.path)
 
-        actions = {"c": ("code", "its code"), "i": ("insert", "insert"), "g": ("turn", "go to its turn")}
+        actions = {"v": ("code", "its code"), "at": ("insert", "mention"), "g": ("turn", "go to its turn")}
         changed = file.group == "modified"
         self.app.push_screen(DetailScreen(title, load, actions=actions, has_diff=changed), closed)
 

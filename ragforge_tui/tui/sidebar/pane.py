@@ -48,7 +48,7 @@ PANES = [
         place="ragforge_tui.tui.sidebar.trace_pane:TracePane",
         help="Show tool calls: arguments, results, diffs",
         key="f4",
-        keys=("x t o / a c", "in the trace: failed, this turn, one tool, search, all; the call's code"),
+        keys=("1 2 3 0", "in the trace: failed, this turn, one tool, all"),
     ),
     PaneEntry(
         name="memory",
@@ -56,7 +56,7 @@ PANES = [
         help="Show the tree of summaries and the topics of this conversation",
         command="tree",
         key="f3",
-        keys=("r f t i c", "in the memory: read, findings, topics, about it, what was sent"),
+        keys=("1 2", "in the memory: findings, topics"),
     ),
     PaneEntry(
         name="files",

@@ -220,11 +220,11 @@ class Sidebar(Horizontal):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", show=False),
-        Binding("less_than_sign,ctrl+left", "widen(2)", show=False),
-        Binding("greater_than_sign,ctrl+right", "widen(-2)", show=False),
-        Binding("plus", "grow(1)", show=False),
-        Binding("minus", "grow(-1)", show=False),
-        Binding("z", "zoom", show=False),
+        Binding("less_than_sign,ctrl+left", "widen(2)", "wider sidebar", show=False),
+        Binding("greater_than_sign,ctrl+right", "widen(-2)", "narrower sidebar", show=False),
+        Binding("plus", "grow(1)", "taller pane", show=False),
+        Binding("minus", "grow(-1)", "lower pane", show=False),
+        Binding("z", "zoom", "one pane alone", show=False),
         Binding("tab", "next_pane(1)", show=False),
         Binding("shift+tab", "next_pane(-1)", show=False),
     ]

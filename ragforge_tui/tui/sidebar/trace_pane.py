@@ -322,12 +322,12 @@ def _right(row: TraceRow, width: int, palette: Palette) -> list[Run]:
 def hints_of(wanted: Filter) -> list[KeyHint]:
     """Return the filters with their keys; active ones are highlighted."""
     hints = [
-        KeyHint("switch('failed')", "x", "refused" if wanted.refused else "failed", wanted.failed or wanted.refused),
-        KeyHint("switch('turn')", "t", "this turn", wanted.turn),
-        KeyHint("switch('tool')", "o", tool_label(wanted.tool) if wanted.tool else "tool", bool(wanted.tool)),
+        KeyHint("switch('failed')", "1", "refused" if wanted.refused else "failed", wanted.failed or wanted.refused),
+        KeyHint("switch('turn')", "2", "this turn", wanted.turn),
+        KeyHint("switch('tool')", "3", tool_label(wanted.tool) if wanted.tool else "tool", bool(wanted.tool)),
         KeyHint("switch('text')", "/", wanted.text or "text", bool(wanted.text)),
     ]
-    return [*hints, KeyHint("switch('all')", "a", "all")] if wanted else hints
+    return [*hints, KeyHint("switch('all')", "0", "all")] if wanted else hints
 
 
 class TextFilter(Input):
@@ -356,13 +356,13 @@ class TracePane(Pane):
     name_: ClassVar[str] = "trace"
     label: ClassVar[str] = "Trace"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("x", "switch('failed')", show=False),
-        Binding("t", "switch('turn')", show=False),
-        Binding("o", "switch('tool')", show=False),
-        Binding("slash", "switch('text')", show=False),
-        Binding("a", "switch('all')", show=False),
-        Binding("g", "show_turn", show=False),
-        Binding("c", "show_code", show=False),
+        Binding("1", "switch('failed')", "list, filter or finding of that number", show=False),
+        Binding("2", "switch('turn')", "list, filter or finding of that number", show=False),
+        Binding("3", "switch('tool')", "list, filter or finding of that number", show=False),
+        Binding("slash", "switch('text')", "filter by words", show=False),
+        Binding("0", "switch('all')", "all", show=False),
+        Binding("g", "show_turn", "go to its turn", show=False),
+        Binding("v", "show_code", "view: whole, its code, as it was sent", show=False),
     ]
 
     def __init__(self, host: Host) -> None:

@@ -147,22 +147,22 @@ class Transcript(BlockView, can_focus=True):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("j,ctrl+down", "move_cursor(1)", "Next block", show=False),
-        Binding("k,ctrl+up", "move_cursor(-1)", "Previous block", show=False),
-        Binding("enter,space", "activate", "Open or close", show=False),
-        Binding("v", "view", "Show all of it", show=False),
-        Binding("y", "copy('block')", "Copy block", show=False),
-        Binding("c", "copy('code')", "Copy the next piece of code", show=False),
-        Binding("C", "copy('all_code')", "Copy all code", show=False),
-        Binding("o", "open_link", "Open a link", show=False),
-        Binding("e", "with_turn('edit')", "Edit and resend", show=False),
-        Binding("b", "with_turn('branch')", "Branch from here", show=False),
-        Binding("n", "find(1)", "Next match", show=False),
-        Binding("N", "find(-1)", "Previous match", show=False),
-        Binding("g", "scroll_home", "First turn", show=False),
-        Binding("G", "scroll_end", "Newest turn", show=False),
-        Binding("ctrl+d", "half_page(1)", "Half a page down", show=False),
-        Binding("ctrl+u", "half_page(-1)", "Half a page up", show=False),
+        Binding("j,ctrl+down", "move_cursor(1)", "down", show=False),
+        Binding("k,ctrl+up", "move_cursor(-1)", "up", show=False),
+        Binding("enter,space", "activate", "open or close", show=False),
+        Binding("v", "view", "view: whole, its code, as it was sent", show=False),
+        Binding("y", "copy('block')", "copy", show=False),
+        Binding("c", "copy('code')", "copy the next piece of code", show=False),
+        Binding("C", "copy('all_code')", "copy all code", show=False),
+        Binding("o", "open_link", "open a link", show=False),
+        Binding("e", "with_turn('edit')", "edit", show=False),
+        Binding("b", "with_turn('branch')", "go back to it in a branch", show=False),
+        Binding("n", "find(1)", "next", show=False),
+        Binding("N", "find(-1)", "previous", show=False),
+        Binding("g", "scroll_home", "first turn", show=False),
+        Binding("G", "scroll_end", "newest turn", show=False),
+        Binding("ctrl+d", "half_page(1)", "half a page down", show=False),
+        Binding("ctrl+u", "half_page(-1)", "half a page up", show=False),
     ]
 
     @dataclass

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 import msgspec
 
 from ragforge_tui.tui.command_registry import Registry, effective_keys
-from ragforge_tui.tui.keys import key_name
+from ragforge_tui.tui.keys import spoken_key
 
 SHOWN = 4
 
@@ -63,11 +63,3 @@ def sign_of(tip: Tip, registry: Registry, keymap: Mapping[str, str]) -> str:
         return f"{spoken_key(keys['stop'])} {spoken_key(keys['stop'])}"
     own = keys.get(tip.feature, "")
     return tip.sign or (spoken_key(own) if own else f"/{tip.feature}")
-
-
-def spoken_key(keys: str) -> str:
-    """Return a key as it is named to someone who sees it for the first time."""
-    name = key_name(keys)
-    if name.startswith("^"):
-        return f"Ctrl+{name[1:].upper()}"
-    return {"shift+tab": "Shift+Tab", "esc": "Esc"}.get(name, name)

@@ -35,8 +35,9 @@ from ragforge_tui.tui.drawing.lines import Run, clip, line_of, one_line
 from ragforge_tui.tui.drawing.palette import DEFAULT_GLYPH, Palette, palette_for
 from ragforge_tui.tui.folder import folder_text
 from ragforge_tui.tui.host import Host
+from ragforge_tui.tui.keys import spoken_key
 from ragforge_tui.tui.sessions.session_list_model import short_time
-from ragforge_tui.tui.welcome.tips import chosen_tips, sign_of, spoken_key
+from ragforge_tui.tui.welcome.tips import chosen_tips, sign_of
 
 SESSIONS = 3
 POINTS = 3

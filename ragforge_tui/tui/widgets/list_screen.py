@@ -248,9 +248,9 @@ class TreeScreen(Dialog[T]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", show=False),
-        Binding("slash", "narrow", show=False),
-        Binding("r", "read", show=False),
-        Binding("g", "go", show=False),
+        Binding("slash", "narrow", "filter by words", show=False),
+        Binding("r", "read", "read", show=False),
+        Binding("g", "go", "go to its turn", show=False),
     ]
 
     def __init__(self, title: str, tree: TreeList[Any], *, query: str) -> None:

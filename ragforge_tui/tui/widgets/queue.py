@@ -11,6 +11,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from ragforge_tui.tui.drawing.lines import fit, one_line
+from ragforge_tui.tui.keys import key_name
 from ragforge_tui.tui.session.message_queue import Outgoing
 
 SHOWN = 3
@@ -25,11 +26,11 @@ class Queue(Widget, can_focus=True):
 
     ALLOW_SELECT = False
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", show=False),
-        Binding("down,j", "move(1)", show=False),
-        Binding("enter,e", "act('edit')", show=False),
-        Binding("d,delete,backspace", "act('drop')", show=False),
-        Binding("s", "act('send')", show=False),
+        Binding("up,k", "move(-1)", "up", show=False),
+        Binding("down,j", "move(1)", "down", show=False),
+        Binding("enter,e", "act('edit')", "edit", show=False),
+        Binding("d,delete,backspace", "act('drop')", "remove, forget, delete", show=False),
+        Binding("s", "act('send')", "send now", show=False),
     ]
 
     @dataclass
@@ -112,4 +113,4 @@ class Queue(Widget, can_focus=True):
             return "enter edit · d drop · s send now · esc back"
         # Before the engine has started there is nothing to stop.
         unsent = all(item.place == "waiting" for item in self._items)
-        return "↑ edit · alt+↑ choose" + ("" if unsent else f" · {self.stop_key} stop and send")
+        return f"↑ edit · {key_name('alt+up')} choose" + ("" if unsent else f" · {self.stop_key} stop and send")

@@ -243,7 +243,7 @@ def foot_hints(registry: Registry, keymap: Mapping[str, str]) -> tuple[Hint, ...
         for command in registry.commands
         if command.hint and command.name != "stop" and command.name in keys
     ]
-    return (("/ commands", "help"), ("^p palette", PALETTE), *own)
+    return (("/ commands", "help"), (f"{key_name('ctrl+p')} palette", PALETTE), *own)
 
 
 def count(number: int) -> str:

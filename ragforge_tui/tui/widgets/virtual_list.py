@@ -45,8 +45,8 @@ class VirtualList(ScrollView, Generic[L], can_focus=True):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", show=False),
-        Binding("down,j", "move(1)", show=False),
+        Binding("up,k", "move(-1)", "up", show=False),
+        Binding("down,j", "move(1)", "down", show=False),
         Binding("pageup", "page(-1)", show=False),
         Binding("pagedown", "page(1)", show=False),
         Binding("home", "move_end(-1)", show=False),
@@ -303,8 +303,8 @@ class TreeList(VirtualList[L]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "fold", show=False),
-        Binding("right,l", "fold(True)", show=False),
-        Binding("left,h", "fold(False)", show=False),
+        Binding("right,l", "fold(True)", "open", show=False),
+        Binding("left,h", "fold(False)", "close, or go to what it belongs to", show=False),
     ]
 
     @dataclass

@@ -53,7 +53,7 @@ async def narrowed(stage: Stage) -> None:
 
 async def deleted(stage: Stage) -> None:
     """One was deleted, and can be brought back."""
-    await sessions("ctrl+d")(stage)
+    await sessions("alt+d")(stage)
     await stage.shows("kept for 7 days")
 
 
@@ -147,7 +147,7 @@ async def recalled(stage: Stage) -> None:
 async def answered(stage: Stage) -> None:
     """A model answered it from the quotes."""
     await recalled(stage)
-    await stage.press("ctrl+g")
+    await stage.press("alt+m")
     await stage.shows("30 seconds [")
 
 
@@ -160,14 +160,14 @@ SCREENS = (
     State("palette-narrowed", palette),
     State("sessions", sessions(), engine=stored_sessions),
     State("sessions-narrowed", narrowed, engine=stored_sessions),
-    State("sessions-all", sessions("ctrl+f", "down"), engine=stored_sessions),
+    State("sessions-all", sessions("alt+w", "down"), engine=stored_sessions),
     State("sessions-deleted", deleted, engine=stored_sessions),
-    State("sessions-rename", sessions("down", "ctrl+r"), engine=stored_sessions),
-    State("sessions-empty", sessions("ctrl+s"), engine=stored_sessions),
+    State("sessions-rename", sessions("down", "alt+r"), engine=stored_sessions),
+    State("sessions-empty", sessions("alt+s"), engine=stored_sessions),
     State("search", searched, engine=stored_sessions),
     State("search-nothing", nothing, engine=stored_sessions),
     State("topics", command("/topics", "enter"), engine=calls_engine),
-    State("topics-merge", command("/topics", "m", "down"), engine=calls_engine),
+    State("topics-merge", command("/topics", "M", "down"), engine=calls_engine),
     State("insights", command("/insights", "enter"), engine=stored_sessions),
     State("insights-asked", command("/insights"), engine=unread),
     State("recall", recalled, engine=stored_sessions),
