@@ -22,7 +22,9 @@ from ragforge_tui.shared.git import current_branch
 from ragforge_tui.tools.search.ignore import _read_spec
 from ragforge_tui.tools.shell.process import end_leftovers
 from ragforge_tui.tui import features
-from ragforge_tui.tui.prompt.history import Draft, Entry, History, workspace_key
+from ragforge_tui.tui.prompt import history
+from ragforge_tui.tui.prompt.draft import Draft, workspace_key
+from ragforge_tui.tui.prompt.history import Entry, History
 from ragforge_tui.tui.sidebar.sidebar import FILE_NAME, Layout, load_layout
 from tests.support.pty_chat import TEXTUAL, Start, close
 
@@ -30,9 +32,9 @@ INSTRUCTIONS = WorkspaceInstructions(root="/w", files=[], digest="d")
 
 
 def _history(folder: Path) -> bool:
-    history = History(folder, "/w")
-    history.add(Entry("kept in this chat"))
-    return history.older(Entry("")) == Entry("kept in this chat")
+    prompts = History(folder, "/w")
+    prompts.add(Entry("kept in this chat"))
+    return prompts.older(Entry("")) == Entry("kept in this chat")
 
 
 READS: dict[str, tuple[str, Callable[[Path], object]]] = {
@@ -48,7 +50,7 @@ READS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "server": ("graph/server.json", lambda folder: ServerFiles(folder / "graph", folder).read_address() is None),
     "journal": ("journal/at-x/1.jsonl", lambda folder: JournalFolders(folder / "journal").waiting() == []),
     "note of a journal": ("journal/x/graph.json", lambda folder: JournalFolders(folder / "journal").waiting() == []),
-    "history": (f"history/{workspace_key('/w')}.jsonl", _history),
+    "history": (history.FILE_NAME, _history),
     "log": ("logs/engine-stderr.log", lambda folder: open_log(HostFiles(folder)) > 2),
     "backup": ("file.backup", lambda folder: not is_backup(folder / "file.backup")),
 }

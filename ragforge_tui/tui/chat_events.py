@@ -129,6 +129,7 @@ class ChatEvents:
                 self._sidebar.due_changed()
             case events.ConversationChanged():
                 session.conversation_changed(event.conversation)
+                self._host.prompt.earlier.changed(event.conversation)
             case events.CodeIndexChanged():
                 state.code = event
             case events.ProcessesChanged(running=running):

@@ -39,7 +39,8 @@ from ragforge_tui.tui.hint import Hint
 from ragforge_tui.tui.host import FIND_BAR, AnswersEscape
 from ragforge_tui.tui.navigator import Navigator
 from ragforge_tui.tui.prompt.completion import SlashMenu
-from ragforge_tui.tui.prompt.history import Draft, Entry, History
+from ragforge_tui.tui.prompt.draft import Draft
+from ragforge_tui.tui.prompt.history import Entry, History
 from ragforge_tui.tui.prompt.prompt import Prompt
 from ragforge_tui.tui.questions.question_panel import Question, QuestionPanel
 from ragforge_tui.tui.session.engine_session import EngineSession
@@ -170,6 +171,7 @@ class ChatScreen(Screen[None]):
     def state_changed(self) -> None:
         """Update header, first screen, queue and status line; each redraws itself if that differs."""
         self.engine_questions.withdraw_plan()
+        self.prompt.earlier.open(self.session.state.conversation)
         self.header.contents = header_contents(self.session.state)
         self.prompt_row.set_class(self.session.state.mode == "plan", "-plan")
         self.column.show_welcome()

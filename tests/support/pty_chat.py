@@ -93,9 +93,10 @@ class Start:
     def sent(self) -> list[str]:
         """The messages that were sent, from the history of the prompt."""
         return [
-            json.loads(line)["text"]
+            sent["text"]
             for file in self.home.glob("state/history/*.jsonl")
-            for line in file.read_text("utf-8").splitlines()
+            for sent in map(json.loads, file.read_text("utf-8").splitlines())
+            if "text" in sent
         ]
 
     def end(self) -> int:

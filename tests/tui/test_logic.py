@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import multiprocessing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -27,7 +26,8 @@ from ragforge_tui.tui.commands import all_commands
 from ragforge_tui.tui.drawing.theme import choose
 from ragforge_tui.tui.keys import key_name
 from ragforge_tui.tui.memory.context_screen import window_note
-from ragforge_tui.tui.prompt.history import MAX_ENTRIES, Draft, Entry, History
+from ragforge_tui.tui.prompt.draft import Draft
+from ragforge_tui.tui.prompt.history import Entry, History
 from ragforge_tui.tui.prompt.prompt import Pastes, is_large
 from ragforge_tui.tui.session.message_queue import MessageQueue
 from ragforge_tui.tui.session.remote_turns import ending, events_between
@@ -109,70 +109,6 @@ class TestMessageQueue:
         box.accepted(item.message_id, queued=True)
         box.engine_lost()
         assert box.next_waiting() is item
-
-
-def _append(folder: str, name: str, count: int) -> None:
-    history = History(Path(folder), "/w")
-    for number in range(count):
-        history.add(Entry(f"{name} {number}"))
-
-
-class TestHistory:
-    def test_walk(self, tmp_path: Path) -> None:
-        history = History(tmp_path, "/w")
-        for text in ("one", "two"):
-            history.add(Entry(text))
-        assert history.older(Entry("draft")) == Entry("two")
-        assert history.older(Entry("two")) == Entry("one")
-        assert history.older(Entry("one")) is None
-        assert history.newer() == Entry("two")
-        assert history.newer() == Entry("draft")
-        assert history.newer() is None
-
-    def test_kept_with_pastes_and_per_workspace(self, tmp_path: Path) -> None:
-        entry = Entry("see [pasted 9 lines]", {"[pasted 9 lines]": "a\n" * 8})
-        History(tmp_path, "/w").add(entry)
-        assert History(tmp_path, "/w").older(Entry("")) == entry
-        assert History(tmp_path, "/other").older(Entry("")) is None
-
-    def test_another_terminal_is_seen(self, tmp_path: Path) -> None:
-        mine, other = History(tmp_path, "/w"), History(tmp_path, "/w")
-        mine.add(Entry("mine"))
-        other.add(Entry("theirs"))
-        assert mine.older(Entry("")) == Entry("theirs")
-
-    def test_a_broken_line_is_skipped(self, tmp_path: Path) -> None:
-        History(tmp_path, "/w").add(Entry("good"))
-        (file,) = (tmp_path / "history").glob("*.jsonl")
-        file.write_bytes(file.read_bytes() + b'{"text": "ha')
-        assert History(tmp_path, "/w").older(Entry("")) == Entry("good")
-
-    def test_several_processes_lose_nothing(self, tmp_path: Path) -> None:
-        spawn = multiprocessing.get_context("spawn")
-        writers = [spawn.Process(target=_append, args=(str(tmp_path), name, 50)) for name in "ab"]
-        for writer in writers:
-            writer.start()
-        for writer in writers:
-            writer.join(60)
-        history = History(tmp_path, "/w")
-        seen = []
-        current = Entry("")
-        while (older := history.older(current)) is not None:
-            seen.append(older.text)
-            current = older
-        assert len(seen) == 100
-        assert [text for text in seen if text.startswith("a")] == [f"a {n}" for n in reversed(range(50))]
-
-    def test_it_does_not_grow_for_ever(self, tmp_path: Path) -> None:
-        _append(str(tmp_path), "x", MAX_ENTRIES * 2 + 1)
-        (file,) = (tmp_path / "history").glob("*.jsonl")
-        assert len(file.read_bytes().splitlines()) == MAX_ENTRIES
-
-    def test_an_unwritable_folder_is_no_error(self, tmp_path: Path) -> None:
-        (tmp_path / "history").write_text("a file where the folder should be")
-        history = History(tmp_path, "/w")
-        history.add(Entry("kept in memory"))
-        assert history.older(Entry("")) == Entry("kept in memory")
 
 
 class TestDraft:

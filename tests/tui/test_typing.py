@@ -16,7 +16,8 @@ from ragforge_tui.shared.formatting import size_text
 from ragforge_tui.shared.requests.turns import SendMessage
 from ragforge_tui.tui.dialogs.help_screen import HelpScreen
 from ragforge_tui.tui.prompt.completion import SlashMenu
-from ragforge_tui.tui.prompt.history import Draft, Entry
+from ragforge_tui.tui.prompt.draft import Draft
+from ragforge_tui.tui.prompt.history import Entry
 from tests.tui.conftest import ChatRunner
 
 

@@ -1,29 +1,34 @@
-"""Prompt history of a workspace, and drafts of prompts that were not sent.
+"""Prompt history: the prompts sent from all folders, for the arrow keys and for the search.
 
-Plain files, no widgets. The history is JSON lines appended under a lock, so that terminals can share it; a draft
-belongs
-to one process and is offered to the next one when that process is gone.
+One file of JSON lines in the state folder, appended to under a lock, so that terminals can share it. No widgets. What
+was typed in a private or deleted conversation is offered in that conversation only. A conversation may become private
+after its prompts were written, and has no id before its first one: so a line without a text changes those before it.
 """
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
+from collections.abc import Iterable
+from datetime import UTC, datetime
 from pathlib import Path
+from uuid import uuid4
 
 import msgspec
 
-from ragforge_tui.shared.files import STATE_BYTES, atomic_write, locked, make_private, read_regular
+from ragforge_tui.shared.files import atomic_write, locked, make_private, open_regular
 from ragforge_tui.shared.json_text import decode_json
+from ragforge_tui.shared.records import Conversation
 from ragforge_tui.shared.redaction import mask_secrets
+from ragforge_tui.shared.sanitize import storable
 
 log = logging.getLogger(__name__)
 
-MAX_ENTRIES = 500
-MAX_ENTRY_CHARS = 256_000
-MAX_FILE_BYTES = 256 * 1024 * 1024
+FILE_NAME = "history/prompts.jsonl"
+MAX_ENTRY_CHARS = 128_000
 """A longer message is not kept in the history: its turn is in the graph anyway."""
+MAX_FILE_BYTES = 2 * 1024 * 1024
+"""A larger file loses its older half; thousands of prompts fit, and reading it takes 30 ms."""
 
 
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -37,30 +42,61 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
         return len(self.text) + sum(map(len, self.pastes.values()))
 
 
-def workspace_key(workspace: str) -> str:
-    return hashlib.sha256(workspace.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+class Sent(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One line of the file: a sent prompt, or, without a text, a change of its conversation.
+
+    Attributes:
+        conversation: Id of the conversation it was sent to; a stand-in if that had no id yet.
+        hidden: Whether the conversation is private or deleted. A prompt that says nothing leaves it as it was.
+        was: The stand-in that prompts of this conversation have.
+    """
+
+    at: datetime
+    text: str = ""
+    pastes: dict[str, str] = {}
+    folder: str = ""
+    conversation: str = ""
+    hidden: bool = False
+    was: str = ""
+
+    @property
+    def entry(self) -> Entry:
+        return Entry(self.text, self.pastes)
 
 
 class History:
-    """Earlier prompts, and the position while the user walks through them."""
+    """Earlier prompts, and the position while the user walks through them.
+
+    Args:
+        workspace: The folder of the chat; the arrow keys walk through its prompts.
+    """
 
     def __init__(self, state_dir: Path, workspace: str) -> None:
-        self._path = state_dir / "history" / f"{workspace_key(workspace)}.jsonl"
-        self._entries: list[Entry] = []
-        self._stamp: tuple[int, int] | None = None
+        self._path = state_dir / FILE_NAME
+        self._folder = storable(workspace)
+        self._conversation = self._stand_in = _new_stand_in()
+        self._read_until: tuple[int, int] = (0, 0)
+        """The file that was read, by its inode, and how far."""
+        self._sent: list[Sent] = []
+        self._hidden: dict[str, bool] = {}
+        self._ids: dict[str, str] = {}
+        """Conversations by their stand-ins."""
+        self._walk: list[Entry] = []
         self._index: int | None = None
         self._draft = Entry("")
+
+    # -- walking
 
     def older(self, current: Entry) -> Entry | None:
         """Go one step back; `current` is remembered and follows the newest. Returns None at the oldest."""
         if self._index is None:
-            self._reload()
+            self._walk = _without_repeats(sent.entry for sent in self._visible(everywhere=False))
             self._draft = current
-            self._index = len(self._entries)
+            self._index = len(self._walk)
         while self._index > 0:
             self._index -= 1
-            if self._entries[self._index] != current:
-                return self._entries[self._index]
+            if self._walk[self._index] != current:
+                return self._walk[self._index]
         return None
 
     def newer(self) -> Entry | None:
@@ -68,8 +104,8 @@ class History:
         if self._index is None:
             return None
         self._index += 1
-        if self._index < len(self._entries):
-            return self._entries[self._index]
+        if self._index < len(self._walk):
+            return self._walk[self._index]
         self._index = None
         return self._draft
 
@@ -77,100 +113,143 @@ class History:
         """Stop walking: the next `older` starts at the newest."""
         self._index = None
 
+    # -- searching
+
+    def prompts(self, *, everywhere: bool) -> list[Sent]:
+        """Return the prompts of this folder or of all folders, each once, the last sent first."""
+        newest: dict[tuple[str, ...], Sent] = {}
+        for sent in reversed(self._visible(everywhere=everywhere)):
+            newest.setdefault((sent.text, *sent.pastes.values()), sent)
+        return list(newest.values())
+
+    def _visible(self, *, everywhere: bool) -> list[Sent]:
+        self._read()
+        return [sent for sent in self._sent if (everywhere or sent.folder == self._folder) and self._offered(sent)]
+
+    def _offered(self, sent: Sent) -> bool:
+        conversation = self._ids.get(sent.conversation, sent.conversation)
+        return conversation == self._conversation or not self._hidden.get(conversation)
+
+    # -- writing
+
     def add(self, entry: Entry) -> None:
         """Append a sent prompt. Failure to write is logged, never shown: the chat matters more."""
         self.leave()
-        if not entry.text.strip() or entry.size > MAX_ENTRY_CHARS:
-            return
-        entry = decode_json(_encoded(entry), Entry)
-        if self._entries and self._entries[-1] == entry:
-            return
-        self._entries.append(entry)
+        if entry.text.strip() and entry.size <= MAX_ENTRY_CHARS:
+            sent = Sent(
+                at=datetime.now(UTC),
+                text=entry.text,
+                pastes=entry.pastes,
+                folder=self._folder,
+                conversation=self._conversation,
+                hidden=self._hidden.get(self._conversation, False),
+            )
+            self._append(decode_json(masked(sent), Sent))
+
+    def open(self, conversation: Conversation | None) -> None:
+        """Add what follows to this conversation, with what was sent while there was none; None: to a new one."""
+        if conversation is None:
+            if self._conversation != self._stand_in:
+                self._conversation = self._stand_in = _new_stand_in()
+        elif conversation.uuid != self._conversation:
+            waited, self._conversation = self._conversation == self._stand_in, conversation.uuid
+            if waited and self._has_prompts(self._stand_in):
+                self._append(_change(conversation.uuid, was=self._stand_in, hidden=_is_hidden(conversation)))
+            else:
+                self.changed(conversation)
+
+    def changed(self, conversation: Conversation) -> None:
+        """Hide the prompts of a conversation that is private or deleted now, or offer them again."""
+        self.hide(conversation.uuid, _is_hidden(conversation))
+
+    def hide(self, conversation_id: str, hidden: bool = True) -> None:
+        """Keep the prompts of a conversation out of the others, or offer them there again."""
+        self._read()
+        if hidden != self._hidden.get(conversation_id, False):
+            self._append(_change(conversation_id, hidden=hidden))
+
+    def _has_prompts(self, conversation_id: str) -> bool:
+        self._read()
+        return any(sent.conversation == conversation_id for sent in reversed(self._sent))
+
+    def _append(self, sent: Sent) -> None:
         try:
             make_private(self._path.parent)
-            with locked(self._path.with_suffix(".lock")):
-                flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC
+            with locked(self._path.parent):
+                flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC
                 with os.fdopen(os.open(self._path, flags, 0o600), "ab") as file:
-                    file.write(msgspec.json.encode(entry) + b"\n")
-                self._trim()
+                    size = file.tell()
+                    # A terminal may have died while it wrote: its half line must not take this one with it.
+                    whole = not size or os.pread(file.fileno(), 1, size - 1) == b"\n"
+                    line = msgspec.json.encode(sent) + b"\n"
+                    file.write(line if whole else b"\n" + line)
+                if size > MAX_FILE_BYTES:
+                    self._trim()
         except OSError as error:
             log.warning("prompt history not written: %s", error)
+            self._take(sent)
 
     def _trim(self) -> None:
-        lines = read_regular(self._path, MAX_FILE_BYTES).splitlines(keepends=True)
-        if len(lines) > MAX_ENTRIES * 2:
-            atomic_write(self._path, b"".join(lines[-MAX_ENTRIES:]), sync=False)
+        with open_regular(self._path) as file:
+            file.seek(-MAX_FILE_BYTES // 2, os.SEEK_END)
+            newest = file.read()
+        atomic_write(self._path, newest[newest.find(b"\n") + 1 :], sync=False)
 
-    def _reload(self) -> None:
+    # -- reading
+
+    def _read(self) -> None:
+        """Take in the lines that this and other terminals have written since."""
         try:
-            stat = self._path.stat()
-            if (stat.st_size, stat.st_mtime_ns) == self._stamp:
-                return
-            lines = read_regular(self._path, MAX_FILE_BYTES).splitlines()
-            self._stamp = (stat.st_size, stat.st_mtime_ns)
+            with open_regular(self._path) as file:
+                inode, (known, offset) = os.fstat(file.fileno()).st_ino, self._read_until
+                if known != inode or file.seek(0, os.SEEK_END) < offset:
+                    offset = 0
+                    self._sent.clear()
+                file.seek(offset)
+                data = file.read(MAX_FILE_BYTES * 2)
         except FileNotFoundError:
             return
         except OSError as error:
             log.warning("prompt history not read: %s", error)
             return
-        entries: list[Entry] = []
-        for line in lines[-MAX_ENTRIES:]:
+        end = data.rfind(b"\n") + 1  # Another terminal may be writing the rest of the last line.
+        self._read_until = inode, offset + end
+        for line in data[:end].splitlines():
             try:
-                entry = decode_json(line, Entry)
+                self._take(decode_json(line, Sent))
             except msgspec.MsgspecError:
                 continue  # Half a line of a terminal that died while writing.
-            if not entries or entries[-1] != entry:
-                entries.append(entry)
-        self._entries = entries
+
+    def _take(self, sent: Sent) -> None:
+        if sent.was:
+            self._ids[sent.was] = sent.conversation
+        if sent.hidden or not sent.text:
+            self._hidden[sent.conversation] = sent.hidden
+        if sent.text:
+            self._sent.append(sent)
 
 
-class Draft:
-    """The contents of the prompt, stored on disk so that a crash does not lose them."""
-
-    def __init__(self, state_dir: Path, workspace: str, pid: int | None = None) -> None:
-        self._folder = state_dir / "drafts"
-        self._key = workspace_key(workspace)
-        self._path = self._folder / f"{self._key}-{pid or os.getpid()}.json"
-
-    def save(self, entry: Entry) -> None:
-        """Store a prompt; an empty one, or the beginning of a command, removes the file."""
-        try:
-            if entry.text.strip() in ("", "/"):
-                self._path.unlink(missing_ok=True)
-                return
-            atomic_write(self._path, _encoded(entry), sync=False)
-        except OSError as error:
-            log.warning("draft not written: %s", error)
-
-    def restore(self) -> Entry | None:
-        """Take the newest draft of this workspace whose process is gone; only one terminal gets it."""
-        try:
-            drafts = sorted(self._folder.glob(f"{self._key}-*.json"), key=lambda path: -path.stat().st_mtime)
-        except OSError:
-            return None
-        for path in drafts:
-            pid = path.stem.rpartition("-")[2]
-            if path == self._path or (pid.isdecimal() and _alive(int(pid))):
-                continue
-            try:
-                data = read_regular(path, STATE_BYTES)
-                path.unlink()
-                return decode_json(data, Entry)
-            except (OSError, msgspec.MsgspecError) as error:
-                log.warning("draft %s not restored: %s", path.name, error)
-        return None
+def masked(prompt: Entry | Sent) -> bytes:
+    """Return a prompt as it is written: with keys masked, as they are when it is sent."""
+    return mask_secrets(msgspec.json.encode(prompt).decode()).encode()
 
 
-def _encoded(entry: Entry) -> bytes:
-    """Return an entry as it is written: with keys masked, as they are when it is sent."""
-    return mask_secrets(msgspec.json.encode(entry).decode()).encode()
+def _new_stand_in() -> str:
+    return f"new-{uuid4().hex}"
 
 
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+def _is_hidden(conversation: Conversation) -> bool:
+    return conversation.private or conversation.status == "deleted"
+
+
+def _change(conversation_id: str, *, hidden: bool, was: str = "") -> Sent:
+    return Sent(at=datetime.now(UTC), conversation=conversation_id, hidden=hidden, was=was)
+
+
+def _without_repeats(entries: Iterable[Entry]) -> list[Entry]:
+    """Return the entries without those that are like the one before them."""
+    kept: list[Entry] = []
+    for entry in entries:
+        if not kept or kept[-1] != entry:
+            kept.append(entry)
+    return kept

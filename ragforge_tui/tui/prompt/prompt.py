@@ -22,7 +22,8 @@ from ragforge_tui.shared.sanitize import plain_text, storable
 from ragforge_tui.tui.command_registry import Parsed, Registry
 from ragforge_tui.tui.limits import SCREEN
 from ragforge_tui.tui.prompt.completion import Completing, SlashMenu
-from ragforge_tui.tui.prompt.history import Draft, Entry, History
+from ragforge_tui.tui.prompt.draft import Draft
+from ragforge_tui.tui.prompt.history import Entry, History
 from ragforge_tui.tui.prompt.vim import VimKeys
 from ragforge_tui.tui.session.message_queue import MessageQueue
 
@@ -149,7 +150,7 @@ class Prompt(TextArea):
             placeholder="Ask, type / for commands, @ for files, Ctrl+J for a new line",
             id="prompt",
         )
-        self._history = history
+        self.earlier = history
         self._draft = draft
         self._draft_timer: Timer | None = None
         self._outgoing = outgoing
@@ -246,7 +247,7 @@ class Prompt(TextArea):
         """Clear the prompt and its pastes."""
         self.text = ""
         self._pastes.clear()
-        self._history.leave()
+        self.earlier.leave()
         if self.vim is not None:
             self.vim.insert()
 
@@ -309,7 +310,7 @@ class Prompt(TextArea):
         parsed = self._registry.parse(text)
         if parsed is None or parsed.command is not None:
             # Here, not in the handler of the message: letters typed after Enter arrive before that.
-            self._history.add(self.entry)
+            self.earlier.add(self.entry)
             self.empty()
         self.post_message(self.Submitted(text, parsed))
 
@@ -332,7 +333,7 @@ class Prompt(TextArea):
             return
         text = self.whole
         if text.strip() and self.may_queue() and self._registry.parse(text) is None:
-            self._history.add(self.entry)
+            self.earlier.add(self.entry)
             self.empty()
             self.post_message(self.Submitted(text, None, queue=True))
         else:
@@ -359,7 +360,7 @@ class Prompt(TextArea):
             super().action_cursor_up(select)
         elif self._outgoing.newest is not None and not self.text:
             self.post_message(self.TakeBack())
-        elif (older := self._history.older(self.entry)) is not None:
+        elif (older := self.earlier.older(self.entry)) is not None:
             self._walk_to(older)
 
     def action_cursor_down(self, select: bool = False) -> None:
@@ -368,7 +369,7 @@ class Prompt(TextArea):
             self.completing.move(1)
         elif select or not self.navigator.is_last_wrapped_line(self.cursor_location):
             super().action_cursor_down(select)
-        elif (newer := self._history.newer()) is not None:
+        elif (newer := self.earlier.newer()) is not None:
             self._walk_to(newer)
 
     def _walk_to(self, entry: Entry) -> None:
@@ -392,7 +393,7 @@ class Prompt(TextArea):
         if walking:
             self.completing.close()
         else:
-            self._history.leave()
+            self.earlier.leave()
             self.completing.follow()
         self.save_draft_soon()
 

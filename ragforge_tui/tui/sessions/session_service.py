@@ -166,6 +166,7 @@ class SessionService:
     async def delete(self, uuid: str) -> None:
         """Hide a conversation, which is purged after seven days; the open one is closed."""
         await self._session.ask(requests.DeleteConversation(conversation_id=uuid))
+        self._host.prompt.earlier.hide(uuid)
         self._session.state.last_deleted = uuid
         if uuid == self.current:
             self._session.leave_conversation()
@@ -175,7 +176,7 @@ class SessionService:
         found = await self._session.ask(requests.RestoreConversation(conversation_id=uuid))
         if uuid == self.deleted:
             self._session.state.last_deleted = ""
-        return found
+        return self._changed(found)
 
     async def last_deleted(self) -> str:
         """Return the id of the conversation deleted last, here or in another terminal.
@@ -224,6 +225,7 @@ class SessionService:
         return Path(self._host.options.workspace or ".") / Path(target).expanduser()
 
     def _changed(self, conversation: Conversation) -> Conversation:
+        self._host.prompt.earlier.changed(conversation)
         return self._session.conversation_changed(conversation)
 
 
