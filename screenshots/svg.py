@@ -1,4 +1,4 @@
-"""Pictures as files that look the same on every machine: SVG with its font embedded, and PNG."""
+"""Pictures as files that look the same on every machine: SVG with its font embedded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import io
 import re
 from pathlib import Path
 
-import resvg_py
 from fontTools import subset
 from fontTools.ttLib import TTFont
 
@@ -19,22 +18,7 @@ FONT_FILES = {"400": "DejaVuSansMono.ttf", "700": "DejaVuSansMono-Bold.ttf"}
 
 _TEXT = re.compile(r'textLength="(?P<length>[\d.]+)"(?P<more>[^>]*)>(?P<text>[^<]*)<')
 """A piece of text and its drawn length, which does not depend on the font."""
-_FACES = re.compile(r"@font-face \{.*?\}", re.DOTALL)
 _FAMILY = re.compile(r"font-family:\s*[^;]+;")
-
-
-def without_folder(picture: str, folder: str) -> str:
-    """Return the picture with ``~`` for a folder, the text that names it shortened by as much."""
-
-    def shorter(match: re.Match[str]) -> str:
-        before = match["text"]
-        if folder not in before:
-            return match[0]
-        after = before.replace(folder, "~")
-        length = float(match["length"]) * len(html.unescape(after)) / len(html.unescape(before))
-        return f'textLength="{length:g}"{match["more"]}>{after}<'
-
-    return _TEXT.sub(shorter, picture)
 
 
 def with_font(picture: str, fonts: Path) -> str:
@@ -49,13 +33,13 @@ def with_font(picture: str, fonts: Path) -> str:
         f'{_subset(fonts / name, letters)}") format("woff2"); }}'
         for weight, name in FONT_FILES.items()
     )
-    plain = _FAMILY.sub(f'font-family: "{FONT}", monospace;', _FACES.sub("", picture))
+    plain = _FAMILY.sub(f'font-family: "{FONT}", monospace;', picture)
     return plain.replace("<style>", f"<style>\n{faces}\n", 1)
 
 
 def _subset(file: Path, letters: str) -> str:
     font = TTFont(file)
-    options = subset.Options(layout_features=[], hinting=False, flavor="woff2")
+    options = subset.Options(layout_features=[], hinting=False, flavor="woff2", drop_tables=["FFTM"])
     subsetter = subset.Subsetter(options)
     subsetter.populate(text=letters)
     subsetter.subset(font)
@@ -63,12 +47,3 @@ def _subset(file: Path, letters: str) -> str:
     out = io.BytesIO()
     font.save(out)
     return base64.b64encode(out.getvalue()).decode()
-
-
-def png(picture: str, fonts: Path, *, zoom: float = 1.25) -> bytes:
-    """Return the picture as PNG, `zoom` times the size of the SVG."""
-    named = _FAMILY.sub(f'font-family: "{FONT}";', _FACES.sub("", picture))
-    files = [str(fonts / name) for name in FONT_FILES.values()]
-    return bytes(
-        resvg_py.svg_to_bytes(svg_string=named, zoom=zoom, font_files=files, skip_system_fonts=True, font_family=FONT)
-    )

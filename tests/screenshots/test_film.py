@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
 
-from textual.app import App, ComposeResult
-from textual.widgets import Static
+import pytest
 
-from screenshots.film import EDGE, END_SECONDS, Film, Frame, Piece, animated, frame_of
+from screenshots.film import EDGE, Frame, Piece, animated
+from screenshots.stage import Scene
+from screenshots.words import text_in
 
 BLACK, WHITE, GRAY = "#000000", "#ffffff", "#222222"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -17,25 +18,10 @@ def line(text: str, *, column: int = 0, background: str = BLACK) -> tuple[Piece,
     return (Piece(column, text, WHITE, background, ""),)
 
 
-def shown(frames: list[Frame], lengths: list[float], at: float) -> list[tuple[float, str]]:
-    """Return the texts that a player shows at a time, with their heights."""
-    root = ElementTree.fromstring(animated(frames, lengths, BLACK))
-    texts = []
-    for group in root.iter(f"{SVG}g"):
-        animation = group.find(f"{SVG}animate")
-        value = "inline"
-        if animation is not None:
-            share = at / float(animation.attrib["dur"].removesuffix("s"))
-            steps = zip(animation.attrib["keyTimes"].split(";"), animation.attrib["values"].split(";"), strict=True)
-            value = [each for begin, each in steps if float(begin) <= share][-1]
-        if value == "inline":
-            texts += [(float(text.attrib["y"]), text.text or "") for text in group.iter(f"{SVG}text")]
-    return sorted(texts)
-
-
 def test_each_frame_is_shown_for_its_time() -> None:
     frames: list[Frame] = [(line("a"), line("same")), (line("b"), line("same")), (line("a"), line("same"))]
-    seen = [[text for _, text in shown(frames, [1.0, 2.0, 1.0], at)] for at in (0.0, 0.9, 1.1, 2.9, 3.1)]
+    film = animated(frames, [1.0, 2.0, 1.0], BLACK)
+    seen = [text_in(film, at).split() for at in (0.0, 0.9, 1.1, 2.9, 3.1)]
     assert seen == [["a", "same"], ["a", "same"], ["b", "same"], ["b", "same"], ["a", "same"]]
 
 
@@ -52,24 +38,14 @@ def test_text_and_colors_are_escaped_and_blanks_take_their_room() -> None:
     assert f'fill="{GRAY}"' in picture
 
 
-class Small(App[None]):
-    """An app with one line."""
+def test_several_blanks_are_a_place_and_not_a_text() -> None:
+    picture = animated([(line("a b   c", column=1),)], [1], BLACK)
+    assert [text.text for text in ElementTree.fromstring(picture).iter(f"{SVG}text")] == ["a b", "c"]
+    assert text_in(picture) == " a b   c"
 
-    def compose(self) -> ComposeResult:
-        yield Static("in /secret/folder now", markup=False)
 
-
-async def test_the_screen_is_sampled_when_it_changes_and_folders_are_hidden() -> None:
-    app = Small()
-    async with app.run_test(size=(30, 3)) as pilot:
-        await pilot.pause()
-        film = Film(app, "/secret/folder")
-        film.hold(3.0)
-        film.sample()
-        assert len(film.frames) == 1
-        assert [piece.text.strip() for piece in film.frames[0][1][0]] == ["in ~ now"]
-        app.query_one(Static).update("later")
-        await pilot.pause()
-        film.sample()
-        assert len(film.frames) == 2 and frame_of(app, "") == film.frames[1][1]
-        assert film.lengths == [3.0, END_SECONDS]
+def test_a_scene_has_its_length_and_what_is_held_keeps_its_time() -> None:
+    scene = Scene("x", 4.0, [(0.0, ()), (0.1, ()), (0.3, ()), (9.0, ())], {3: 2.0})
+    assert scene.lengths == pytest.approx([2 * 0.1 / 0.7, 2 * 0.2 / 0.7, 2 * 0.4 / 0.7, 2.0])
+    with pytest.raises(ValueError, match="longer than the scene"):
+        _ = Scene("x", 1.0, [(0.0, ()), (0.1, ())], {1: 2.0}).lengths

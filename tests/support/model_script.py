@@ -30,6 +30,7 @@ class Step(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         when: Which requests it answers: those with tools (the agent loop), those without (titles, summaries), or any;
             with `turns_only`, "any" means those with tools.
         match: It answers only requests whose last user message contains this.
+        task: It answers only requests whose system message contains this.
         reasoning: Sent before the text.
         chunk: Characters in a chunk of text, reasoning and arguments.
         delay: Seconds before each chunk.
@@ -47,6 +48,7 @@ class Step(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     when: Literal["any", "tools", "plain"] = "any"
     match: str = ""
+    task: str = ""
     text: str = ""
     reasoning: str = ""
     tool_calls: list[Call] = []
@@ -73,7 +75,7 @@ class Step(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         when = "tools" if self.when == "any" and turns_only else self.when
         if when != "any" and (when == "tools") != bool(body.get("tools")):
             return False
-        return self.match in last_user_text(body)
+        return self.match in last_user_text(body) and self.task in _system_text(body)
 
 
 class Recorded(msgspec.Struct, kw_only=True):
@@ -97,6 +99,12 @@ def last_user_text(body: dict[str, Any]) -> str:
                 return "".join(str(part.get("text", "")) for part in content)
             return str(content)
     return ""
+
+
+def _system_text(body: dict[str, Any]) -> str:
+    """Return the first message of a request if it is the system's."""
+    first = next(iter(body.get("messages", [])), {})
+    return str(first.get("content") or "") if first.get("role") == "system" else ""
 
 
 def request_tokens(body: dict[str, Any]) -> int:
