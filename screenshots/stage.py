@@ -1,4 +1,4 @@
-"""The program as a user has it, in a terminal window, with a film of it and a model that answers from a script."""
+"""Stage of the film: a terminal window with the program in it, keys that are pressed, frames that are kept."""
 
 from __future__ import annotations
 
@@ -11,26 +11,31 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from screenshots.film import Frame, Piece
-from screenshots.terminal import COLUMNS, QUIET_SECONDS, Terminal
+from screenshots.terminal import BACKGROUND, COLUMNS, QUIET_SECONDS, ROWS, Terminal
 
 SAMPLE_SECONDS = 0.06
 SHORTEST, LONGEST = 0.05, 0.4
-"""Seconds that a frame stays before its scene is fitted: waiting for a graph or a model is cut."""
+"""Limits of the seconds that a frame stays, before its scene gets its length: waiting for the model is cut."""
 TYPED_AT_ONCE, TYPING_SECONDS = 2, 0.06
 CAPTION_GROUND, CAPTION_NUMBER, CAPTION_COLOR = "#21262d", "#56d4bc", "#e6edf3"
+CLOSED: Frame = (
+    *[()] * (ROWS // 2),
+    (Piece(COLUMNS // 2 - 12, "the terminal was closed", "#9198a1", BACKGROUND, "i"),),
+)
+"""A stage direction: there is no window."""
 MODEL = "openai/qwen3-coder-30b"
 SETTINGS = f"""\
 model: {{name: {MODEL}, context_window: 65536}}
 user: {{name: Ada}}
 tui: {{theme: ragforge-dark, reduced_motion: true}}
-engine: {{keep_warm_minutes: 0.5}}
+engine: {{keep_warm_minutes: 0.2}}
 graph: {{linger_seconds: 2}}
 agent:
   memory:
     embeddings: {{enabled: false}}
     summarization: {{every_turns: 2, keep_recent_turns: 0, level_chars: 300}}
 """
-"""Summaries come early. What is recalled is found by words: a film does not wait for vectors."""
+"""Summaries are due early. Recall searches by words alone: a film does not wait for vectors."""
 PATIENT = """\
 import sys
 
@@ -42,10 +47,10 @@ if any("ragforge_tui.engine" in argument for argument in sys.orig_argv):
     CONVERSATION.idle = 0.1
     CONVERSATION.first_patience = 0.0
 """
-"""Run by each Python that starts: what is found within 0.3 s says something of the machine, not of the program, and a
-film does not wait for a rest of the user."""
+"""Run by each Python that starts. A request waits 0.3 s for its memory, which is too short on a busy machine; a film
+does not wait until the user rests."""
 EXTRACTED = "; it began with “"
-"""In what stands in for the text on a conversation until the model has written it, a moment later."""
+"""Part of the extracted text on a conversation, which the model replaces a moment later."""
 UP, DOWN, ENTER, ESCAPE, HOME, F3, CTRL_Q = "\x1b[A", "\x1b[B", "\r", "\x1b", "\x1b[H", "\x1bOR", "\x11"
 _MOST_LINES = 30
 PROMPT = r"\[\e[36m\]\w\[\e[0m\] $ "
@@ -93,7 +98,7 @@ class Scene:
 
     @property
     def lengths(self) -> list[float]:
-        """Return the seconds of each frame: together, those of the scene."""
+        """Return the seconds of each frame; their sum is the length of the scene."""
         times = [at for at, _ in self.frames]
         free = [
             0.0 if n in self.held else min(max(after - at, SHORTEST), LONGEST)
@@ -166,12 +171,12 @@ class Stage:
         if self._window is not None and EXTRACTED in self._window.text.replace("\n", " "):
             return
         frames = self.scenes[-1].frames
-        frame = self._captioned(self.window.frame() if self._window else ())
+        frame = self._captioned(self._window.frame() if self._window else CLOSED)
         if not frames or frames[-1][1] != frame:
             frames.append((time.monotonic(), frame))
 
     def hold(self, seconds: float) -> None:
-        """Let what is shown stay, to be read."""
+        """Keep the newest frame for some seconds, so that it can be read."""
         self.sample()
         self.scenes[-1].held[len(self.scenes[-1].frames) - 1] = seconds
 
@@ -199,15 +204,14 @@ class Stage:
             for name, scene, frame in self._marks
         }
 
-    async def type(self, text: str, *, enter: bool = True) -> None:
+    async def type(self, text: str) -> None:
         """Type a line and press Enter."""
         step = TYPED_AT_ONCE if self._filming and self._rolling else len(text)
         for start in range(0, len(text), step):
             self.window.press(text[start : start + step])
             await asyncio.sleep(TYPING_SECONDS)
         await self.shows(text.split()[-1])
-        if enter:
-            self.window.press("\r")
+        self.window.press(ENTER)
 
     async def press(self, *keys: str) -> None:
         """Press keys, one after the other."""

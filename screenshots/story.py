@@ -12,7 +12,7 @@ import msgspec
 
 from screenshots import past
 from screenshots.past import HERE, SUBJECT
-from screenshots.stage import CTRL_Q, ENTER, ESCAPE, F3, HOME, Stage, environment
+from screenshots.stage import CTRL_Q, ESCAPE, F3, HOME, Stage, environment
 from tests.support.model_script import Step
 from tests.support.openai_server import OpenAIServer
 
@@ -53,7 +53,7 @@ async def play(stage: Stage, server: OpenAIServer) -> None:
     await stage.shows("Refund nothing")
     stage.take("mid-answer", hold=0.3)
     await stage.close()
-    stage.hold(0.5)
+    stage.hold(0.7)
     server.release("closed")
     stage.open()
     await stage.shell()
@@ -90,8 +90,7 @@ async def play(stage: Stage, server: OpenAIServer) -> None:
     await stage.press(ESCAPE)
     await stage.shows("esc esc go back")
     stage.scene("/context: every word that the model was sent", 3.0)
-    await stage.type("/context", enter=False)
-    await stage.press(ESCAPE, ENTER)
+    await stage.type("/context")
     await stage.shows("Instructions", "What was decided and found")
     stage.take("context", hold=0.9)
     stage.cut()

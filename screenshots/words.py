@@ -1,6 +1,6 @@
 """The words of pictures: read from their files, and compared with those that the program draws.
 
-What differs from run to run is left out: numbers, times, names of days and months, ids, and words that are cut off.
+Numbers, times, names of days and months, ids and words that are cut off differ from run to run and are ignored.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _line(pieces: Iterable[tuple[int, str]]) -> str:
 
 
 def words(text: str) -> Counter[str]:
-    """Return how often each word is in a text, without what differs from run to run."""
+    """Return how often each word is in a text, without those that differ from run to run."""
     return Counter(word for word in _WORD.findall(_VARYING.sub(" ", text)) if not word.endswith("…"))
 
 
@@ -76,7 +76,7 @@ def difference(expected: str, found: str) -> str:
 
 
 class Shown(NamedTuple):
-    """What a picture shows, and the time of the film, in seconds, at which it shows the same."""
+    """Text of a picture, and the second of the film that shows the same screen."""
 
     name: str
     at: float
@@ -84,11 +84,11 @@ class Shown(NamedTuple):
 
 
 def written(shown: Iterable[Shown]) -> str:
-    """Return what pictures show as one file."""
+    """Return the texts of pictures as one file."""
     return "".join(f"=== {one.name}, {one.at:.2f} s\n{one.text}\n\n" for one in shown)
 
 
 def read(file: str) -> list[Shown]:
-    """Return what a file that `written` made says."""
+    """Return the texts of pictures from a file that `written` made."""
     parts = _HEADER.split(file)[1:]
     return [Shown(name, float(at), text.strip("\n")) for name, at, text in zip(*[iter(parts)] * 3, strict=True)]
