@@ -12,13 +12,13 @@ from screenshots.story import FILM, LONGEST_SECONDS, STILLS, played
 from tests.support.waiting import PATIENCE
 
 AGAIN = "Make the pictures again, and look at them: python -m screenshots.make"
+FILMED = (HERE / f"{FILM}.svg").read_text(encoding="utf-8")
 RECORDED = words.read((HERE / "words.txt").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("shown", RECORDED, ids=[shown.name for shown in RECORDED])
 def test_a_picture_shows_the_recorded_words(shown: words.Shown) -> None:
-    film = words.text_in((HERE / f"{FILM}.svg").read_text(encoding="utf-8"), shown.at)
-    caption, _, screen = film.partition("\n")
+    caption, _, screen = words.text_in(FILMED, shown.at).partition("\n")
     assert caption and not words.difference(shown.text, screen), AGAIN
     assert shown.at < LONGEST_SECONDS
     if shown.name in STILLS:
@@ -27,7 +27,7 @@ def test_a_picture_shows_the_recorded_words(shown: words.Shown) -> None:
 
 
 def test_the_recall_is_shown_by_second_six() -> None:
-    assert "↺ recalled" in words.text_in((HERE / f"{FILM}.svg").read_text(encoding="utf-8"), 5.0)
+    assert "↺ recalled" in words.text_in(FILMED, 5.0)
 
 
 @pytest.mark.slow
@@ -38,6 +38,8 @@ async def test_the_program_draws_the_recorded_words() -> None:
     assert list(drawn) == [shown.name for shown in RECORDED]
     different = {one.name: words.difference(one.text, drawn[one.name]) for one in RECORDED}
     assert not {name: words_ for name, words_ in different.items() if words_}, AGAIN
+    captions = {words.text_in(FILMED, one.at).partition("\n")[0].strip() for one in RECORDED}
+    assert captions == {f"{number}  {scene.caption}" for number, scene in enumerate(stage.scenes, 1)}, AGAIN
 
 
 def test_a_changed_word_is_named_and_numbers_times_and_cut_words_are_not() -> None:
