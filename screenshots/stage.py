@@ -141,10 +141,11 @@ class Stage:
         self._window = Terminal(self._folder, self._env, patience=self._patience)
 
     async def close(self) -> None:
-        """Close the window, as with its button."""
-        window, self._window = self.window, None
-        window.close()
-        await window.ended()
+        """Close the window, if there is one, as with its button."""
+        window, self._window = self._window, None
+        if window is not None:
+            window.close()
+            await window.ended()
 
     def scene(self, caption: str, seconds: float) -> None:
         """Begin a scene."""
@@ -242,5 +243,5 @@ class Stage:
                 return
             before = self.window.text
             self.window.press(DOWN)
-            await self.window.wait_until(lambda shown, before=before: shown != before, "the next line")
+            await self.window.wait_until(before.__ne__, "the next line")
         raise LookupError(text)

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pyte
 
@@ -45,15 +46,15 @@ _UNFINISHED = re.compile(rb"\x1b(\[[0-9;:?<>=$]*|[P\]][^\x07\x1b]*)?$")
 class _Screen(pyte.Screen):
     """A screen with a second one, which full-screen programs use and leave as they found the first."""
 
-    def set_mode(self, *modes: int, private: bool = False) -> None:
-        if private and _OTHER_SCREEN in modes:
+    def set_mode(self, *modes: int, **kwargs: Any) -> None:
+        if kwargs.get("private") and _OTHER_SCREEN in modes:
             self._first = copy.deepcopy(self.buffer), copy.copy(self.cursor)
             self.erase_in_display(2)
-        super().set_mode(*modes, private=private)
+        super().set_mode(*modes, **kwargs)
 
-    def reset_mode(self, *modes: int, private: bool = False) -> None:
-        super().reset_mode(*modes, private=private)
-        if private and _OTHER_SCREEN in modes:
+    def reset_mode(self, *modes: int, **kwargs: Any) -> None:
+        super().reset_mode(*modes, **kwargs)
+        if kwargs.get("private") and _OTHER_SCREEN in modes:
             buffer, cursor = self._first
             self.buffer.clear()
             self.buffer.update(buffer)
