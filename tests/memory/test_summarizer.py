@@ -13,8 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ragforge_tui.graph import Graph, GraphTarget, Store
+from ragforge_tui.graph.store.findings import new_finding
 from ragforge_tui.graph.store.summary_tree import TurnSize
 from ragforge_tui.llm import OfflineAssistant
+from ragforge_tui.memory.findings.keeper import FindingKeeper
 from ragforge_tui.memory.summaries import Summarizer
 from ragforge_tui.memory.summaries.plan import frontier
 from ragforge_tui.memory.summaries.summarizer import Locks
@@ -381,6 +383,33 @@ async def test_a_killed_process_is_taken_up_where_it_was(
     server.script(steps_for(wanted))
     await Summarizer(store, SMALL, scripted_model(server.base_url), quiet).run_due(uuid)
     assert shape(await store.summaries.of(uuid)) == wanted
+
+
+@pytest.mark.parametrize("extracted", [False, True])
+async def test_findings_are_stored_after_the_program_died_between_them_and_their_summary(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch, extracted: bool
+) -> None:
+    store = Store(graph)
+    uuid = await imported(store, exchanges(5), workspace="/w")
+    [point] = await store.findings.add([new_finding(uuid, "/w", 1, "open", "Write the docs of the parser.")])
+    model = WritingModel(lambda messages: answer([first_turn(messages)], closes=[{"known": 1, "turn": 3}]))
+    by_model = Summarizer(store, SMALL, model, quiet)
+    if extracted:
+        await Summarizer(store, SMALL, None, quiet).run_due(uuid)
+
+    async def dies(*_: object) -> bool:
+        raise KeyError("killed")
+
+    with monkeypatch.context() as patched, pytest.raises(KeyError):
+        patched.setattr(FindingKeeper, "noted", dies)
+        await (by_model.upgrade(uuid, most=1, refused=set()) if extracted else by_model.run_due(uuid))
+    [made] = await store.summaries.of(uuid)
+    assert made.made_by == model.name and len(made.key_findings) == 3
+    for _ in range(2):
+        assert await Summarizer(store, SMALL, model, quiet).run_due(uuid) == []
+        kept = {one.text: one.state for one in await store.findings.of_conversation(uuid)}
+        assert made.key_findings[0].text in kept and kept[point.text] == "done"
+        assert await store.findings.unkept(uuid) == []
 
 
 async def test_two_at_once_leave_one_tree(graph: Graph) -> None:

@@ -305,9 +305,34 @@ class Findings:
             turn=turn_index,
         )
 
+    async def unkept(self, conversation_id: str) -> list[str]:
+        """Return what summaries of a conversation still have to store as findings, as the caller encoded it."""
+        row = await self._graph.one(
+            "MATCH (c:Conversation {uuid: $id}) RETURN coalesce(c.findings_unkept, []) AS unkept", id=conversation_id
+        )
+        return list(row["unkept"]) if row else []
+
+    async def set_kept(self, conversation_id: str, unkept: str) -> None:
+        """Note that what a summary had to store as findings is stored."""
+        await self._graph.run(
+            "MATCH (c:Conversation {uuid: $id}) "
+            "SET c.findings_unkept = [one IN coalesce(c.findings_unkept, []) WHERE one <> $unkept]",
+            id=conversation_id,
+            unkept=unkept,
+        )
+
     async def _found(self, statement: str, **parameters: Any) -> list[KeptFinding]:
         rows = await self._graph.rows(f"{statement} {_RETURN}", limit=_MOST, **parameters)
         return [finding for row in rows if (finding := finding_from(row["f"])) is not None]
+
+
+async def note_unkept(tx: Transaction, conversation_id: str, unkept: str) -> None:
+    """Note what is to be stored as findings after the transaction; see `Findings.unkept`."""
+    await tx.run(
+        "MATCH (c:Conversation {uuid: $id}) SET c.findings_unkept = coalesce(c.findings_unkept, []) + [$unkept]",
+        id=conversation_id,
+        unkept=unkept,
+    )
 
 
 def finding_from(properties: Any) -> KeptFinding | None:

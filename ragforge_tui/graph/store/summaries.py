@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ragforge_tui.graph.store.conversations import Segment, find_conversation, segments_of
+from ragforge_tui.graph.store.findings import note_unkept
 from ragforge_tui.graph.store.records import (
     CONVERSATION_FIELDS,
     conversation_from,
@@ -208,7 +209,12 @@ class Summaries:
         return str(await self._graph.read(work))
 
     async def store(
-        self, summary: Summary, topics: Sequence[ProposedTopic] = (), links: Sequence[TopicLink] = ()
+        self,
+        summary: Summary,
+        topics: Sequence[ProposedTopic] = (),
+        links: Sequence[TopicLink] = (),
+        *,
+        unkept: str = "",
     ) -> Summary | None:
         """Store a new summary with its edges, its topics and the watermark, all or nothing.
 
@@ -218,6 +224,7 @@ class Summaries:
             summary: Its `uuid` comes from `summary_uuid`, `parent_summaries` are the ones it summarises.
             topics: What it is about.
             links: Which topics are the same as others.
+            unkept: What is to be stored as findings after it, see `Findings.unkept`; empty if nothing is.
 
         Returns:
             The stored summary; None if it does not start where the level ends, because another process summarised
@@ -247,6 +254,8 @@ class Summaries:
             private_to = conversation_id if conversation.private else ""
             await attach_topics(tx, summary, topics, private_to)
             await link_topics(tx, links, private_to, conversation_id)
+            if unkept:
+                await note_unkept(tx, conversation_id, unkept)
             return True, await _one(tx, summary.uuid)
 
         there, stored = await self._graph.write(work)

@@ -37,13 +37,26 @@ class ModelChange(msgspec.Struct, frozen=True):
     """Change that a model reports of a finding that it was shown.
 
     Attributes:
+        finding: Its id.
         by_turn: The turn that closed it; 0 if it named none.
         new: The finding that takes its place; None if it is closed.
     """
 
-    finding: KeptFinding
+    finding: str
     by_turn: int = 0
     new: Finding | None = None
+
+
+class UnkeptFindings(msgspec.Struct, frozen=True):
+    """Findings of a summary that is stored, until they are stored too; kept with it in case the program ends between.
+
+    Attributes:
+        summary: Its id.
+        changes: What its model reports of earlier findings.
+    """
+
+    summary: str
+    changes: list[ModelChange] = []
 
 
 class FindingKeeper:
@@ -142,8 +155,11 @@ class FindingKeeper:
             if turn in moments and not any(_restates(one.text, kind, turn, known) for known in [*existing, *fresh]):
                 fresh.append(await self._made(turn, kind, mask_secrets(one.text), moments[turn], made_by))
         stored = await self._store.findings.add(fresh)
+        shown = await self._store.findings.by_id([change.finding for change in changes], asking=self._id)
+        by_id = {one.uuid: one for one in shown}
         for change in changes:
-            await self._apply_models(change, made_by, last_turn)
+            if change.finding in by_id:
+                await self._apply_models(by_id[change.finding], change, made_by, last_turn)
         for finding in stored:
             await self._replay(finding)
         return bool(stored or changes)
@@ -175,8 +191,7 @@ class FindingKeeper:
                 await self._store.findings.set_state(old.uuid, "forgotten", at, current=True)
         return bool(changes)
 
-    async def _apply_models(self, change: ModelChange, made_by: str, last_turn: int) -> None:
-        old = change.finding
+    async def _apply_models(self, old: KeptFinding, change: ModelChange, made_by: str, last_turn: int) -> None:
         turn = change.by_turn or last_turn
         moments = await self._moments({turn})
         if turn not in moments or (old.conversation_id == self._id and turn <= old.turn_index):

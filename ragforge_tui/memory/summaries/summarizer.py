@@ -25,7 +25,13 @@ from ragforge_tui.graph.repositories import Store
 from ragforge_tui.graph.store.summary_tree import TurnSize, chosen_end, frontier_marked, summary_uuid, text_size
 from ragforge_tui.graph.store.topic_names import topic_key
 from ragforge_tui.llm import ChatModel
-from ragforge_tui.memory.findings.keeper import FindingKeeper, ModelChange, known_line, relevant_findings
+from ragforge_tui.memory.findings.keeper import (
+    FindingKeeper,
+    ModelChange,
+    UnkeptFindings,
+    known_line,
+    relevant_findings,
+)
 from ragforge_tui.memory.keyterms import same_forms
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.prose import clean_text, cut_before_end
@@ -226,6 +232,8 @@ class Summarizer:
 
     async def _make_all(self, conversation_id: str, made: list[Summary], known: Collection[str] | None) -> None:
         tree, sizes = await self._state(conversation_id)
+        # A run that was killed may have left some.
+        await self._keep_findings({conversation_id, *(one.conversation_id for one in tree)})
         if known is not None:
             await self._emit_created(conversation_id, [one.uuid for one in tree if one.uuid not in known])
         refused = 0
@@ -251,9 +259,7 @@ class Summarizer:
             draft, source = await self._write(conversation_id, due, tree)
             owner = await self._store.summaries.owner(conversation_id, due.level, due.start, due.end, due.children)
             summary = _summary(owner, due, draft, source.tools)
-            stored = await self._store.summaries.store(summary, draft.topics, draft.links)
-            if stored is not None:
-                await self._keep_findings(stored, draft, source.known)
+            stored = await self._store_summary(summary, draft, source.known)
         except (GraphError, TimeoutError, asyncio.CancelledError) as error:
             match error:
                 case GraphError():
@@ -281,23 +287,36 @@ class Summarizer:
         draft = await self._by_model(model, conversation_id, due, source)
         if draft is None:
             return None
-        known = source.known
         summary = msgspec.structs.replace(_summary(conversation_id, due, draft, source.tools), uuid=extracted.uuid)
-        stored = await self._store.summaries.store(summary, draft.topics, draft.links)
+        stored = await self._store_summary(summary, draft, source.known)
         if stored is not None:
-            await self._keep_findings(stored, draft, known)
             self._emit(SummaryCreated(conversation_id=conversation_id, summary=stored))
         return stored
 
-    async def _keep_findings(self, stored: Summary, draft: Draft, known: Sequence[KeptFinding]) -> None:
-        """Store the findings of a summary, and what its model says of the findings it was shown."""
-        keeper = FindingKeeper(self._store, await self._store.conversations.get(stored.conversation_id))
+    async def _store_summary(self, summary: Summary, draft: Draft, known: Sequence[KeptFinding]) -> Summary | None:
+        """Store a summary, and after it its findings and what its model reports of those it was shown."""
         changes = [
-            ModelChange(known[change.known - 1], change.turn, change.new)
+            ModelChange(known[change.known - 1].uuid, change.turn, change.new)
             for change in draft.changes
             if change.known <= len(known)
         ]
-        await keeper.noted(stored.key_findings, stored.made_by, stored.end_turn_index, changes)
+        unkept = ""
+        if changes or summary.key_findings:
+            unkept = storable(msgspec.json.encode(UnkeptFindings(summary.uuid, changes)).decode())
+        stored = await self._store.summaries.store(summary, draft.topics, draft.links, unkept=unkept)
+        if stored is not None:
+            await self._keep_findings([stored.conversation_id])
+        return stored
+
+    async def _keep_findings(self, conversation_ids: Collection[str]) -> None:
+        """Store the findings of summaries whose findings are not stored yet."""
+        for conversation_id in conversation_ids:
+            for unkept in await self._store.findings.unkept(conversation_id):
+                found = msgspec.json.decode(unkept, type=UnkeptFindings)
+                keeper = FindingKeeper(self._store, await self._store.conversations.get(conversation_id))
+                for one in await self._store.summaries.by_id([found.summary]):
+                    await keeper.noted(one.key_findings, one.made_by, one.end_turn_index, found.changes)
+                await self._store.findings.set_kept(conversation_id, unkept)
 
     async def _emit_existing(self, conversation_id: str, tree: Sequence[Summary], due: Due) -> None:
         """Emit the existing summary of these turns, which another process stored first."""

@@ -39,7 +39,7 @@ async def test_a_change_that_a_model_reports_late_leaves_what_the_user_decided(
     shown = await decided(store, uuid)
     await act_on(store, shown, act, text)
     before = await store.findings.of_conversation(uuid)
-    await (await keeper_of(store, uuid)).noted([], "model", 3, [ModelChange(shown, 3, new)])
+    await (await keeper_of(store, uuid)).noted([], "model", 3, [ModelChange(shown.uuid, 3, new)])
     assert await store.findings.of_conversation(uuid) == before
     forgotten = [one for one in before if one.uuid == shown.uuid and one.closed_by == FORGOTTEN_BY_USER]
     assert len(forgotten) == (act == "forget")
