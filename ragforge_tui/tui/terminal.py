@@ -6,15 +6,19 @@ import base64
 import os
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Literal
 
 from rich.cells import cell_len
 from rich.segment import Segment
+from rich.style import Style
 from textual.app import App
 from textual.color import Color
+from textual.constants import DIM_FACTOR
 from textual.filter import LineFilter
 
 from ragforge_tui.tui.drawing.lines import one_line
+from ragforge_tui.tui.drawing.palette import contrast
 
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
 """Zero-width characters; some would move the cursor or reverse the line."""
@@ -95,6 +99,40 @@ class PlainSigns(LineFilter):
             else Segment(segment.text.translate(_SIGNS), segment.style, segment.control)
             for segment in segments
         ]
+
+
+TEXT_CONTRAST = 4.5
+"""Least contrast of text, as WCAG 1.4.3 asks."""
+_NOT_DIM = Style(dim=False)
+
+
+class ReadableDim(LineFilter):
+    """Dims text by its color, but no further than it can be read.
+
+    The framework dims by a fixed share, which in a theme of little contrast (Solarized) leaves 2.5:1.
+    """
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        return [
+            Segment(segment.text, _dimmed(segment.style, background), segment.control)
+            if segment.style is not None and segment.style.dim
+            else segment
+            for segment in segments
+        ]
+
+
+@lru_cache(1024)
+def _dimmed(style: Style, background: Color) -> Style:
+    """Return the style with a dimmed color; unchanged where only the terminal knows the color."""
+    if style.color is None or style.color.triplet is None:
+        return style
+    color = Color.from_rich_color(style.color)
+    own = style.bgcolor is not None and style.bgcolor.triplet is not None
+    ground = Color.from_rich_color(style.bgcolor) if own else background
+    share = DIM_FACTOR
+    while share < 1 and contrast(ground.blend(color, share), ground) < TEXT_CONTRAST:
+        share = min(share + 0.05, 1.0)
+    return style + Style(color=ground.blend(color, share).rich_color) + _NOT_DIM
 
 
 LONG_SECONDS = 20.0

@@ -16,14 +16,14 @@ from ragforge_tui.tui.command_registry import Registry, bind_keys, keymap_proble
 from ragforge_tui.tui.drawing import theme
 from ragforge_tui.tui.session.state import ChatOptions
 from ragforge_tui.tui.sidebar.sidebar import Sidebar
-from ragforge_tui.tui.terminal import PLAIN, UPDATE_SECONDS, AgreedWidths, Attention, PlainSigns
+from ragforge_tui.tui.terminal import PLAIN, UPDATE_SECONDS, AgreedWidths, Attention, PlainSigns, ReadableDim
 from ragforge_tui.tui.transcript import Transcript
 from ragforge_tui.tui.transcript.transcript import SHORTEST_PAUSE
 from ragforge_tui.tui.type_ahead import TypeAheadApp
 from ragforge_tui.tui.widgets.status_bar import foot_hints
 
 # A filter remembers the lines it has filtered, so there is one of each.
-_NO_COLOR, _WIDTHS, _SIGNS = NoColor(), AgreedWidths(), PlainSigns()
+_NO_COLOR, _DIM, _WIDTHS, _SIGNS = NoColor(), ReadableDim(), AgreedWidths(), PlainSigns()
 
 
 def with_plain_mode(options: ChatOptions) -> ChatOptions:
@@ -36,7 +36,7 @@ def with_plain_mode(options: ChatOptions) -> ChatOptions:
 
 def line_filters(app: App[Any], usual: Sequence[LineFilter]) -> Sequence[LineFilter]:
     """Return the filters between the screen and the terminal."""
-    found = [_NO_COLOR] if app.theme == theme.MONO.name else list(usual)
+    found = [_NO_COLOR] if app.theme == theme.MONO.name else [_DIM, *usual]
     return [*found, _WIDTHS, *([_SIGNS] if app.has_class(PLAIN) else [])]
 
 

@@ -7,6 +7,7 @@ describes the settings.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -268,7 +269,7 @@ class SettingsScreen(ListScreen[None]):
 
 def _row(setting: Setting, name: str) -> Choice:
     """Return a row: the name, the value next to it, the meaning, and the source if it is not the default."""
-    meaning = setting.description.partition(". ")[0]
+    meaning = re.split(r"\. (?=[A-Z])", setting.description, maxsplit=1)[0]
     badge = "" if setting.origin == "default" else setting.origin
     return Choice(setting.key, name, meaning, section_title(setting.section), value=setting.shown, badge=badge)
 
