@@ -15,6 +15,7 @@ from textual.widget import Widget
 
 from ragforge_tui.shared.records import Turn
 from ragforge_tui.shared.truncation import cut_middle
+from ragforge_tui.tui.drawing.code import COPY
 from ragforge_tui.tui.drawing.lines import BLANK, Line, Run, clean, line_of, one_line, wrap
 from ragforge_tui.tui.drawing.palette import DEFAULT_GLYPH, Palette, palette_for
 from ragforge_tui.tui.transcript.blocks import BOLD
@@ -45,7 +46,7 @@ class Said(msgspec.Struct, frozen=True):
             style = palette.speaker(self.color)
             glyph = "" if palette.plain else f"{one_line(self.glyph) or DEFAULT_GLYPH} "
             head: list[Run] = [(glyph, style), (one_line(self.persona), style + BOLD)]
-            body = render(text, width, palette)
+            body = [_without_copy(line) for line in render(text, width, palette)]
         else:
             head = [("you", palette.you)]
             body = wrap([(clean(text), palette.text)], width)
@@ -54,6 +55,14 @@ class Said(msgspec.Struct, frozen=True):
         if self.most and len(body) > self.most:
             body = [*body[: self.most], line_of([("…", palette.muted)], width)]
         return [line_of(head, width), *body]
+
+
+def _without_copy(line: Line) -> Line:
+    """Return the line without the word that copies code: nothing can be clicked here."""
+    segments = list(line.strip)
+    if not segments or segments[-1].style is None or not segments[-1].style.meta.get(COPY):
+        return line
+    return line._replace(strip=Strip(segments[: -2 if segments[-2].text == " · " else -1]))
 
 
 def said_in(turn: Turn, role: str, *, aside: int = 3) -> list[Said]:

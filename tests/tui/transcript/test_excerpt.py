@@ -25,6 +25,12 @@ def test_a_message_of_the_user_is_no_markdown() -> None:
     assert drawn(Said("a **b**")) == ["you", "a **b**"]
 
 
+def test_code_offers_no_copy_where_nothing_can_be_clicked() -> None:
+    for language in ("python", ""):
+        shown = drawn(Said(f"```{language}\nx = 1\n```", "Ragnarök", "✶"))
+        assert "x = 1" in shown[1] and "copy" not in shown[1] and not shown[1].endswith("·")
+
+
 def test_only_some_lines_are_shown() -> None:
     assert drawn(Said("\n".join("abcdefgh"), most=3)) == ["you", "a", "b", "c", "…"]
     assert drawn(Said("a\nb\nc", most=3)) == ["you", "a", "b", "c"]
