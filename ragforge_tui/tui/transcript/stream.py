@@ -23,6 +23,10 @@ _NO_PARAGRAPH = re.compile(
     r"[ \t]*$| {0,3}(?:[>#]|[-+*](?:[ \t]|$)|\d{1,9}[.)](?:[ \t]|$)|`{3}|~{3}|[-=_*:| \t]+$)", re.MULTILINE
 )
 """Start of a line that may not belong to the paragraph before it, or turn it into something else."""
+_ROW = re.compile(r" {0,3}\|")
+_BELOW_HEAD = re.compile(r"[ \t|:-]*")
+"""The line below a table's head, as far as it has come."""
+_LONGEST_HEAD = 500
 _LONG_PARAGRAPH = 800
 """Characters from which on a paragraph is rendered in pieces."""
 _PIECE = 500
@@ -197,7 +201,7 @@ class StreamedText:
         self.palette = palette
         self._pending: list[str] = []
         self._raw = ""
-        self._line = ""
+        self._line = ""  # With the line before it, as long as the two may be the start of a table.
         self._tail = ""
         self._grown = False
         self._list: markdown.OpenList | None = None
@@ -227,7 +231,7 @@ class StreamedText:
         with self._lock:
             self._take()
             partial = self._line + markdown.clean_source(self._raw.removesuffix("\r"))
-            opened = self._open_end(partial)
+            opened = self._open_end("" if self._may_be_head(partial) else partial)
             self.lines = [*self._closed, *opened]
 
     def finish(self) -> None:
@@ -247,9 +251,26 @@ class StreamedText:
             self._tail += self._line + markdown.clean_source(raw[:at])
             self._line, raw = "", raw[at:]
             self._grown = True
+            begin = self._tail.rfind("\n", 0, -1) + 1
+            last, self._tail = self._tail[begin:], self._tail[:begin]
+            if self._may_be_head(last):
+                self._line = last
+            else:
+                self._tail += last
         plain = plain_length(raw)
         self._line += raw[:plain]
         self._raw = raw[plain:]
+        head, end, below = self._line.rpartition("\n")
+        if end and not (_BELOW_HEAD.fullmatch(below) and self._may_be_head(self._line)):
+            self._tail += head + end
+            self._line, self._grown = below, True
+
+    def _may_be_head(self, line: str) -> bool:
+        """Return whether what follows the complete lines may turn out to be the head of a table, whose marks are
+        not for the reader."""
+        if isinstance(self._block, _OpenFence) or not _ROW.match(line) or len(line) > _LONGEST_HEAD:
+            return False
+        return not _ROW.match(self._tail, self._tail.rfind("\n", 0, -1) + 1)
 
     def _draw(self, units: list[markdown.Unit]) -> list[Line]:
         lines: list[Line] = []

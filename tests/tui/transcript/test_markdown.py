@@ -258,3 +258,34 @@ def test_the_first_row_that_wraps_keeps_all_rows_apart() -> None:
     stream.finish()
     assert growing == text_of(stream.lines) == text_of(render(text, 40, DARK))
     assert sum("┼" in line for line in growing) == 5
+
+
+@pytest.mark.parametrize("before", ["", "Words above:\n", "A paragraph.\n\n", "Long words. " * 90 + "\n"])
+def test_the_head_of_a_table_shows_once_it_is_one(before: str) -> None:
+    stream = StreamedText(60, DARK)
+    for char in f"{before}| Field | Type |\n|---|:--|\n| a | b":
+        stream.add(char)
+        stream.advance()
+        assert "|" not in "".join(text_of(stream.lines))
+    assert text_of(stream.lines)[-2:] == ["Field │ Type", "──────┼─────"]
+
+
+def test_a_line_that_only_begins_like_a_table_shows() -> None:
+    stream = StreamedText(60, DARK)
+    for text, shown in (("|x| is a size", []), ("\nand", ["|x| is a size and"]), (" 1", ["|x| is a size and 1"])):
+        stream.add(text)
+        stream.advance()
+        assert text_of(stream.lines) == shown
+    stream = StreamedText(700, DARK)
+    stream.add("| " + "word " * 120)
+    stream.advance()
+    assert stream.lines, "too long for a head"
+    stream = StreamedText(60, DARK)
+    for piece in ("```\n", "| a | b |\n"):
+        stream.add(piece)
+        stream.advance()
+    assert "| a | b |" in text_of(stream.lines)[0], "code"
+    stream = StreamedText(60, DARK)
+    stream.add("| a")
+    stream.finish()
+    assert text_of(stream.lines) == ["| a"]
