@@ -21,6 +21,7 @@ import msgspec
 from ragforge_tui.cli.output import print_text, shorten
 from ragforge_tui.shared import events
 from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.plans import CARRY_OUT, is_plan
 from ragforge_tui.shared.records import Conversation, ConversationFilter, Turn, call_end
 from ragforge_tui.shared.requests.personas import SetPersona
 from ragforge_tui.shared.requests.sessions import ListConversations
@@ -275,13 +276,13 @@ class InlineChat:
         finally:
             self._message_id, self._turn = "", None
         self._printer.end(self._end)
-        if self._mode == "plan" and isinstance(self._end, events.TurnCompleted) and self._end.text:
+        if self._mode == "plan" and isinstance(self._end, events.TurnCompleted) and is_plan(self._end.text):
             print_text("? Carry out this plan? y: yes, asking before each change; anything else: no")
             answer = await self._lines.read("? ")
             if (answer or "").strip().lower() in ("y", "yes"):
                 self._mode = "ask"
                 await self._set_mode("ask")
-                await self._send("Carry out the plan.")
+                await self._send(CARRY_OUT)
 
     async def _set_mode(self, mode: str) -> None:
         chosen = next(known for known in MODES if known == mode)

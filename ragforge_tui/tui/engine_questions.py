@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import get_args
 
 from ragforge_tui.shared import events
+from ragforge_tui.shared.plans import CARRY_OUT, is_plan
 from ragforge_tui.shared.requests.turns import CancelTurn
 from ragforge_tui.shared.requests.work import MODES, AnswerApproval, AnswerTrust
 from ragforge_tui.tui.commands.persona_commands import restore_persona
@@ -21,7 +22,6 @@ from ragforge_tui.tui.questions.question_panel import (
 )
 from ragforge_tui.tui.terminal import Attention
 
-CARRY_OUT = "Carry out the plan."
 DECISIONS: tuple[events.ApprovalDecision, ...] = get_args(events.ApprovalDecision)
 
 
@@ -69,9 +69,9 @@ class EngineQuestions:
         self._ask(trust_question(event, answer))
 
     def plan(self, event: events.TurnCompleted) -> None:
-        """Ask whether to carry out an answer in planning mode, unless the user has already sent something else."""
+        """Ask whether to carry out a plan, unless the user has already sent something else."""
         session, state = self._session, self._session.state
-        if state.mode != "plan" or not event.text or event.conversation_id != state.conversation_id:
+        if state.mode != "plan" or not is_plan(event.text) or event.conversation_id != state.conversation_id:
             return
         if session.message_queue.items or self._host.prompt.text.strip():
             return

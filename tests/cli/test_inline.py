@@ -210,6 +210,18 @@ async def test_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert [request.command for request in engine.asked(RunShell)] == ["ls"]
 
 
+async def test_only_a_plan_is_asked_about(capsys: pytest.CaptureFixture[str]) -> None:
+    async def planned(engine: FakeEngine, owner: Conversation, index: int, text: str) -> AsyncIterator[Event]:
+        answer = "Hello! What shall I plan?" if text == "hello" else "- Change `retry.py`.\n- Run its tests."
+        yield TurnCompleted(text=answer, conversation_id=owner.uuid, turn_index=index)
+
+    engine = FakeEngine(script=planned)
+    await chat(engine, "/mode plan", "hello", "longer waits", "y")
+    assert capsys.readouterr().out.count("Carry out this plan?") == 1
+    assert [request.text for request in engine.asked(SendMessage)] == ["hello", "longer waits", "Carry out the plan."]
+    assert [request.mode for request in engine.asked(SetMode)] == ["plan", "ask"]
+
+
 @pytest.mark.slow
 def test_lines_from_a_pipe(tmp_path: Path) -> None:
     environment = {**os.environ, "RAGFORGE_HOME": str(tmp_path / "home"), "RAGFORGE_KEEP_WARM_MINUTES": "0"}

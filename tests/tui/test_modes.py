@@ -8,11 +8,12 @@ from collections.abc import AsyncIterator
 import pytest
 from textual.content import Content
 
-from ragforge_tui.shared.events import TurnCompleted
+from ragforge_tui.shared.events import Event, TurnCompleted
+from ragforge_tui.shared.records import Conversation
 from ragforge_tui.shared.requests.turns import SendMessage
 from ragforge_tui.shared.requests.work import SetMode
 from ragforge_tui.tui.limits import SCREEN
-from tests.support.fake_engine import FakeEngine
+from tests.support.fake_engine import FakeEngine, echo
 from tests.tui.conftest import Chat, ChatRunner
 from tests.tui.test_chat import endless
 from tests.tui.test_questions import approval
@@ -65,9 +66,7 @@ async def test_the_mode_is_sent_before_the_first_message(run_chat: ChatRunner) -
         await chat.until(lambda: chat.happened(TurnCompleted))
         order = [type(request) for request in chat.engine.requests if isinstance(request, SetMode | SendMessage)]
         assert order == [SetMode, SendMessage]
-        await chat.until(lambda: chat.app.chat.questions.waiting)
-        chat.app.chat.questions.clear()  # It takes the focus a moment later, and Enter would carry out the plan.
-        await chat.until(lambda: chat.app.chat.prompt.has_focus)
+        assert not chat.app.chat.questions.waiting, "the answer is no plan"
         await chat.type("/new")
         await chat.until(lambda: chat.app.chat.session.state.mode == "ask")
 
@@ -108,10 +107,18 @@ async def test_shift_tab_over_the_chat_moves_the_focus(run_chat: ChatRunner) -> 
         await chat.until(lambda: chat.app.chat.session.state.mode == "edits")
 
 
+PLAN = "\n\n1. Change `retry.py`: wait twice as long.\n2. Run its tests.\n"
+
+
+async def with_a_plan(engine: FakeEngine, owner: Conversation, index: int, _: str) -> AsyncIterator[Event]:
+    async for event in echo(engine, owner, index, PLAN):
+        yield event
+
+
 @pytest.fixture
 async def planned(run_chat: ChatRunner) -> AsyncIterator[Chat]:
     """A chat with an answer in planning mode, and the question how to go on."""
-    async with run_chat() as chat:
+    async with run_chat(FakeEngine(script=with_a_plan)) as chat:
         await chat.ready()
         await chat.type("/mode plan")
         await chat.until(lambda: chat.app.chat.session.state.mode == "plan")
@@ -132,7 +139,7 @@ def sent(chat: Chat) -> list[str]:
     return [request.text for request in chat.engine.asked(SendMessage)]
 
 
-@pytest.mark.parametrize(("key", "mode"), [("1", "edits"), ("2", "ask")])
+@pytest.mark.parametrize(("key", "mode"), [("1", "ask"), ("2", "edits"), ("enter", "ask")])
 async def test_a_plan_is_carried_out_in_the_chosen_mode(planned: Chat, key: str, mode: str) -> None:
     await planned.press(key)
     await planned.until(lambda: len(sent(planned)) == 2)

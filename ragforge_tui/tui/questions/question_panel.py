@@ -219,8 +219,8 @@ PLAN_KEY = "plan"
 def plan_question(answer: Callable[[str, str], None]) -> Question:
     """Return the question whether to carry out a plan; its keys are digits, as a message may start with any letter."""
     answers = [
-        Choice("edits", "carry it out, and accept edits of files", mark="1"),
-        Choice("ask", "carry it out, and ask before each edit and command", mark="2"),
+        Choice("ask", "carry it out, and ask before each edit and command", mark="1"),
+        Choice("edits", "carry it out, and accept edits of files", mark="2"),
         Choice("plan", "keep planning", mark="3"),
     ]
     return Question(PLAN_KEY, "text", "Carry out this plan?", "", answers, answer)
