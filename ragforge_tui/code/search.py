@@ -21,7 +21,7 @@ from ragforge_tui.graph import Store
 from ragforge_tui.memory.retrieval.ranking import fused_rankings, scores, wordings
 from ragforge_tui.memory.retrieval.recipes import CODE
 from ragforge_tui.shared.code_records import Scope, ScopeHit, ScopeKind
-from ragforge_tui.shared.code_words import identifier_words
+from ragforge_tui.shared.code_words import identifier_words, is_test_file
 
 Vectors = npt.NDArray[np.float32]
 Embed = Callable[[Sequence[str]], Awaitable[Vectors | None]]
@@ -42,7 +42,6 @@ _NAME = re.compile(r"[^\W\d]\w*(?:(?:\.|::|#)[^\W\d]\w*)*")
 _WORD = re.compile(r"[^\W_]+")
 _SEPARATORS = re.compile(r"\.|::|#")
 _TEST_STEMS = frozenset(["test", "spec", "fixtur"])
-_TEST_FOLDERS = frozenset(["test", "tests", "spec", "specs", "__tests__", "testing", "testdata", "fixtures"])
 
 
 class Query(msgspec.Struct, frozen=True):
@@ -249,14 +248,7 @@ def one_typo(first: str, second: str) -> bool:
 
 def is_test(scope: Scope) -> bool:
     """Return whether a scope belongs to tests, by its file or its name."""
-    *folders, file = scope.file.split("/")
-    words = identifier_words(file)
-    return (
-        not _TEST_FOLDERS.isdisjoint(folders)
-        or "test" in words[:1]
-        or bool({"test", "spec"}.intersection(words[-2:-1]))
-        or scope.name.startswith(("test_", "Test"))
-    )
+    return is_test_file(scope.file) or scope.name.startswith(("test_", "Test"))
 
 
 def _is_identifier(word: str) -> bool:

@@ -22,6 +22,7 @@ _LONGEST = 40
 """Characters of a word; longer ones are encoded data, not names."""
 _BODY_WORDS = 200
 """Different words of a scope's text that are indexed; each costs an entry of the index."""
+_TEST_FOLDERS = frozenset(["test", "tests", "spec", "specs", "__tests__", "testing", "testdata", "fixtures"])
 
 
 def identifier_words(identifier: str) -> list[str]:
@@ -44,6 +45,17 @@ def code_words(text: str) -> Iterator[str]:
             yield whole
         if len(pieces) > 1:
             yield from (piece for piece in pieces if len(piece) > 1 and piece != whole)
+
+
+def is_test_file(path: str) -> bool:
+    """Return whether a file belongs to tests, by a folder of its path or by its name."""
+    *folders, file = path.split("/")
+    words = identifier_words(file)
+    return (
+        not _TEST_FOLDERS.isdisjoint(folders)
+        or "test" in words[:1]
+        or bool({"test", "spec"}.intersection(words[-2:-1]))
+    )
 
 
 def first_sentence(doc: str) -> str:

@@ -105,6 +105,32 @@ async def test_a_question_is_answered_with_real_lines(talk: Talk) -> None:
     assert "MAX_RETRIES = 4" in answer and "src/retry.py:" in answer
 
 
+async def test_sources_come_before_their_tests(talk: Talk) -> None:
+    (talk.workspace / "tests").mkdir()
+    asserts = "".join(f"    assert backoff({n}) == 2 ** {n}  # the backoff of attempt {n}\n" for n in range(9))
+    (talk.workspace / "tests" / "test_backoff.py").write_text(f"def test_backoff_attempt():\n{asserts}")
+    answer = await talk.ask("How does backoff count an attempt?")
+    assert 0 < answer.index("src/retry.py:") < answer.index("tests/test_backoff.py:")
+    tests = await talk.ask("Which tests are there of the backoff of an attempt?")
+    assert tests.index("tests/test_backoff.py:") < tests.index("src/retry.py:")
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("word " * 40, "word " * 31 + "word…"),
+        (f"{'word ' * 20}ends. {'word ' * 20}", "word " * 20 + "ends."),
+        (f"Ends. {'word ' * 40}", f"Ends. {'word ' * 30}".rstrip() + "…"),
+        ("x" * 200, "x" * 159 + "…"),
+        ("short", "short"),
+    ],
+)
+async def test_a_long_line_ends_with_a_sentence_or_a_word(line: str, shown: str) -> None:
+    intent = parse_intent("When is the word said?")
+    said = answer(Evidence(intent=intent, done=[], past=[("user", line)]))
+    assert f"- you: {shown}\n" in f"{said}\n"
+
+
 async def test_only_what_was_written_is_reported_earlier(talk: Talk) -> None:
     await talk.ask("I set MAX_RETRIES to four because the server is slow")
     await talk.ask("show src/retry.py")

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from ragforge_tui.llm.offline.intents import Intent
+from ragforge_tui.shared.code_words import is_test_file
 from ragforge_tui.shared.model_help import WAYS_TO_A_MODEL
 
 _HIT = re.compile(r"^(?P<path>[^\n]+?):(?P<line>\d+): ?(?P<text>.*)$")
@@ -32,8 +33,13 @@ _MOST_TOLD = 1_200
 """Characters of a README's paragraph."""
 _MOST_ENTRIES = 40
 _MOST_FILES = 2
+_TEST_SHARE = 1 / 3
+"""How much of a file's score counts if it holds tests."""
 _MOST_QUOTED = 60
 _MOST_HITS = 6
+_LONGEST = 160
+"""Characters of a quoted line."""
+_SENTENCE_END = re.compile(r"[.!?](?=\s)")
 
 _INTRODUCTION = {
     False: "I am the offline assistant, not a language model: I look things up in the files and in this memory and "
@@ -102,17 +108,21 @@ def grep_hits(text: str) -> list[Hit]:
     return [Hit(path=m["path"], line=int(m["line"]), text=m["text"]) for m in matches if m]
 
 
+def _stems(terms: list[str]) -> list[str]:
+    """Return terms as they are found in lines: the search was for the stem of a plain word, so only that counts."""
+    low = [term.lower() for term in terms]
+    stems = (term[: max(4, len(term) - 2)] if term.isalpha() and len(term) > 5 else term for term in low)
+    return list(dict.fromkeys(stems))
+
+
 def best_hits(hits: list[Hit], terms: list[str]) -> list[Hit]:
     """Return the best line of each of the best files.
 
     A term counts more the fewer lines contain it, several terms together count more than each alone, a line that
-    defines something counts double, and so does a file whose name contains a term.
+    defines something counts double, and so does a file whose name contains a term. Tests count less than what they
+    test, unless a term is about tests.
     """
-    # The search was for the stem of a plain word, so only its beginning counts here.
-    low = [term.lower() for term in terms]
-    low = list(
-        dict.fromkeys(term[: max(4, len(term) - 2)] if term.isalpha() and len(term) > 5 else term for term in low)
-    )
+    low = _stems(terms)
     lines = [hit.text.lower() for hit in hits]
     weight = {term: 1.0 / (2 + math.log2(1 + sum(term in line for line in lines))) for term in low}
 
@@ -128,9 +138,12 @@ def best_hits(hits: list[Hit], terms: list[str]) -> list[Hit]:
         if hit.path not in best or value > best[hit.path][0]:
             best[hit.path] = (value, hit)
 
+    tests = _TEST_SHARE if not any(term.startswith("test") for term in low) else 1.0
+
     def rank(path: str) -> tuple[float, str]:
         named = 2.0 if any(term in path.lower() for term in low) else 1.0
-        return -(score(seen[path]) + best[path][0]) * named, path
+        share = tests if is_test_file(path) else 1.0
+        return -(score(seen[path]) + best[path][0]) * named * share, path
 
     return [best[path][1] for path in sorted(best, key=rank)[:_MOST_FILES]]
 
@@ -274,7 +287,11 @@ def _quotes(evidence: Evidence) -> list[str]:
             read.add(path)
             parts.append(f"`{path}:{min(lines)}-{max(lines)}`\n\n{_fenced(chr(10).join(lines.values()))}")
     hits = [hit for call in evidence.done if call.name == "grep_files" for hit in grep_hits(call.text)]
-    others = [hit for hit in hits if hit.path not in read]
+    terms = _stems(evidence.intent.terms)
+    others = sorted(
+        (hit for hit in hits if hit.path not in read),
+        key=lambda hit: (is_test_file(hit.path), -sum(term in hit.text.lower() for term in terms)),
+    )
     if others:
         heading = "Aussi :" if evidence.intent.french else "Also:"
         listed = "\n".join(f"- `{hit.path}:{hit.line}` {_short(hit.text)}" for hit in others[:_MOST_HITS])
@@ -321,9 +338,13 @@ def _memory(evidence: Evidence) -> list[str]:
 
 
 def _short(text: str) -> str:
-    """Return at most 160 characters of a line; a code span that is cut in two must not swallow the text after it."""
+    """Return a line, a long one up to its last sentence or word that has room; a code span that is cut in two must not
+    swallow the text after it."""
     text = text.strip()
-    text = text if len(text) <= 160 else f"{text[:159]}…"
+    if len(text) > _LONGEST:
+        head = text[:_LONGEST]
+        sentences = [match.end() for match in _SENTENCE_END.finditer(head) if match.end() >= _LONGEST // 2]
+        text = head[: sentences[-1]] if sentences else f"{head.rpartition(' ')[0] or head[:-1]}…"
     return text.replace("`", "") if text.count("`") % 2 or "``" in text else text
 
 
