@@ -135,6 +135,26 @@ def _dimmed(style: Style, background: Color) -> Style:
     return style + Style(color=ground.blend(color, share).rich_color) + _NOT_DIM
 
 
+_UPRIGHT = Style(italic=False)
+
+
+class NoItalics(LineFilter):
+    """Draws italics upright, for GNU Screen, which shows them as reverse video."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        return [
+            Segment(segment.text, segment.style + _UPRIGHT, segment.control)
+            if segment.style is not None and segment.style.italic
+            else segment
+            for segment in segments
+        ]
+
+
+def in_gnu_screen(env: Mapping[str, str]) -> bool:
+    """Return whether the terminal is GNU Screen; tmux, whose name for it may be the same, has italics."""
+    return not env.get("TMUX") and (bool(env.get("STY")) or env.get("TERM", "").startswith("screen"))
+
+
 LONG_SECONDS = 20.0
 """After a turn this long the user may have left."""
 BELL = "\x07"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from rich.segment import Segment
+from rich.style import Style
 from textual.color import Color
 
 from ragforge_tui.cli.start import Shared, chat_flags, load_settings
@@ -109,3 +110,28 @@ async def test_sessions_are_listed_without_signs(run_chat: ChatRunner) -> None:
         await chat.press("ctrl+o")
         await chat.until(lambda: any("message" in line for line in lines(chat)))
         assert not set("◆✶") & set("".join(lines(chat)))
+
+
+@pytest.mark.parametrize(
+    ("env", "upright"),
+    [
+        ({"TERM": "screen.xterm-256color", "STY": "7.pts-0"}, True),
+        ({"TERM": "screen-256color"}, True),
+        ({"TERM": "xterm-256color", "STY": "7.pts-0"}, True),
+        ({"TERM": "screen-256color", "TMUX": "/tmp/tmux-0/default,1,0"}, False),
+        ({"TERM": "xterm-256color"}, False),
+    ],
+)
+async def test_gnu_screen_gets_no_italics(
+    run_chat: ChatRunner, env: dict[str, str], upright: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("TERM", "STY", "TMUX"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    async with run_chat() as chat:
+        segments = [Segment("so", Style(italic=True, bold=True)), Segment("x")]
+        for one in chat.app.get_line_filters():
+            segments = one.apply(segments, Color.parse("black"))
+        style = segments[0].style
+        assert style is not None and style.bold and bool(style.italic) is not upright

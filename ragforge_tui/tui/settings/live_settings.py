@@ -16,14 +16,24 @@ from ragforge_tui.tui.command_registry import Registry, bind_keys, keymap_proble
 from ragforge_tui.tui.drawing import theme
 from ragforge_tui.tui.session.state import ChatOptions
 from ragforge_tui.tui.sidebar.sidebar import Sidebar
-from ragforge_tui.tui.terminal import PLAIN, UPDATE_SECONDS, AgreedWidths, Attention, PlainSigns, ReadableDim
+from ragforge_tui.tui.terminal import (
+    PLAIN,
+    UPDATE_SECONDS,
+    AgreedWidths,
+    Attention,
+    NoItalics,
+    PlainSigns,
+    ReadableDim,
+    in_gnu_screen,
+)
 from ragforge_tui.tui.transcript import Transcript
 from ragforge_tui.tui.transcript.transcript import SHORTEST_PAUSE
 from ragforge_tui.tui.type_ahead import TypeAheadApp
 from ragforge_tui.tui.widgets.status_bar import foot_hints
 
 # A filter remembers the lines it has filtered, so there is one of each.
-_NO_COLOR, _DIM, _WIDTHS, _SIGNS = NoColor(), ReadableDim(), AgreedWidths(), PlainSigns()
+_NO_COLOR, _DIM, _WIDTHS = NoColor(), ReadableDim(), AgreedWidths()
+_SIGNS, _UPRIGHT = PlainSigns(), NoItalics()
 
 
 def with_plain_mode(options: ChatOptions) -> ChatOptions:
@@ -37,7 +47,8 @@ def with_plain_mode(options: ChatOptions) -> ChatOptions:
 def line_filters(app: App[Any], usual: Sequence[LineFilter]) -> Sequence[LineFilter]:
     """Return the filters between the screen and the terminal."""
     found = [_NO_COLOR] if app.theme == theme.MONO.name else [_DIM, *usual]
-    return [*found, _WIDTHS, *([_SIGNS] if app.has_class(PLAIN) else [])]
+    upright = [_UPRIGHT] if in_gnu_screen(os.environ) else []
+    return [*found, _WIDTHS, *upright, *([_SIGNS] if app.has_class(PLAIN) else [])]
 
 
 def theme_variables(app: App[Any]) -> dict[str, str]:
