@@ -16,6 +16,8 @@ import termios
 import time
 from collections.abc import Mapping, Sequence
 
+import pyte
+
 TIMEOUT = 120.0
 _ESCAPES = re.compile(rb"\x1b(?:\[[0-9;?<>=$ ]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9]|[=>78])")
 
@@ -35,6 +37,8 @@ class PseudoTerminal:
         self, command: Sequence[str], *, cwd: str, env: Mapping[str, str], size: tuple[int, int] = (120, 40)
     ) -> None:
         columns, rows = size
+        self._screen = pyte.Screen(columns, rows)
+        self._stream = pyte.ByteStream(self._screen)
         self._drawn = b""
         self._ended = False
         self.received = 0
@@ -66,15 +70,17 @@ class PseudoTerminal:
         self._drawn = b""
 
     def wait_for(self, pattern: str) -> float:
-        """Return when a text that matches the pattern had been drawn.
+        """Return when a text that matches the pattern had been drawn, or was on the screen.
+
+        Of a text that differs little from what was there before, only the difference is drawn.
 
         Raises:
             TimeoutError: Nothing drawn in two minutes matches, or the program has ended.
         """
-        wanted = re.compile(pattern.encode())
+        wanted, on_screen = re.compile(pattern.encode()), re.compile(pattern)
         until = time.monotonic() + TIMEOUT
         while (left := until - time.monotonic()) > 0 and not self._ended:
-            if wanted.search(_ESCAPES.sub(b"", self._drawn)):
+            if wanted.search(_ESCAPES.sub(b"", self._drawn)) or on_screen.search("\n".join(self._screen.display)):
                 return self._read_at
             self._take(left)
         words = _ESCAPES.sub(b"", self._drawn).decode("utf-8", "replace").split()
@@ -124,5 +130,6 @@ class PseudoTerminal:
         self._read_at = time.monotonic()
         self._ended = not read
         self._drawn += read
+        self._stream.feed(read)
         self.received += len(read)
         return True

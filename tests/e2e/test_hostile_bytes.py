@@ -29,8 +29,10 @@ TOUR = (
 SEQUENCE = re.compile(
     rb"\x1b(?:\[(?P<csi>[0-?]*[ -/]*[@-~])|\](?P<osc>[^\x07\x1b]*)(?:\x07|\x1b\\\\)|(?P<other>[PX^_]|[ -/]*[0-~]))"
 )
-CSI = re.compile(rb"[\d;]*m|\d+;\d+H|H|\?[\d;]+[hl]|\?[\d;]+\$p|[<=>][\d;]*u|\?u|[\d;]*t|6n|c|>c|>q|\d? ?q")
-"""Colours, places and modes, as the framework sets them."""
+CSI = re.compile(
+    rb"[\d;]*m|\d+;\d+H|\d*[HCLM]|K|(\d+;\d+)?r|\?[\d;]+[hl]|\?[\d;]+\$p|[<=>][\d;]*u|\?u|[\d;]*t|6n|c|>c|>q|\d? ?q"
+)
+"""Colours, places, lines and modes, as the framework and the comparison with what is shown set them."""
 HARM = re.compile("[\x00-\x06\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f\u200b\u202a-\u202e\u2060-\u2069]")
 
 

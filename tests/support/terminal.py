@@ -6,7 +6,6 @@ import asyncio
 import fcntl
 import os
 import pty
-import re
 import struct
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import psutil
+import pyte
 
 from ragforge_tui.shared.sanitize import plain_text
 from tests.support.waiting import PATIENCE
@@ -45,7 +45,8 @@ class Terminal:
             start_new_session=True,
         )
         os.close(slave)
-        self._drawn = bytearray()
+        self._screen = pyte.Screen(columns, rows)
+        self._stream = pyte.ByteStream(self._screen)
         self.written = bytearray()
         """Every byte the terminal was sent."""
         asyncio.get_running_loop().add_reader(self._master, self._read)
@@ -53,34 +54,33 @@ class Terminal:
     def _read(self) -> None:
         try:
             read = os.read(self._master, 65536)
-            self._drawn += read
             self.written += read
+            self._stream.feed(read)
         except OSError:
             asyncio.get_running_loop().remove_reader(self._master)
 
     @property
     def drawn(self) -> str:
-        """Everything drawn so far, without its escape sequences."""
-        return plain_text(self._drawn.decode("utf-8", "replace"))
+        """Everything drawn so far, without its escape sequences: only what differed from what was shown before."""
+        return plain_text(self.written.decode("utf-8", "replace"))
 
-    def forget(self) -> None:
-        """Let `wait_for` look only at what is drawn from now on."""
-        self._drawn.clear()
+    @property
+    def shown(self) -> str:
+        """What the screen shows now."""
+        return "\n".join(self._screen.display)
 
     def type(self, text: str) -> None:
         """Press keys."""
         os.write(self._master, text.encode())
 
     async def wait_for(self, text: str) -> None:
-        """Wait until a text is drawn."""
+        """Wait until a text is shown, or was drawn."""
         try:
             async with asyncio.timeout(PATIENCE):
-                while text not in self.drawn:
+                while text not in self.shown and text not in self.drawn:
                     await asyncio.sleep(0.05)
         except TimeoutError:
-            # The cursor's blinking is most of what was drawn; what was said is in the words that differ.
-            words = " ".join(dict.fromkeys(line.strip() for line in re.split(r" {3,}|\n", self.drawn)))
-            raise AssertionError(f"{text!r} was never drawn; what was: {words[-4000:]}") from None
+            raise AssertionError(f"{text!r} was never shown; what is:\n{self.shown}") from None
 
     def engine(self) -> psutil.Process:
         """The engine's process."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 import pyte
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.console import Console
 from rich.segment import Segment
@@ -30,12 +31,13 @@ STYLES = [
     Style.parse("reverse #e6edf3 on #0d1117"),
     Style.parse("strike on #191d24"),
     Style.parse("bold reverse"),
+    Style.parse("bold dim #e6edf3 on #0d1117"),
     Style.parse("#56d4bc on #0d1117 link https://example.org"),
 ]
 TEXTS = ["", " ", "    ", "word", "two words", "│", "● é ✓", "日本", "a日b", "e\u0301", "x" * 30, " " * 30]
 
-Spans = list[tuple[str, int]]
-spans = st.lists(st.tuples(st.sampled_from(TEXTS), st.integers(0, len(STYLES) - 1)), max_size=4)
+Spans = tuple[tuple[str, int], ...]
+spans = st.lists(st.tuples(st.sampled_from(TEXTS), st.integers(0, len(STYLES) - 1)), max_size=4).map(tuple)
 steps = st.lists(
     st.one_of(
         st.lists(spans, min_size=HEIGHT, max_size=HEIGHT),
@@ -47,8 +49,9 @@ steps = st.lists(
 )
 
 
+@cache
 def strip_of(line: Spans) -> Strip:
-    """A whole line."""
+    """A whole line; the same one again for the same text, as widgets draw it."""
     return Strip([Segment(text, STYLES[style]) for text, style in line]).adjust_cell_length(WIDTH, STYLES[1])
 
 
@@ -91,12 +94,13 @@ def written(shown: ShownCells, update: LayoutUpdate | ChopsUpdate) -> str:
     return str(shown.only_changes(update).render_segments(CONSOLE))
 
 
+@example([0, (1, (("x" * 30, 1),), 15, True), 0], "xterm-256color")
 @given(steps, st.sampled_from(["xterm-256color", "screen-256color"]))
 def test_the_screen_is_the_same_as_after_everything_was_sent(
     drawn: list[list[Spans] | tuple[int, Spans, int, bool] | int], term: str
 ) -> None:
     shown, ours, all_sent = ShownCells(term), Screen(), Screen()
-    page = [[(f"line {number}", 1)] for number in range(HEIGHT)]
+    page: list[Spans] = [((f"line {number}", 1),) for number in range(HEIGHT)]
     for step in drawn:
         if isinstance(step, tuple):
             update: LayoutUpdate | ChopsUpdate = part_update(step[0], strip_of(step[1]), step[2], left=step[3])
@@ -109,7 +113,7 @@ def test_the_screen_is_the_same_as_after_everything_was_sent(
 
 
 def lines(*texts: str) -> list[Strip]:
-    return [strip_of([(text, 1)]) for text in (*texts, *[""] * (HEIGHT - len(texts)))]
+    return [strip_of(((text, 1),)) for text in (*texts, *[""] * (HEIGHT - len(texts)))]
 
 
 def test_what_is_shown_is_not_sent_again() -> None:
@@ -133,6 +137,20 @@ def test_lines_that_moved_are_not_sent_again(by: int) -> None:
         all_sent.feed(update.render_segments(CONSOLE))
         assert ours.cells == all_sent.cells
     assert "new" in sent and "with" not in sent
+
+
+def test_lines_do_not_move_with_a_piece_whose_beginning_is_covered() -> None:
+    shown, ours, all_sent = ShownCells("screen"), Screen(), Screen()
+    page = [letter * WIDTH for letter in "abcdef"]
+    page[2] = "日本" * 5
+    moved_lines = [*lines(*page[1:])[:-1], strip_of(((" " * WIDTH, 0),))]
+    cover = part_update(2, strip_of((("cover", 1),)), 8, left=True)
+    chops = [dict(zip((0, 8), line.divide([8, WIDTH]), strict=True)) for line in moved_lines]
+    moved = ChopsUpdate(chops, [(y, 0, 8 if y == 2 else WIDTH) for y in range(HEIGHT)], [[8, WIDTH]] * HEIGHT)
+    for update in (screen_update(lines(*page), WIDTH), cover, moved):
+        all_sent.feed(update.render_segments(CONSOLE))
+        ours.feed(written(shown, update))
+        assert ours.cells == all_sent.cells
 
 
 @pytest.mark.parametrize("term", ["xterm-256color", "xterm-kitty", "screen"])
@@ -176,7 +194,7 @@ def links(texts: Iterable[str]) -> list[str]:
 
 def test_a_link_is_opened_and_closed() -> None:
     shown, linked = ShownCells("xterm-256color"), len(STYLES) - 1
-    drawn = [strip_of([("see ", 1), ("this", linked), (" now", 1)]), *lines()[1:]]
+    drawn = [strip_of((("see ", 1), ("this", linked), (" now", 1))), *lines()[1:]]
     opened, closed = links([written(shown, screen_update(drawn))])
     assert opened.endswith(";https://example.org") and closed == ";"
     assert links([written(shown, screen_update(lines("see this now")))]) == []
