@@ -173,7 +173,7 @@ def stop_key(keymap: Mapping[str, str], registry: Registry) -> str:
 
 TYPING_KEYS = frozenset(
     {
-        *(f"ctrl+{letter}" for letter in "acdejkruvwxyz"),
+        *(f"ctrl+{letter}" for letter in "acdejkuvwxyz"),
         *("up", "down", "left", "right", "home", "end", "backspace", "delete", "enter", "tab", "space"),
         *("pageup", "pagedown", "f6", "f7", "alt+enter", "shift+enter", "ctrl+p", "ctrl+backspace", "ctrl+h"),
         *("ctrl+i", "ctrl+m"),

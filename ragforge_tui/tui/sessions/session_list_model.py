@@ -403,14 +403,16 @@ def filter_keys(wanted: SessionFilter, *, everywhere: bool) -> list[KeyHint]:
     return [KeyHint(f"filter('{name}')", key, *values[name]) for key, name in FILTERS]
 
 
-def action_keys(chosen: Conversation | None, *, undo: bool) -> list[KeyHint]:
+def action_keys(chosen: Conversation | None, *, undo: bool, preview: bool = False) -> list[KeyHint]:
     """Return the actions for the session at the cursor.
 
     Args:
         undo: Whether a delete can be undone.
+        preview: Whether the preview is shown; then its key is left out.
     """
     opened = [] if chosen is None else [KeyHint("open", "enter", "open")]
-    return [*opened, *(KeyHint(f"do('{name}')", key, word) for key, name, word in _offered(chosen, undo)), BACK]
+    offered = [one for one in _offered(chosen, undo) if not (preview and one[1] == "preview")]
+    return [*opened, *(KeyHint(f"do('{name}')", key, word) for key, name, word in offered), BACK]
 
 
 def nothing_fits(unfiltered: Mapping[str, int], *, everywhere: bool) -> str:

@@ -197,7 +197,7 @@ class SessionPicker(ListScreen[str | None]):
         if self._loader.loaded and len(self._sessions) and not self._list.rows:
             nothing = nothing_fits(self._sessions.unfiltered(self._filter.query), everywhere=self._loader.everywhere)
         chosen = self._chosen
-        hints = action_keys(chosen, undo=bool(self._changes.last_deleted))
+        hints = action_keys(chosen, undo=bool(self._changes.last_deleted), preview=bool(self._pane.display))
         self._keys.show_keys(hints, lead="" if chosen is not None else nothing)
 
     def _show_message(self, text: str | Content) -> None:
@@ -297,6 +297,7 @@ class SessionPicker(ListScreen[str | None]):
         if name == "preview":
             self._wanted_preview = not self._pane.display
             self._arrange()
+            self._show_keys()
             self._pane.show(self._chosen)
         elif name == "undo":
             if deleted := self._changes.last_deleted:

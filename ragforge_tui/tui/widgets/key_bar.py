@@ -18,7 +18,7 @@ from ragforge_tui.tui.keys import key_name
 
 _WORD_CELLS = 24
 _BETWEEN = (" · ", "  ")
-"""Separators between two keys; the shorter one is used if not all keys fit otherwise."""
+"""Separators between two keys; the shorter one is used if the keys take more lines otherwise."""
 _NOTE_LINES = 3
 _WAY_OUT = "esc"
 
@@ -138,10 +138,10 @@ class KeyBar(Widget):
         """Return the keys that fit, by lines, and what separates them."""
         hints = list(self._hints)
         while True:
-            for between in _BETWEEN:
-                rows = self._broken(hints, len(between), width)
-                if len(rows) <= self._most or len(hints) < 2:
-                    return rows[: self._most], between
+            ways = [(self._broken(hints, len(between), width), between) for between in _BETWEEN]
+            rows, between = min(ways, key=lambda way: len(way[0]))
+            if len(rows) <= self._most or len(hints) < 2:
+                return rows[: self._most], between
             del hints[-2 if hints[-1].leaves else -1]
 
     def _broken(self, hints: Sequence[KeyHint], between: int, width: int) -> list[list[KeyHint]]:
