@@ -36,7 +36,7 @@ from ragforge_tui.tui.commands.suggestions import suggest
 from ragforge_tui.tui.engine_questions import EngineQuestions
 from ragforge_tui.tui.features import Features
 from ragforge_tui.tui.hint import Hint
-from ragforge_tui.tui.host import FIND_BAR, AnswersEscape
+from ragforge_tui.tui.host import FIND_BAR, HISTORY_BAR, AnswersEscape
 from ragforge_tui.tui.navigator import Navigator
 from ragforge_tui.tui.prompt.completion import SlashMenu
 from ragforge_tui.tui.prompt.draft import Draft
@@ -198,8 +198,10 @@ class ChatScreen(Screen[None]):
             (self.transcript, "chat"),
             (self.sidebar, "sidebar"),
         )
-        found = next((focus for part, focus in parts if part in around), None)
-        return found or ("find" if any(node.id == FIND_BAR for node in around) else "prompt")
+        if (found := next((focus for part, focus in parts if part in around), None)) is not None:
+            return found
+        bars: dict[str | None, Focus] = {FIND_BAR: "find", HISTORY_BAR: "history"}
+        return next((bars[node.id] for node in around if node.id in bars), "prompt")
 
     def _redraw_bars(self) -> None:
         self.queue.stop_key = self.settings.stop_key
@@ -352,6 +354,10 @@ class ChatScreen(Screen[None]):
             self.state_changed()
         self.call_after_refresh(self.questions.make_room)
 
+    def on_history_search_closed(self) -> None:
+        """Offer the question that came meanwhile, behind the change of focus, which is queued in the app."""
+        self._chat_app.call_later(self.offer_question)
+
     # -- questions
 
     def ask_user(self, question: Question) -> None:
@@ -365,7 +371,9 @@ class ChatScreen(Screen[None]):
 
         The answer to the question before it is no such key.
         """
-        if not self.questions.waiting or self._part_in_use() == "question" or self.prompt.text.strip():
+        if not self.questions.waiting or self.prompt.text.strip():
+            return
+        if self._part_in_use() in ("question", "history"):
             return
         quiet = monotonic() - self._chat_app.last_key
         if quiet < QUIET_SECONDS and self._chat_app.last_key > self.questions.last_answer:

@@ -29,6 +29,8 @@ T = TypeVar("T")
 
 FIND_BAR = "find"
 """The id of the search bar, by which it is known before it is imported."""
+HISTORY_BAR = "history"
+"""The id of the search in the earlier prompts."""
 
 
 class Host(Protocol):

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import multiprocessing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
 import pytest
+from textual import events
 
 from ragforge_tui.shared.records import Conversation
-from ragforge_tui.tui.prompt.history import FILE_NAME, MAX_ENTRY_CHARS, MAX_FILE_BYTES, Entry, History
+from ragforge_tui.shared.requests.turns import SendMessage
+from ragforge_tui.shared.requests.work import AnswerApproval
+from ragforge_tui.tui.dialogs.history_search import Found, HistorySearch, found_with, prompt_row
+from ragforge_tui.tui.prompt.history import FILE_NAME, MAX_ENTRY_CHARS, MAX_FILE_BYTES, Entry, History, Sent
+from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
 from tests.support.fake_engine import conversation
+from tests.tui.conftest import Chat, ChatRunner
+from tests.tui.test_questions import approval
 
 PRIVATE = conversation(1, private=True)
 OTHER = conversation(2)
@@ -185,3 +193,194 @@ class TestPrivate:
             history = in_conversation(folder, PRIVATE)
             history.changed(msgspec.structs.replace(PRIVATE, title="another title"))
         assert (folder / FILE_NAME).read_bytes().splitlines() == lines
+
+
+NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
+
+
+def row(text: str, words: str = "", *, width: int = 40, folder: str = "/w") -> Choice:
+    """A prompt that was sent five minutes ago, as a row of the chat in /w."""
+    return prompt_row(Sent(at=NOW - timedelta(minutes=5), text=text, folder=folder), words, NOW, width, "/w")
+
+
+def found(text: str, words: str) -> list[str]:
+    """What is highlighted of a prompt."""
+    choice = row(text, words)
+    return [choice.label[start:end] for start, end in choice.found]
+
+
+class TestRow:
+    def test_several_lines_are_one_row_with_their_age(self) -> None:
+        choice = row("first\n\n  second\nthird\n")
+        assert (choice.label, choice.detail) == ("first second third", "4 lines · 5 min")
+
+    def test_every_match_is_highlighted(self) -> None:
+        assert found("The lease, the LEASES\nand the renewal", "lease renew") == ["lease", "LEASE", "renew"]
+        assert found("what is .* for", ".*") == [".*"], "words are no patterns"
+        assert row("no words").found == ()
+
+    def test_a_late_match_is_in_view(self) -> None:
+        choice = row(f"{'early ' * 900}needle{' late' * 900}", "needle", width=40)
+        assert choice.label[:40].startswith("…") and "needle" in choice.label[:40]
+        assert row(f"{'early ' * 20}needle", "needle", width=40).label == f"…{('early ' * 20 + 'needle')[-39:]}"
+
+    def test_another_folder_is_named(self) -> None:
+        assert (row("x").path, row("x", folder="/other").path) == ("", "/other")
+
+    def test_foreign_text_is_no_markup_and_no_escape_sequence(self) -> None:
+        assert row("[red]a\x1b[31mb\tc").label == "[red]ab c"
+
+
+def test_all_words_in_any_order_and_case() -> None:
+    prompts = [Found(Sent(at=NOW, text=text), text.lower()) for text in ("Renew the LEASE", "lease", "renewal")]
+    assert [sent.text for sent in found_with("lease RENEW", prompts)] == ["Renew the LEASE"]
+    assert len(found_with("  ", prompts)) == 3
+
+
+def fill(folder: Path) -> None:
+    """Prompts of two folders, the last one sent first in the list."""
+    for workspace, text in [
+        ("/w", "fix the lease"),
+        ("/other", "lease elsewhere"),
+        ("/w", "two\nlines"),
+        ("/w", "new"),
+    ]:
+        History(folder, workspace).add(Entry(text))
+
+
+async def searching(chat: Chat, *keys: str) -> HistorySearch:
+    """Open the search and press keys in it."""
+    await chat.press("ctrl+r")
+    await chat.until(lambda: chat.app.focused is not chat.app.chat.prompt and chat.app.query(HistorySearch))
+    search = chat.app.query_one(HistorySearch)
+    await chat.press(*keys)
+    return search
+
+
+def labels(search: HistorySearch) -> list[str]:
+    return [choice.label for choice in search.query_one(ChoiceList).rows]
+
+
+def chosen(search: HistorySearch) -> str:
+    choice = search.query_one(ChoiceList).chosen
+    return choice.label if choice else ""
+
+
+def closed(chat: Chat) -> bool:
+    return not chat.app.query(HistorySearch) and chat.app.chat.prompt.has_focus
+
+
+async def test_the_chosen_prompt_is_taken_and_not_sent(run_chat: ChatRunner, tmp_path: Path) -> None:
+    fill(tmp_path)
+    async with run_chat() as chat:
+        await chat.ready()
+        await chat.press(*"dra")
+        search = await searching(chat)
+        assert labels(search) == ["new", "two lines", "fix the lease"]
+        await chat.press("ctrl+r")
+        assert chosen(search) == "two lines"
+        await chat.press("ctrl+r", "ctrl+r", "up")
+        assert chosen(search) == "two lines", "the oldest is the last"
+        await chat.press("enter")
+        await chat.until(lambda: closed(chat))
+        assert chat.app.chat.prompt.text == "two\nlines"
+        assert not chat.engine.asked(SendMessage)
+        await chat.press("ctrl+underscore")
+        assert chat.app.chat.prompt.text == "dra", "undo brings the draft back"
+        await chat.press("up")
+        assert chat.app.chat.prompt.text == "new", "the arrow keys begin at the newest"
+
+
+async def test_words_narrow_it_and_escape_leaves_the_draft(run_chat: ChatRunner, tmp_path: Path) -> None:
+    fill(tmp_path)
+    async with run_chat() as chat:
+        await chat.ready()
+        await chat.press(*"dra")
+        search = await searching(chat, *"lease")
+        await chat.until(lambda: labels(search) == ["fix the lease"])
+        await chat.press("ctrl+f")
+        assert labels(search) == ["lease elsewhere", "fix the lease"]
+        await chat.press("ctrl+f", *"zzz")
+        assert labels(search) == []
+        await chat.press("enter")
+        assert not closed(chat), "there is nothing to take"
+        await chat.press("escape")
+        await chat.until(lambda: closed(chat))
+        assert chat.app.chat.prompt.text == "dra"
+        await chat.press("f")
+        assert chat.app.chat.prompt.text == "draf"
+
+
+async def test_a_command_is_taken_without_its_menu_and_a_paste_with_its_text(
+    run_chat: ChatRunner, tmp_path: Path
+) -> None:
+    label = "[pasted 9 lines, 18 B]"
+    for entry in (Entry(f"see {label}", {label: "a\n" * 9}), Entry("/model ")):
+        History(tmp_path, "/w").add(entry)
+    async with run_chat() as chat:
+        await chat.ready()
+        await searching(chat, "enter")
+        await chat.until(lambda: closed(chat))
+        assert chat.app.chat.prompt.text == "/model " and not chat.app.chat.prompt.completing.open
+        await searching(chat, "down", "tab")
+        await chat.until(lambda: closed(chat))
+        assert (chat.app.chat.prompt.text, chat.app.chat.prompt.whole) == (f"see {label}", "see " + "a\n" * 9)
+
+
+async def test_the_command_takes_words_and_the_mouse_a_row(run_chat: ChatRunner, tmp_path: Path) -> None:
+    fill(tmp_path)
+    async with run_chat() as chat:
+        await chat.ready()
+        await chat.type("/history lease")
+        await chat.until(lambda: chat.app.query(HistorySearch))
+        search = chat.app.query_one(HistorySearch)
+        await chat.until(lambda: "fix the lease" in labels(search))
+        await chat.pilot.click(ChoiceList, offset=(4, labels(search).index("fix the lease")))
+        await chat.until(lambda: closed(chat))
+        assert chat.app.chat.prompt.text == "fix the lease"
+
+
+async def test_a_private_conversation_keeps_its_prompts(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        await chat.type("the first secret")
+        await chat.until(lambda: chat.app.chat.session.state.conversation_id)
+        await chat.until(lambda: not chat.app.chat.session.state.busy)
+        await chat.type("/private on")
+        await chat.until(lambda: chat.noticed("Private:"))
+        search = await searching(chat)
+        assert "the first secret" in labels(search)
+        await chat.press("escape", "ctrl+n")
+        await chat.until(lambda: not chat.app.chat.session.state.conversation_id)
+        search = await searching(chat)
+        assert not {"the first secret", "/private on"} & set(labels(search))
+
+
+async def test_a_question_waits_until_the_search_is_over(run_chat: ChatRunner, tmp_path: Path) -> None:
+    fill(tmp_path)
+    async with run_chat() as chat:
+        await chat.ready()
+        search = await searching(chat)
+        chat.app.last_key = 0.0
+        chat.engine.emit(approval("a1"))
+        await chat.until(lambda: chat.app.chat.questions.waiting)
+        await chat.pilot.pause()
+        assert search.has_focus_within
+        chat.app.last_key = 0.0
+        await chat.press("escape")
+        chat.app.last_key = 0.0
+        await chat.until(lambda: chat.app.chat.questions.has_focus)
+        assert not chat.engine.asked(AnswerApproval)
+
+
+async def test_it_ends_when_something_else_gets_the_keyboard(run_chat: ChatRunner, tmp_path: Path) -> None:
+    fill(tmp_path)
+    async with run_chat() as chat:
+        await chat.ready()
+        search = await searching(chat)
+        chat.app.post_message(events.AppBlur())
+        await chat.until(lambda: not search.has_focus_within)
+        chat.app.post_message(events.AppFocus())
+        await chat.until(lambda: search.has_focus_within)
+        await chat.pilot.click("#prompt")
+        await chat.until(lambda: closed(chat))

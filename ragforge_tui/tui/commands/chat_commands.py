@@ -97,6 +97,18 @@ async def search(host: Host, words: str) -> None:
     host.open_screen(SearchScreen(SessionService(host), words), picked)
 
 
+@COMMANDS.add("history", "Find an earlier prompt of yours", arguments="[WORDS]", key="ctrl+r", opens=True)
+async def search_history(host: Host, words: str) -> None:
+    """Open the list of earlier prompts above the prompt, or search it for other words."""
+    from ragforge_tui.tui.dialogs.history_search import HistorySearch
+
+    host.prompt.completing.close()
+    if (search := next(iter(host.app.query(HistorySearch)), None)) is not None:
+        search.search_for(words)
+    else:
+        await host.app.mount(HistorySearch(host, words), before="#prompt-row")
+
+
 def open_conversation_id(host: Host) -> str:
     """Return the id of the open conversation.
 

@@ -199,6 +199,14 @@ class Prompt(TextArea):
         self.text = plain_text(storable(entry.text))
         self.move_cursor(self.document.end)
 
+    def take(self, entry: Entry) -> None:
+        """Replace the contents by an earlier prompt; undo brings them back."""
+        self.earlier.leave()
+        self._pastes.restore(entry.pastes)
+        self._walking = True
+        self.replace(plain_text(storable(entry.text)), (0, 0), self.document.end)
+        self.move_cursor(self.document.end)
+
     @property
     def blank(self) -> bool:
         """Whether it holds nothing; cheap, however long the text is."""

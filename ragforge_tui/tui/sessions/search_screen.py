@@ -37,7 +37,7 @@ from ragforge_tui.tui.sessions.session_service import (
     with_topic,
 )
 from ragforge_tui.tui.sessions.turn_pane import TurnPane
-from ragforge_tui.tui.widgets.choice_list import Choice
+from ragforge_tui.tui.widgets.choice_list import HIGHLIGHT, Choice
 from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
 from ragforge_tui.tui.widgets.list_screen import BACK, ListScreen
 
@@ -46,7 +46,6 @@ HINT = 'type words · topic:NAME or topic:"MORE WORDS" limits the search to a to
 
 
 HIT_LINES = 3
-HIGHLIGHT = "bold $accent"
 _MARKS = re.compile(r"```\w*|`|\*\*|~~|(?<![\w*])\*(?=[^\s*][^*\n]*\*)|(?<=[^\s*])\*(?![\w*])|(?m:^#{1,6} )")
 """Marks of Markdown that a snippet, which may begin anywhere, can hold."""
 _GONE = "\0"

@@ -38,6 +38,7 @@ TIPS = (
     Tip("undo", "puts files back as they were before a turn"),
     Tip("edit", "asks an earlier turn again, on a branch of its own"),
     Tip("search", "finds words in all your conversations"),
+    Tip("history", "searches your earlier prompts"),
     Tip("context", "shows exactly what the model was sent"),
     Tip("personas", "lets another character answer"),
     Tip("code", "finds functions and classes by what they do"),

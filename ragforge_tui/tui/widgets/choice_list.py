@@ -21,6 +21,8 @@ from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.drawing.lines import fit, one_line, with_path
 
 HOVERED = "on $foreground 7%"
+HIGHLIGHT = "bold $accent"
+"""A match of what was typed."""
 LEAST_LABEL = 8
 """Minimum cells of a label next to the text before it."""
 
@@ -39,6 +41,8 @@ class Choice(msgspec.Struct, frozen=True):
         lead: Muted text before the label: a sign, its place in a tree.
         badge: A word after the label; the label is truncated first. At the right edge if the detail is on the left.
         short: What stands for the label where all rows share one line; empty if it cannot be shorter.
+        found: Places in the label that match what was typed, highlighted where the detail is on the right. The label
+            is one line then.
     """
 
     key: str
@@ -51,6 +55,7 @@ class Choice(msgspec.Struct, frozen=True):
     short: str = ""
     path: str = ""
     value: str = ""
+    found: tuple[tuple[int, int], ...] = ()
 
 
 class ChoiceList(Widget):
@@ -263,4 +268,15 @@ def _labelled(row: Choice, label: str, space: int, selected: bool) -> list[tuple
     room = space - cell_len(badge) - cell_len(lead)
     shown = fit(label, min(cell_len(label), room))
     gap = " " * (room - cell_len(shown))
-    return [(lead, "dim"), (shown, "bold" if selected else ""), (badge, "$accent"), (gap, "")]
+    style = "bold" if selected else ""
+    return [(lead, "dim"), *_highlighted(shown, row.found, style), (badge, "$accent"), (gap, "")]
+
+
+def _highlighted(text: str, found: Sequence[tuple[int, int]], style: str) -> list[tuple[str, str]]:
+    """Return a text in pieces, those that were found in their own style."""
+    parts: list[tuple[str, str]] = []
+    at = 0
+    for start, end in found:
+        parts += [(text[at:start], style), (text[start:end], HIGHLIGHT)]
+        at = end
+    return [*parts, (text[at:], style)]

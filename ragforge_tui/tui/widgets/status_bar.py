@@ -48,7 +48,7 @@ NEXT_PANE = "tab next pane"
 GAUGE_WARNS, GAUGE_ALARMS = 70, 90
 """Percent of the context window from which the gauge is colored."""
 
-Focus = Literal["prompt", "question", "chat", "sidebar", "find"]
+Focus = Literal["prompt", "question", "chat", "sidebar", "find", "history"]
 
 Hint = tuple[str, str]
 """A key with its word, and the command that it runs."""
@@ -183,6 +183,9 @@ def _keys(state: EngineState, now: Situation) -> list[Part]:
         return [Part(NEXT_PANE, rank=90, key=True), Part(LEAVE_SIDEBAR, rank=95, key=True)]
     if now.focus == "find":
         return [Part(f"{stop} ends the search", rank=95, key=True)]
+    if now.focus == "history":
+        keys = (("enter takes it", 95), ("^f everywhere or here", 93), (f"{stop} back to prompt", 94))
+        return [Part(text, rank=rank, key=True) for text, rank in keys]
     stopping = Part(f"{stop} stop", rank=85, key=True, command="stop")
     if now.focus == "chat":
         again = "" if state.activity == "idle" else ", again: stop"
