@@ -39,7 +39,7 @@ from ragforge_tui.settings.load import OF_PROGRAM
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.code_records import CodeTotals
 from ragforge_tui.shared.errors import ConfigError, RagforgeError
-from ragforge_tui.shared.formatting import size_text
+from ragforge_tui.shared.formatting import counted, size_text
 from ragforge_tui.shared.redaction import mask_secrets
 
 if TYPE_CHECKING:
@@ -332,7 +332,7 @@ async def _graph(loaded: Loaded, report: Report) -> Facts:
         return {**await graph.info(), "foreign nodes": foreign, "contents": await _contents(graph, report)}
 
     facts = await use_graph(loaded, target_of(loaded), look)
-    nodes = ", ".join(f"{label} {count}" for label, count in facts.pop("nodes", {}).items())
+    nodes = ", ".join(f"{label} {counted(count)}" for label, count in facts.pop("nodes", {}).items())
     if "size_bytes" in facts:
         facts["size"] = size_text(facts.pop("size_bytes"))
     return {**facts, "nodes": nodes or "none"}
@@ -352,9 +352,10 @@ async def _memory(loaded: Loaded, store: Store, report: Report) -> Facts:
         embedder = make_embedder(wanted.embeddings, loaded.settings.model, Connections(loaded.paths))
         if reason := await why_no_vectors(embedder):
             report.problem(f"search by meaning: {reason}")
+    made = "complete" if model else "no vectors yet"
     return {
         "search by words": f"{without} conversations to index" if without else "complete",
-        "search by meaning": f"{missing:,} vectors to make" if missing else "complete" if model else "no vectors yet",
+        "search by meaning": f"{counted(missing)} vectors to make" if missing else made,
     }
 
 

@@ -24,7 +24,7 @@ from ragforge_tui.cli.output import local_time, print_json, print_text, table
 from ragforge_tui.cli.start import FAILED
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import ConfigError, NotFoundError, RagforgeError
-from ragforge_tui.shared.formatting import size_text
+from ragforge_tui.shared.formatting import counted, size_text
 from ragforge_tui.shared.records import SHORT_ID
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def describe(facts: dict[str, Any]) -> None:
     for name, value in facts.items():
         shown = value
         if name == "nodes":
-            shown = ", ".join(f"{label} {count}" for label, count in value.items()) or "none"
+            shown = ", ".join(f"{label} {counted(count)}" for label, count in value.items()) or "none"
         elif name == "size_bytes":
             shown = size_text(value)
         elif name == "code":

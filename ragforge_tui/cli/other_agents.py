@@ -12,7 +12,7 @@ import typer
 from ragforge_tui.cli.common import progress_of, with_memory
 from ragforge_tui.cli.output import print_json, print_text, table
 from ragforge_tui.cli.start import complain
-from ragforge_tui.shared.formatting import size_text
+from ragforge_tui.shared.formatting import counted, size_text
 from ragforge_tui.shared.found_sessions import ListedSession, SessionImport, by_folder, is_inside
 from ragforge_tui.shared.requests.imports import ImportFoundSession, ListFoundSessions
 from ragforge_tui.shared.wire import Engine
@@ -105,7 +105,11 @@ def _told(chosen: list[ListedSession], outcomes: list[tuple[str, SessionImport]]
     for _, outcome in outcomes:
         counts[outcome.outcome] += 1
     turns = sum(len(outcome.adds.turns) for _, outcome in outcomes)
-    parts = [f"{counts['imported']} sessions imported", f"{counts['extended']} extended", f"{turns} turns added"]
+    parts = [
+        f"{counts['imported']} sessions imported",
+        f"{counts['extended']} extended",
+        f"{counted(turns)} turns added",
+    ]
     parts += [f"{counts['empty']} without a message"] if counts["empty"] else []
     parts += [f"{counts['failed']} failed"] if counts["failed"] else []
     text = ", ".join(parts) + f"; {len(chosen) - len(outcomes) + counts['same']} were here already."

@@ -51,6 +51,7 @@ from ragforge_tui.shared.events import (
     TurnsCondensed,
 )
 from ragforge_tui.shared.finding_records import KeptFinding
+from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.limits import LIMITS
 from ragforge_tui.shared.records import TITLE_CHARS, Conversation, Message, Summary, Turn
 
@@ -403,13 +404,13 @@ class ConversationMemory:
         many = turns - made >= MANY_VECTORS
         if many:
             self._notify(
-                f"Preparing {turns - made:,} turns for search by meaning. You can already search them by words."
+                f"Preparing {counted(turns - made)} turns for search by meaning. You can already search them by words."
             )
         async with self._progress():
             await self.recall.embed()
         self._warn_words_only(self.recall.reason)
         if many and not self.recall.reason:
-            self._notify(f"All {turns:,} turns of this conversation can now be searched by meaning.")
+            self._notify(f"All {counted(turns)} turns of this conversation can now be searched by meaning.")
 
     @asynccontextmanager
     async def _progress(self) -> AsyncIterator[None]:

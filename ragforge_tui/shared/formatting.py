@@ -24,6 +24,13 @@ def counted(number: int) -> str:
     return f"{number:,}".replace(",", " ")
 
 
+def short_count(number: int) -> str:
+    """Return a number in short form, such as 12.3k."""
+    if number >= 999_950:
+        return f"{number / 1_000_000:.1f}M".replace(".0M", "M")
+    return f"{number / 1000:.1f}k".replace(".0k", "k") if number >= 1000 else str(number)
+
+
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 

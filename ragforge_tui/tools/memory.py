@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from ragforge_tui.shared.errors import GraphError, RagforgeError, ToolError
+from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.tool_calls import ToolInfo
 from ragforge_tui.tools.base import MemorySource, OtherWordings, Tool, ToolArguments, ToolContext, ToolOutcome
 from ragforge_tui.tools.data_text import enclosed, paged
@@ -118,7 +119,10 @@ class OpenTurn(_MemoryTool):
             text = await _reported(self._memory.open_turn(conversation, arguments.turn))
             name = f"Turn {arguments.turn}"
         if arguments.find:
-            text = _lines_with(text, arguments.find) or f"No line of {len(text.splitlines()):,} holds {arguments.find}."
+            text = (
+                _lines_with(text, arguments.find)
+                or f"No line of {counted(len(text.splitlines()))} holds {arguments.find}."
+            )
         return paged(name, text, arguments.offset, _TAG, _NOTE)
 
 

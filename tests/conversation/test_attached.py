@@ -39,7 +39,7 @@ def box(tmp_path: Path) -> Toolbox:
         ("@src/app.py:7", ["     7\tvalue_7 = 7"], ["value_8"]),
         ('and @"src/a folder/b c.py":1-1', ["src/a folder/b c.py:\n     1\tx = 1"], []),
         ("what is in @src/ ?", ["src/, a folder:\na folder/\napp.py ("], ["value_1"]),
-        ("@big.txt", ["big.txt has 5,000 lines (25 kB); read it in parts, or search it."], ["line\n"]),
+        ("@big.txt", ["big.txt has 5 000 lines (25 kB); read it in parts, or search it."], ["line\n"]),
         ("@big.txt:4999-5000", ["  4999\tline\n  5000\tline"], ["  4998"]),
         ("@logo.png", ["logo.png is binary (image/png, 11 bytes); it cannot be read as text."], []),
         ("@.env", [".env may hold keys or passwords; read_file asks the user for it."], ["tulip"]),
@@ -72,7 +72,7 @@ async def test_files_are_sent_once_kept_with_the_turn_and_known_as_read(loaded: 
         server.script([{"tool_calls": [read]}, {"text": "Forty."}])
         events = [event async for event in conversation.stream("How many values has @app.py, and @big.txt?")]
         assert [event.text for event in events if isinstance(event, Notice)] == [
-            "Not sent with the message: big.txt has 5,000 lines (25 kB)."
+            "Not sent with the message: big.txt has 5 000 lines (25 kB)."
         ]
         first, second = server.chats()
         asked = first["messages"][-1]["content"]

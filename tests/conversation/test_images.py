@@ -147,7 +147,7 @@ async def test_only_images_that_the_user_names_are_read(box: Toolbox, tmp_path: 
 
 async def test_what_is_too_large_or_too_much_is_said(box: Toolbox) -> None:
     attached = await attached_files(box, "@big.png", 100_000)
-    assert attached.left_out == ("big.png is an image of 5,000 kB, at most 5 MB are sent",) and not attached.images
+    assert attached.left_out == ("big.png is an image of 5 000 kB, at most 5 MB are sent",) and not attached.images
     for number in range(MOST_IMAGES + 1):
         (box.workspace.root / f"{number}.png").write_bytes(SCREEN + bytes([number]))
     attached = await attached_files(box, " ".join(f"@{n}.png" for n in range(MOST_IMAGES + 1)), 100_000)

@@ -236,10 +236,10 @@ async def test_progress_of_the_memory_is_shown(run_chat: ChatRunner) -> None:
     async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
         pane = await opened(chat)
         status = chat.app.query_one(StatusLine)
-        left = "Vectors of 4,200 of 5,000 turns are still being made: found by words."
+        left = "Vectors of 4 200 of 5 000 turns are still being made: found by words."
         engine.emit(MemoryProgress(conversation_id="another", left=left, percent=3))
         engine.emit(MemoryProgress(conversation_id=UUID, left=left, percent=16))
-        await chat.until(lambda: pane._foot.render().plain.startswith("Vectors of 4,200"))
+        await chat.until(lambda: pane._foot.render().plain.startswith("Vectors of 4 200"))
         await chat.until(lambda: "memory 16 %" in str(status.render()))
         engine.emit(MemoryProgress(conversation_id=UUID))
         await chat.until(lambda: "Vectors of" not in pane._foot.render().plain)

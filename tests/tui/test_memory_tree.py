@@ -11,9 +11,9 @@ from ragforge_tui.shared.requests.memory import MemoryDue, MemoryTree, TopicPlac
 from ragforge_tui.tui.memory.memory_tree import (
     RAW,
     SummaryTree,
-    chars_text,
     memory_sections,
     next_text,
+    short_count,
     state_text,
     summary_sections,
     summary_title,
@@ -209,7 +209,7 @@ def test_the_page_of_an_extract_says_so_and_has_no_marks() -> None:
 
 
 def test_characters_in_short() -> None:
-    assert [chars_text(n) for n in (999, 1000, 10_500)] == ["999", "1k", "10.5k"]
+    assert [short_count(n) for n in (999, 1000, 10_500)] == ["999", "1k", "10.5k"]
 
 
 def topics() -> TopicList:

@@ -11,6 +11,7 @@ from textual.widget import Widget
 
 from ragforge_tui.settings.schema import TuiSettings
 from ragforge_tui.shared.events import CodeIndexChanged, GraphChanged, ModelChanged
+from ragforge_tui.shared.formatting import short_count
 from ragforge_tui.shared.records import Message, Usage
 from ragforge_tui.tui.command_registry import Registry, effective_keys, keymap_problems
 from ragforge_tui.tui.commands import all_commands
@@ -20,7 +21,7 @@ from ragforge_tui.tui.dialogs.help_screen import help_text
 from ragforge_tui.tui.personas.persona_picker import PersonaPicker
 from ragforge_tui.tui.session.state import EngineState, Spent, sent_tokens
 from ragforge_tui.tui.sessions.session_picker import SessionPicker
-from ragforge_tui.tui.widgets.status_bar import Situation, StatusLine, count, drawn, fitted, foot_hints, status_parts
+from ragforge_tui.tui.widgets.status_bar import Situation, StatusLine, drawn, fitted, foot_hints, status_parts
 from tests.support.fake_engine import CLOCK, FakeEngine, conversation
 from tests.tui.conftest import Chat, ChatRunner
 
@@ -149,10 +150,11 @@ def test_a_full_context_is_colored(used: int, style: str) -> None:
 
 
 def test_counts() -> None:
-    assert [count(number) for number in (999, 1_000, 12_345, 1_000_000, 1_250_000)] == [
+    assert [short_count(number) for number in (999, 1_000, 12_345, 999_960, 1_000_000, 1_250_000)] == [
         "999",
         "1k",
         "12.3k",
+        "1M",
         "1M",
         "1.2M",
     ]

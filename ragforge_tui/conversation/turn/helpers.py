@@ -18,6 +18,7 @@ import msgspec
 from ragforge_tui.conversation.services import Services
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import Event, MessageFinished, ToolCallStarted, TurnCompleted, TurnEnd, TurnFailed
+from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.records import SHORT_ID, STOPPED, TITLE_CHARS, Conversation, Usage, now
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.requests.work import Mode
@@ -202,7 +203,7 @@ class _Work:
             "helper": self._record.uuid,
             "trace": [
                 *self._trace[-MOST_TRACED:],
-                f"{self._requests} requests, {self._tokens:,} tokens · /resume {self._record.uuid[:SHORT_ID]}",
+                f"{self._requests} requests, {counted(self._tokens)} tokens · /resume {self._record.uuid[:SHORT_ID]}",
             ],
         }
         return ToolOutcome(text=cut_lines(text, ANSWER_CHARS), success=not error, error=error or None, data=data)

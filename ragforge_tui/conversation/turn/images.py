@@ -17,6 +17,7 @@ from ragforge_tui.memory.history import ChatMessage
 from ragforge_tui.memory.recent_files import mentions
 from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.shared.files import open_regular
+from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.images import HEAD_BYTES, ImageLine, dimensions, image_lines, media_type, replaced_lines
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.sanitize import storable, visible
@@ -56,7 +57,7 @@ class NamedImage(NamedTuple):
 
 def size_words(size: int) -> str:
     """Return a size in words."""
-    return f"{size:,} bytes" if size < 10_000 else f"{size / 1_000:,.0f} kB"
+    return f"{counted(size)} bytes" if size < 10_000 else f"{counted(round(size / 1_000))} kB"
 
 
 def named_images(toolbox: Toolbox, message: str, *, anywhere: bool) -> list[NamedImage]:

@@ -26,6 +26,7 @@ from ragforge_tui.shared.context_choices import (
     turn_key,
 )
 from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.records import ContextItem, Summary, Turn
 
 MOST_PINNED_TOKENS = 2_000
@@ -68,7 +69,7 @@ class ContextChoices:
         taken = sum(one.item.tokens for one in self._chosen.values() if one.pinned and one.key != key)
         if taken + pinned.tokens > MOST_PINNED_TOKENS:
             raise RagforgeError(
-                f"Pinned items may have {MOST_PINNED_TOKENS:,} tokens together; {taken:,} are taken.",
+                f"Pinned items may have {counted(MOST_PINNED_TOKENS)} tokens together; {counted(taken)} are taken.",
                 todo="Unpin another item first.",
             )
         self._chosen[key] = ChosenItem(key=key, item=pinned, pinned=True)

@@ -52,6 +52,7 @@ from ragforge_tui.memory.retrieval.scoring import level_factor, recency
 from ragforge_tui.memory.retrieval.terms import asked_words
 from ragforge_tui.settings.schema import MemorySettings
 from ragforge_tui.shared.errors import GraphError, RagforgeError
+from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.limits import LIMITS
 from ragforge_tui.shared.pace import Pace
 from ragforge_tui.shared.records import Summary, Turn
@@ -226,9 +227,11 @@ class Recall:
         stored = self._sync.stored_turns
         parts = []
         if loaded < stored:
-            parts.append(f"{stored - loaded:,} of {stored:,} turns are not loaded yet: found by words")
+            parts.append(f"{counted(stored - loaded)} of {counted(stored)} turns are not loaded yet: found by words")
         if made < loaded:
-            parts.append(f"vectors of {loaded - made:,} of {loaded:,} turns are still being made: found by words")
+            parts.append(
+                f"vectors of {counted(loaded - made)} of {counted(loaded)} turns are still being made: found by words"
+            )
         return _sentence(parts)
 
     # --- asking ----------------------------------------------------------------------------------------------------

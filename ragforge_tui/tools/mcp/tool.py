@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
+from ragforge_tui.shared.formatting import size_text
 from ragforge_tui.shared.sanitize import plain_text, storable, storable_value, visible
 from ragforge_tui.shared.tool_calls import ToolInfo
 from ragforge_tui.tools.base import ApprovalNeed, PassedArguments, Plan, Tool, ToolOutcome, failed
@@ -109,7 +110,8 @@ def _block_text(block: ContentBlock) -> str:
         case "text":
             return block.text
         case "image" | "audio":
-            return f"[{block.type}: {block.mime_type}, {len(block.data) * 3 // 4:,} bytes; it cannot be shown to you]"
+            size = size_text(len(block.data) * 3 // 4)
+            return f"[{block.type}: {block.mime_type}, {size}; it cannot be shown to you]"
         case "resource_link":
             return f"[resource {block.name}: {block.uri}]"
         case "resource":

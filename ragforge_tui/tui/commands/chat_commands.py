@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
-from ragforge_tui.shared.formatting import dollars
+from ragforge_tui.shared.formatting import dollars, short_count
 from ragforge_tui.shared.records import ConversationFilter
 from ragforge_tui.shared.requests.sessions import ListConversations
 from ragforge_tui.tui.command_registry import Commands
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.session.state import Spent
-from ragforge_tui.tui.widgets.status_bar import count
 
 if TYPE_CHECKING:
     from ragforge_tui.shared.records import SearchHit
@@ -163,6 +162,6 @@ def usage_text(spent: Spent) -> str:
         return "No tokens were counted since this chat was started."
     cost = f", {dollars(spent.cost)}" if spent.cost else ""
     return (
-        f"Since this chat was started: {count(spent.input_tokens)} tokens sent, {count(spent.output_tokens)} received"
-        f"{cost}. Each request sends the conversation again."
+        f"Since this chat was started: {short_count(spent.input_tokens)} tokens sent, "
+        f"{short_count(spent.output_tokens)} received{cost}. Each request sends the conversation again."
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ragforge_tui.shared.formatting import short_count
 from ragforge_tui.tui.command_registry import Commands
 from ragforge_tui.tui.commands.chat_commands import conversation_with_messages, turn_number
 from ragforge_tui.tui.host import Host
@@ -106,7 +107,7 @@ def _use_row(number: int, item: RecalledUse, heading: str) -> Choice:
         item.text,
         heading=heading,
         lead="● " if item.used else "○ ",
-        detail=f"{place} · {item.reason or f'{item.tokens} tokens'}",
+        detail=f"{place} · {item.reason or f'{short_count(item.tokens)} tokens'}",
     )
 
 

@@ -21,10 +21,11 @@ from textual.widgets import Input, Static
 
 from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.moments import age_text
-from ragforge_tui.tui.command_registry import effective_keys, key_name
+from ragforge_tui.tui.command_registry import effective_keys
 from ragforge_tui.tui.drawing.lines import one_line
 from ragforge_tui.tui.folder import short_folder
 from ragforge_tui.tui.host import HISTORY_BAR, Host
+from ragforge_tui.tui.keys import key_name
 from ragforge_tui.tui.prompt.history import Sent
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
 

@@ -20,6 +20,7 @@ from ragforge_tui.export.context import context_text, item_headline, item_kind, 
 from ragforge_tui.shared.context_choices import Choice, ChosenItem, compared, item_key
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import ModelChanged
+from ragforge_tui.shared.formatting import short_count
 from ragforge_tui.shared.records import ContextItem, ContextRecord, ContextSection
 from ragforge_tui.shared.requests.memory import ChooseContext, FetchNext, FetchSent, SentRequest
 from ragforge_tui.shared.sanitize import plain_text
@@ -31,7 +32,6 @@ from ragforge_tui.tui.limits import SCREEN
 from ragforge_tui.tui.memory.topics_screen import Ask
 from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
 from ragforge_tui.tui.widgets.list_screen import Dialog
-from ragforge_tui.tui.widgets.status_bar import count
 from ragforge_tui.tui.widgets.virtual_list import TreeList, VirtualList
 
 BAR_CELLS = 8
@@ -92,13 +92,13 @@ def headline(sent: SentRequest) -> str:
     record = sent.record
     if sent.preview:
         return (
-            f"Next request, not sent yet · {count(record.sent_tokens)} tokens, {count(record.tokens)} of "
-            f"{count(record.budget)} for the past · {record.model}"
+            f"Next request, not sent yet · {short_count(record.sent_tokens)} tokens, {short_count(record.tokens)} of "
+            f"{short_count(record.budget)} for the past · {record.model}"
         )
     which = f" · request {sent.number} of {sent.count}" if sent.count > 1 else ""
     replies = f" · for {sent.replies} replies" if sent.replies > 1 else ""
-    budget = f" of {count(record.budget)}" if record.budget else ""
-    tokens = f"{count(record.sent_tokens)} tokens, {count(record.tokens)}{budget} for the past"
+    budget = f" of {short_count(record.budget)}" if record.budget else ""
+    tokens = f"{short_count(record.sent_tokens)} tokens, {short_count(record.tokens)}{budget} for the past"
     how = "whole conversation" if record.whole else record.strategy
     return f"Turn {record.turn_index} of {sent.last_turn}{which} · {tokens} · {how} · {record.model}{replies}"
 
@@ -112,7 +112,7 @@ def window_note(model: ModelChanged | None) -> str:
     """Return what the user should know about the model's window; empty if it is known for certain."""
     if model is None or not (model.window_assumed or model.window_learned):
         return ""
-    window, change = count(model.context_window), "/settings model.context_window changes it"
+    window, change = short_count(model.context_window), "/settings model.context_window changes it"
     if model.window_learned is None:
         return f"The window of {model.name} is assumed: {window}. {change}."
     day = f"{model.window_learned.astimezone():%-d %b}"
@@ -142,17 +142,17 @@ class ContextRows(TreeList[ContextLine]):
 def _section_runs(line: ContextLine, width: int, palette: Palette) -> list[Run]:
     section = line.section
     filled, empty = bar(line.share)
-    budget = f" of {count(section.budget)}" if section.budget else ""
+    budget = f" of {short_count(section.budget)}" if section.budget else ""
     right: list[Run] = [(f"{section.left_out} left out  ", palette.running)] if section.left_out else []
     right += [
         (filled, palette.you),
         (empty, palette.faint),
-        (f" {percent(line.share):>4} {f'{count(section.tokens)}{budget}':>12}", palette.muted),
+        (f" {percent(line.share):>4} {f'{short_count(section.tokens)}{budget}':>12}", palette.muted),
     ]
     arrow = "▾ " if line.open else "▸ " if line.open is False else "  "
     cells = sum(cell_len(text) for text, _ in right)
     if width - cells < 16:
-        right, cells = [(f" {count(section.tokens)}", palette.muted)], cell_len(count(section.tokens)) + 1
+        right, cells = [(f" {short_count(section.tokens)}", palette.muted)], cell_len(short_count(section.tokens)) + 1
     title = clip(one_line(section.title), max(4, width - cells - 3))
     gap = max(1, width - 2 - cell_len(title) - cells)
     return [(arrow, palette.arrow), (title, palette.strong_heading), (" " * gap, palette.text), *right]
@@ -162,7 +162,7 @@ _CHOICES: dict[str, str] = {"": "    ", "pin": "  ◆ ", "exclude": "  × "}
 
 
 def _item_runs(item: ContextItem, choice: str, width: int, palette: Palette) -> list[Run]:
-    right = f" {f'{count(item.cut)} chars cut ' if item.cut else ''}{count(item.tokens):>5}"
+    right = f" {f'{short_count(item.cut)} chars cut ' if item.cut else ''}{short_count(item.tokens):>5}"
     date = f"{item.date.astimezone():%Y-%m-%d}" if item.date is not None else ""
     level = f"L{item.level}" if item.level else ""
     away = one_line(item.title) or (f"from {item.conversation_id[:8]}" if item.conversation_id else "")

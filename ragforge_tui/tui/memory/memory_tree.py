@@ -17,6 +17,7 @@ import msgspec
 from rich.style import Style
 
 from ragforge_tui.shared.events import Event, SummaryCreated, SummaryFailed, SummaryStarted, TurnStarted
+from ragforge_tui.shared.formatting import short_count
 from ragforge_tui.shared.moments import age_text
 from ragforge_tui.shared.records import EXTRACTIVE, Summary
 from ragforge_tui.shared.requests.memory import MemoryDue, MemoryTree, ShownSummary, TreeNode, TurnLine
@@ -297,11 +298,6 @@ def spoken_range(first: int, last: int) -> str:
     return f"turn{'s' if last > first else ''} {range_text(first, last)}"
 
 
-def chars_text(chars: int) -> str:
-    """Return a number of characters in short form."""
-    return f"{chars / 1000:.1f}k".replace(".0k", "k") if chars >= 1000 else str(chars)
-
-
 def turns_text(number: int) -> str:
     return f"{number} turn{'s' if number != 1 else ''}"
 
@@ -328,7 +324,7 @@ def next_text(due: MemoryDue | None) -> str:
         return state_text(due)
     if due.next_turns <= 0 or due.next_chars <= 0:
         return "the next L1 is due"
-    return f"next L1 in {turns_text(due.next_turns)} or {chars_text(due.next_chars)} characters"
+    return f"next L1 in {turns_text(due.next_turns)} or {short_count(due.next_chars)} characters"
 
 
 def memory_sections(tree: SummaryTree, summary: str, due: MemoryDue | None) -> list[Section]:

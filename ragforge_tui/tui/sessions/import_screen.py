@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ragforge_tui.shared.formatting import size_text
+from ragforge_tui.shared.formatting import counted, size_text
 from ragforge_tui.shared.found_sessions import FoundInFolder, ListedSession, SessionImport, by_folder
 from ragforge_tui.shared.requests.imports import ImportFoundSession, ListFoundSessions
 from ragforge_tui.shared.wire import R, Request
@@ -86,7 +86,7 @@ def _told(outcomes: list[SessionImport]) -> str:
     brought = sum(outcome.outcome in ("imported", "extended") for outcome in outcomes)
     if not outcomes:
         return "nothing new there · esc back"
-    text = f"{brought} sessions with {turns} turns imported · /sessions lists them"
+    text = f"{brought} sessions with {counted(turns)} turns imported · /sessions lists them"
     return f"{text} · {len(failed)} failed: {failed[0]}" if failed else text
 
 

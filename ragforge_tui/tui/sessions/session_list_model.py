@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from ragforge_tui.shared.events import ModelChanged
+from ragforge_tui.shared.formatting import short_count
 from ragforge_tui.shared.records import PURGE_AFTER_DAYS, Conversation
 from ragforge_tui.tui import fuzzy
 from ragforge_tui.tui.drawing.lines import one_line
@@ -22,7 +23,6 @@ from ragforge_tui.tui.keys import key_name
 from ragforge_tui.tui.widgets.choice_list import Choice
 from ragforge_tui.tui.widgets.key_bar import KeyHint
 from ragforge_tui.tui.widgets.list_screen import BACK
-from ragforge_tui.tui.widgets.status_bar import count
 
 """Days for which a deleted conversation can be restored."""
 
@@ -111,11 +111,11 @@ def model_rows(names: Iterable[str], current: ModelChanged | None) -> list[Choic
 
 def _in_use(model: ModelChanged) -> str:
     if model.window_assumed:
-        return f"in use · window {count(model.context_window)} assumed"
+        return f"in use · window {short_count(model.context_window)} assumed"
     if model.window_learned is None:
         return "in use"
     day = f"{model.window_learned.astimezone():%-d %b}"
-    return f"in use · window {count(model.context_window)}, learned {day}; choose again to reset"
+    return f"in use · window {short_count(model.context_window)}, learned {day}; choose again to reset"
 
 
 Status = Literal["active", "archived", "deleted", "any"]

@@ -17,6 +17,7 @@ from textual.reactive import reactive
 from textual.timer import Timer
 from textual.widget import Widget
 
+from ragforge_tui.shared.formatting import counted, short_count
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.command_registry import Registry, effective_keys
 from ragforge_tui.tui.keys import key_name
@@ -138,7 +139,7 @@ def _code(state: EngineState) -> list[Part]:
     code = state.code
     if code is None or not code.running or not code.todo:
         return []
-    done, todo = (f"{number:,}".replace(",", " ") for number in (code.done, code.todo))
+    done, todo = (counted(number) for number in (code.done, code.todo))
     what = {"linking": "code links", "embedding": "code vectors"}.get(code.phase, "code")
     return [Part(f"{what} {done}/{todo}", "dim", 15, short=f"{what} {100 * code.done // code.todo} %", command="code")]
 
@@ -166,7 +167,7 @@ def _gauge(state: EngineState) -> list[Part]:
     style = "$error" if percent >= GAUGE_ALARMS else "$warning" if percent >= GAUGE_WARNS else "dim"
     learned = f" (found {model.window_learned.astimezone():%-d %b})" if model.window_learned else ""
     source = " (assumed)" if model.window_assumed else learned
-    whole = f"context {count(used)} of {count(window)}{source}, {percent} %"
+    whole = f"context {short_count(used)} of {short_count(window)}{source}, {percent} %"
     return [Part(whole, style, 60, short=f"ctx {percent} %", command="context")]
 
 
@@ -247,13 +248,6 @@ def foot_hints(registry: Registry, keymap: Mapping[str, str]) -> tuple[Hint, ...
         if command.hint and command.name != "stop" and command.name in keys
     ]
     return (("/ commands", "help"), (f"{key_name('ctrl+p')} palette", PALETTE), *own)
-
-
-def count(number: int) -> str:
-    """Return a number of tokens in short form, such as 12.3k."""
-    if number >= 1_000_000:
-        return f"{number / 1_000_000:.1f}M".replace(".0M", "M")
-    return f"{number / 1000:.1f}k".replace(".0k", "k") if number >= 1000 else str(number)
 
 
 class StatusLine(Widget):
