@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 import typer
 
-from ragforge_tui.cli.common import ConversationArgument, JsonFlag, with_memory
+from ragforge_tui.cli.common import ConversationArgument, JsonFlag, settings, with_memory
 from ragforge_tui.cli.output import bold, local_time, print_json, print_styled, print_text, shorten, table
 from ragforge_tui.export import to_markdown
 from ragforge_tui.export.context import context_text
@@ -20,6 +20,9 @@ from ragforge_tui.shared.requests.memory import FetchSent, FindSimilar, ResolveT
 from ragforge_tui.shared.requests.turns import OpenConversation
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.wire import Engine
+
+if TYPE_CHECKING:
+    from ragforge_tui.tui.prompt.history import History
 
 Status = Literal["active", "archived", "deleted", "any"]
 
@@ -207,6 +210,7 @@ def delete(
         return conversation
 
     conversation = with_memory(ctx, work)
+    _prompts(ctx).hide(conversation.uuid)
     if now:
         message = f"Removed {_named(conversation)} permanently."
     else:
@@ -227,7 +231,15 @@ def restore(ctx: typer.Context, id: ConversationArgument, json: JsonFlag = False
             return await engine.request(requests.RestoreConversation(conversation_id=id))
 
     conversation = with_memory(ctx, work)
+    _prompts(ctx).changed(conversation)
     _done(f"Restored {_named(conversation)}.", conversation, json=json)
+
+
+def _prompts(ctx: typer.Context) -> History:
+    """Return the prompts of all chats, which a deleted conversation hides."""
+    from ragforge_tui.tui.prompt.history import History
+
+    return History(Path(settings(ctx).paths.state), "")
 
 
 def _named(conversation: Conversation) -> str:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from pathlib import Path
 
 import pytest
 
 from ragforge_tui.graph import GraphTarget, Store
+from ragforge_tui.settings.load import load
 from ragforge_tui.settings.schema import Paths
+from ragforge_tui.tui.prompt.history import Entry, History
 from tests.cli.conftest import Cli
 from tests.conftest import ONE_BACKEND, open_graph
 from tests.support.model_script import Call, Step
 from tests.support.openai_server import OpenAIServer
+from tests.support.records import conversation
 from tests.support.stored_memory import remembered
 
 FIELDS = {
@@ -194,11 +198,21 @@ def test_archive_delete_and_restore(cli: Cli) -> None:
     assert (ids(cli), ids(cli, "--status", "archived")) == ([], [uuid])
     cli.ok("restore", uuid[:8])
     assert ids(cli) == [uuid]
+    state = Path(load().paths.state)
+    chat = History(state, str(cli.workspace))
+    chat.open(conversation(uuid=uuid))
+    chat.add(Entry("Where do lanterns hang?"))
+
+    def earlier_prompts() -> list[str]:
+        return [sent.text for sent in History(state, str(cli.workspace)).prompts(everywhere=False)]
+
     assert f"restore {uuid[:8]}" in cli.ok("delete", uuid[:8]).out
     assert (ids(cli), ids(cli, "--status", "deleted")) == ([], [uuid])
     assert cli.run("show", uuid[:8]).code == 1
+    assert earlier_prompts() == []
     cli.ok("restore", uuid[:8])
     assert ids(cli) == [uuid]
+    assert earlier_prompts() == ["Where do lanterns hang?"]
     cli.ok("delete", uuid)
     cli.ok("delete", "--now", uuid[:8])
     assert ids(cli, "--status", "any") == []

@@ -187,6 +187,12 @@ class TestPrivate:
         history.changed(OTHER)
         assert texts(history) == ["no secret"]
 
+    def test_a_conversation_that_is_private_from_the_start(self, tmp_path: Path) -> None:
+        history = in_conversation(tmp_path, PRIVATE)
+        assert not (tmp_path / FILE_NAME).exists(), "there is nothing to hide yet"
+        history.add(Entry("a secret"))
+        assert texts(in_conversation(tmp_path, OTHER)) == []
+
     def test_a_change_is_written_once(self, folder: Path) -> None:
         lines = (folder / FILE_NAME).read_bytes().splitlines()
         for _ in range(3):
@@ -298,9 +304,9 @@ async def test_words_narrow_it_and_escape_leaves_the_draft(run_chat: ChatRunner,
         await chat.press(*"dra")
         search = await searching(chat, *"lease")
         await chat.until(lambda: labels(search) == ["fix the lease"])
-        await chat.press("ctrl+f")
+        await chat.press("alt+w")
         assert labels(search) == ["lease elsewhere", "fix the lease"]
-        await chat.press("ctrl+f", *"zzz")
+        await chat.press("alt+w", *"zzz")
         assert labels(search) == []
         await chat.press("enter")
         assert not closed(chat), "there is nothing to take"

@@ -88,7 +88,7 @@ class HistorySearch(Vertical):
     HistorySearch #history-where { width: auto; max-width: 60%; color: $text-muted; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+f", "scope", show=False, priority=True),
+        Binding("alt+w", "scope", "this folder or all", show=False, priority=True),
         Binding("escape", "screen.escape", show=False),
     ]
 

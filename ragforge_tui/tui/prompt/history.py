@@ -127,8 +127,11 @@ class History:
         return [sent for sent in self._sent if (everywhere or sent.folder == self._folder) and self._offered(sent)]
 
     def _offered(self, sent: Sent) -> bool:
-        conversation = self._ids.get(sent.conversation, sent.conversation)
+        conversation = self._owner(sent)
         return conversation == self._conversation or not self._hidden.get(conversation)
+
+    def _owner(self, sent: Sent) -> str:
+        return self._ids.get(sent.conversation, sent.conversation)
 
     # -- writing
 
@@ -152,6 +155,7 @@ class History:
             if self._conversation != self._stand_in:
                 self._conversation = self._stand_in = _new_stand_in()
         elif conversation.uuid != self._conversation:
+            self._read()
             waited, self._conversation = self._conversation == self._stand_in, conversation.uuid
             if waited and self._has_prompts(self._stand_in):
                 self._append(_change(conversation.uuid, was=self._stand_in, hidden=_is_hidden(conversation)))
@@ -166,11 +170,12 @@ class History:
         """Keep the prompts of a conversation out of the others, or offer them there again."""
         self._read()
         if hidden != self._hidden.get(conversation_id, False):
-            self._append(_change(conversation_id, hidden=hidden))
+            self._hidden[conversation_id] = hidden
+            if self._has_prompts(conversation_id):
+                self._append(_change(conversation_id, hidden=hidden))
 
     def _has_prompts(self, conversation_id: str) -> bool:
-        self._read()
-        return any(sent.conversation == conversation_id for sent in reversed(self._sent))
+        return any(self._owner(sent) == conversation_id for sent in reversed(self._sent))
 
     def _append(self, sent: Sent) -> None:
         try:

@@ -185,7 +185,7 @@ def _keys(state: EngineState, now: Situation) -> list[Part]:
     if now.focus == "find":
         return [Part(f"{stop} ends the search", rank=95, key=True)]
     if now.focus == "history":
-        keys = (("enter takes it", 95), ("^f everywhere or here", 93), (f"{stop} back to prompt", 94))
+        keys = (("enter takes it", 95), ("alt+w this folder or all", 93), (f"{stop} back to prompt", 94))
         return [Part(text, rank=rank, key=True) for text, rank in keys]
     stopping = Part(f"{stop} stop", rank=85, key=True, command="stop")
     if now.focus == "chat":
