@@ -161,7 +161,7 @@ async def test_a_letter_without_a_meaning_in_a_pane_is_not_typed_into_the_prompt
         await opened(chat)
         await chat.press(key)
         await chat.until(lambda: chat.app.chat.sidebar.has_focus_within)
-        await chat.press(*"bhnqvwy")
+        await chat.press(*"bhnqxwy")
         await chat.pilot.pause()
         assert chat.app.chat.prompt.text == "" and chat.app.chat.sidebar.has_focus_within
         assert chat.app.chat.status_line.hint == "y does nothing in this pane · esc back to prompt"

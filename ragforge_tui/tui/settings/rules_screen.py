@@ -199,6 +199,7 @@ class RulesScreen(ListScreen[None]):
 
     def show_error(self, sentence: str) -> None:
         self._note.update(Content.styled(plain_text(sentence), "$error"))
+        self._keys.show_keys(EDIT_KEYS if self._line.display else KEYS)
 
     def action_leave(self) -> None:
         """Leave the line, then the screen."""
