@@ -84,7 +84,7 @@ MEANINGS = {**LETTERS, **NUMBERS, **ALT, **CTRL}
 PAGER = {"g": "first turn", "G": "newest turn", "ctrl+d": "half a page down", "ctrl+u": "half a page up"}
 """Exception: the chat scrolls by the keys of a pager. So are Vim's keys in the prompt its own, with `tui.vim`."""
 ANSWERS = {"y": "yes", "n": "no"}
-"""Exception: a question has keys of its own, each next to its answer."""
+"""Exception: a question and a failed turn have keys of their own, each next to what it does."""
 
 _SIGNS = {
     "escape": "esc",
