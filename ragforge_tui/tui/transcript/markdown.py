@@ -31,7 +31,6 @@ from ragforge_tui.tui.transcript.links import (
     linked_runs,
     web_address,
 )
-from ragforge_tui.tui.transcript.maths import MATHS, maths_plugin, stands_alone
 from ragforge_tui.tui.transcript.tables import Align, Cell, table_lines
 
 if TYPE_CHECKING:
@@ -71,6 +70,8 @@ class OpenList(NamedTuple):
 def markdown_parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
     from mdit_py_plugins.tasklists import tasklists_plugin
+
+    from ragforge_tui.tui.transcript.maths import maths_plugin
 
     parser = MarkdownIt("commonmark", {"html": False, "maxNesting": _MAX_NESTING})
     parser.enable(["table", "strikethrough"]).disable(["reference", "html_block", "html_inline"])
@@ -344,7 +345,7 @@ class _Painter:
                     note = _starts_footnote(token.children or (), at + 1)
                     alone = any(_is_display(near) for near in (token.children or ())[at - 1 : at + 2])
                     runs.append(("\n" if note or alone else " ", styles[-1]))
-                case kind if kind == MATHS:
+                case "maths":
                     shown = str(child.meta["source"]) if self.palette.plain else child.content
                     runs.append((one_space(shown), styles[-1]))
                 case "hardbreak":
@@ -407,7 +408,8 @@ def _starts_footnote(children: Sequence[Token], at: int) -> bool:
 
 
 def _is_display(token: Token) -> bool:
-    return token.type == MATHS and stands_alone(token.markup)
+    """Return whether a token is a formula that has a line of its own."""
+    return token.type == "maths" and token.markup in ("$$", "\\[")
 
 
 def one_space(text: str) -> str:

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.rules_inline import StateInline
 
-MATHS = "maths"
-"""Type of the tokens: `content` is the formula as it is shown, `meta["source"]` as it was written."""
 _MOST = 500
 """Characters of a formula; more is none."""
 
@@ -37,13 +35,8 @@ _PRICE = re.compile(r"[\d.,]+\s?[kKmMbB]?(?:\s?[-–]\s?[\d.,]+\s?[kKmMbB]?)?")
 
 
 def maths_plugin(parser: MarkdownIt) -> None:
-    """Let a Markdown parser make tokens of formulas."""
-    parser.inline.ruler.before("escape", MATHS, _rule)
-
-
-def stands_alone(markup: str) -> bool:
-    """Return whether a formula with these marks has a line of its own."""
-    return markup in ("$$", "\\[")
+    """Let a Markdown parser make tokens of formulas: `content` is what is shown, `meta["source"]` what was written."""
+    parser.inline.ruler.before("escape", "maths", _rule)
 
 
 def _rule(state: StateInline, silent: bool) -> bool:
@@ -56,7 +49,7 @@ def _rule(state: StateInline, silent: bool) -> bool:
     if not shown:
         return False
     if not silent:
-        token = state.push(MATHS, "", 0)
+        token = state.push("maths", "", 0)
         token.content = shown
         token.markup = match[0][: 1 if match.lastgroup == "dollars" else 2]
         token.meta = {"source": match[0]}
