@@ -30,13 +30,14 @@ def test_the_template_shows_everything_that_was_written() -> None:
         color="bleu",
         glyph="☾ moon",
         rules="never guess; - show the plan",
-        examples="An index would help.",
+        examples="An index would help; EXPLAIN first.",
     )
     text = template(brief, "Ada")
     persona = persona_of(text.encode(), "other", "own", "")
     assert persona.diagnostics == ()
     assert (persona.name, persona.fields.color, persona.fields.glyph) == ("Vega", "blue", "☾")
     assert (persona.description, persona.fields.language) == ("Reviews SQL", "Deutsch")
+    assert persona.fields.others["sample"] == "An index would help"
     for said in ("☾ dry", "- never guess\n", "- show the plan\n", "« An index would help. »", "{USER_NAME}"):
         assert said in text
 
