@@ -38,7 +38,7 @@ def test_the_template_shows_everything_that_was_written() -> None:
     assert (persona.name, persona.fields.color, persona.fields.glyph) == ("Vega", "blue", "☾")
     assert (persona.description, persona.fields.language) == ("Reviews SQL", "Deutsch")
     assert persona.fields.others["sample"] == "An index would help"
-    for said in ("☾ dry", "- never guess\n", "- show the plan\n", "« An index would help. »", "{USER_NAME}"):
+    for said in ("☾ dry", "- never guess\n", "- show the plan\n", "« An index would help »", "{USER_NAME}"):
         assert said in text
 
 
