@@ -66,13 +66,40 @@ async def test_the_end_stays_in_view_when_textual_sends_no_resize() -> None:
     app = Following()
     async with app.run_test(size=(40, 12)) as pilot:
         app.rows.show(range(30))
-        await pilot.pause()
-        assert app.seen() == [f"line {number}" for number in range(18, 30)]
+        await until(lambda: app.seen() == [f"line {number}" for number in range(18, 30)], pause=pilot.pause)
         app.rows.styles.height = 7
         # A dirty widget that was not shown before makes Textual look up the new places before it lays them out.
         app.screen._clear_arrangement_cache()
         app.screen._compositor.update_widgets({Static()})
         assert app.screen._compositor.full_map[app.rows].region.height == 7
-        await until(lambda: app.rows.size.height == 7, pause=pilot.pause)
+        await until(lambda: app.seen() == [f"line {number}" for number in range(23, 30)], pause=pilot.pause)
+
+
+async def test_the_end_is_in_view_after_lines_came_while_the_list_was_hidden() -> None:
+    app = Following()
+    async with app.run_test(size=(40, 12)) as pilot:
+        app.rows.show(range(30))
         await pilot.pause()
-        assert app.seen() == [f"line {number}" for number in range(23, 30)]
+        app.rows.display = False
+        await pilot.pause()
+        app.rows.show(range(60))
+        await pilot.pause()
+        app.rows.display = True
+        await until(lambda: app.seen() == [f"line {number}" for number in range(48, 60)], pause=pilot.pause)
+
+
+async def test_hiding_a_list_leaves_its_lines_where_they_are() -> None:
+    app = Following()
+    async with app.run_test(size=(40, 12)) as pilot:
+        app.rows.show(range(60))
+        await pilot.pause()
+        app.rows.choose("20")
+        app.rows.choose("25")  # In the middle of the window, where showing it again would not bring it.
+        await pilot.pause()
+        before = app.seen()
+        assert before[0] == "line 20"
+        app.rows.display = False
+        await pilot.pause()
+        app.rows.display = True
+        await pilot.pause()
+        assert app.seen() == before

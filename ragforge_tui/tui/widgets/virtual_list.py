@@ -179,6 +179,8 @@ class VirtualList(ScrollView, Generic[L], can_focus=True):
         if size == self._placed_for:
             return
         self._placed_for = size
+        if not size:
+            return  # Hidden: the lines stay where they are, until it is shown again.
         self.virtual_size = Size(self.scrollable_content_region.width, len(self._lines))
         if self._follow and self._at_end:
             self._go_to(len(self._lines))
