@@ -41,7 +41,7 @@ from ragforge_tui.memory.retrieval import Recall
 from ragforge_tui.memory.retrieval.terms import asked_words
 from ragforge_tui.memory.summaries import Summarizer
 from ragforge_tui.memory.titles import make_title
-from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.shared.events import (
     ConversationChanged,
     Event,
@@ -192,18 +192,20 @@ class ConversationMemory:
             inputs = msgspec.structs.replace(inputs, summaries=self.summaries, wishes=wishes)
         return await self._builder.build(inputs, self.recall, code, options)
 
-    async def _scope_text(self, uuid: str) -> str:
-        """Return a scope as it is sent, with its text as it is in the file now; empty if it is not known any more."""
+    async def _scope_text(self, uuid: str) -> tuple[str, str]:
+        """Return a scope as it is sent, with its text in the file now, and why that is older; both empty if unknown."""
         lookup = self._services.lookup
         if lookup is None:
-            return ""
+            return "", ""
         try:
             scope = await lookup.scope(uuid)
-            text = (await lookup.code(scope)).text
+            code = await lookup.code(scope)
+        except NotFoundError:
+            return "", "This code no longer exists; this is its text as it was last sent."
         except RagforgeError as error:
             log.info("pinned code not read again: %s", error)
-            return ""
-        return scope_with_text(msgspec.structs.replace(scope, text=text))
+            return "", ""
+        return scope_with_text(msgspec.structs.replace(scope, text=code.text)), code.stale
 
     async def _look_up_settled(self) -> None:
         """Look up what holds no more, unless that takes too long; the user or another chat may have changed it."""

@@ -129,6 +129,30 @@ async def test_the_request_holds_the_code_that_the_message_names(indexed: Loaded
         assert block(server) == ""
 
 
+@ONE_BACKEND
+async def test_pinned_code_that_is_gone_is_sent_with_a_note_that_it_is(indexed: Loaded, server: OpenAIServer) -> None:
+    async with ConversationAgent(indexed) as agent:
+        await agent.index_code()
+        conversation = await agent.create_conversation()
+        await talk(conversation, server, DISCUSSED)
+        section = code_section(await conversation.build_context(DISCUSSED))
+        assert section is not None
+        item = next(one for one in section.items if "Session.send_message" in one.title)
+        conversation.memory.choices.choose(item, "pin")
+        file = Path(indexed.workspace) / "session.py"
+        file.write_text(SESSION.replace("range(2)", "range(3)"))
+        await talk(conversation, server, "thanks")
+        assert "range(3)" in block(server) and "[The file" not in block(server)
+        file.unlink()
+        await talk(conversation, server, "thanks again")
+        assert "for attempt in range(" in block(server) and "[The file no longer exists" in block(server)
+        await (await agent.store()).graph.run("MATCH (s:Scope) DETACH DELETE s")
+        for _ in range(2):
+            await talk(conversation, server, "and again, thanks")
+            assert "for attempt in range(" in block(server) and "[The file" not in block(server)
+            assert block(server).count("[This code no longer exists") == 1
+
+
 async def test_code_that_comes_too_late_is_told_with_what_was_sent(
     indexed: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

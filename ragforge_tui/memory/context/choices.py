@@ -6,6 +6,7 @@ section of its own, at the place of the memory block, and nowhere else in it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 
 import msgspec
@@ -32,6 +33,8 @@ from ragforge_tui.shared.records import ContextItem, Summary, Turn
 MOST_PINNED_TOKENS = 2_000
 """Tokens of all pinned items together: they are sent with each request."""
 MOST_OF_ONE = 1_000
+_CODE_NOTE = re.compile(r"\n\[[^\]\n]*\]\Z")
+"""Note below code, as `ContextChoices.refresh` writes it."""
 
 
 class ContextChoices:
@@ -83,15 +86,21 @@ class ContextChoices:
     def pinned(self) -> list[ContextItem]:
         return [one.item for one in self._chosen.values() if one.pinned]
 
-    async def refresh(self, code: Callable[[str], Awaitable[str]]) -> None:
-        """Bring pinned code to the state of the files.
+    async def refresh(self, code: Callable[[str], Awaitable[tuple[str, str]]]) -> None:
+        """Bring pinned code to the state of the files; what is gone stays, with a note that it is.
 
         Args:
-            code: Returns a scope as it is sent now, by its uuid, or that it no longer exists; empty if that is unknown.
+            code: Returns a scope as it is sent now, by its uuid, and why its text is not the file's; of one that no
+                longer exists only that, and nothing if it is unknown.
         """
         for key, one in list(self._chosen.items()):
-            if one.pinned and one.item.kind == "code" and (text := await code(one.item.source)):
-                self._chosen[key] = msgspec.structs.replace(one, item=_pinned(one.item, text))
+            if not one.pinned or one.item.kind != "code":
+                continue
+            text, note = await code(one.item.source)
+            if text or note:
+                text = text or _CODE_NOTE.sub("", one.item.text)
+                item = _pinned(one.item, f"{text}\n[{note}]" if note else text)
+                self._chosen[key] = msgspec.structs.replace(one, item=item)
 
     def settle(self, settled: Settled) -> None:
         """Take in what holds no more: of a pinned finding what replaced it is sent, else nothing.
