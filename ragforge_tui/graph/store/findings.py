@@ -70,6 +70,8 @@ class Findings:
     async def add(self, findings: Sequence[KeptFinding]) -> list[KeptFinding]:
         """Store findings and return them as they are stored now; those that exist stay as they are.
 
+        Those that the user forgot and `graph compact` removed are left out.
+
         One of a turn that a branch shares is stored with the conversation that holds the turn.
 
         Raises:
@@ -222,7 +224,7 @@ class Findings:
                 values = {"state": "replaced", "until": new.since, "replaced_by": placed.uuid}
                 if await _change(tx, old_uuid, values, current=True) is None:
                     return await _replacement(tx, old_uuid, placed.uuid)
-            [stored] = await store_findings(tx, [placed])
+            [stored] = await store_findings(tx, [placed], removed_too=True)
             if stored.uuid != old_uuid:
                 await _link_replacements(tx, [{"old": old_uuid, "new": stored.uuid}])
             return stored
@@ -326,6 +328,15 @@ class Findings:
         return [finding for row in rows if (finding := finding_from(row["f"])) is not None]
 
 
+async def note_removed(tx: Transaction, conversation_id: str, uuids: list[str]) -> None:
+    """Note findings that are removed for good, by their ids, so that turns that are read again do not store them."""
+    await tx.run(
+        "MATCH (c:Conversation {uuid: $id}) SET c.findings_removed = coalesce(c.findings_removed, []) + $uuids",
+        id=conversation_id,
+        uuids=uuids,
+    )
+
+
 async def note_unkept(tx: Transaction, conversation_id: str, unkept: str) -> None:
     """Note what is to be stored as findings after the transaction; see `Findings.unkept`."""
     await tx.run(
@@ -367,8 +378,13 @@ async def missing_findings(tx: Transaction, findings: Sequence[KeptFinding]) -> 
     return list({finding.uuid: finding for finding in findings if finding.uuid not in known}.values())
 
 
-async def store_findings(tx: Transaction, findings: Sequence[KeptFinding]) -> list[KeptFinding]:
+async def store_findings(
+    tx: Transaction, findings: Sequence[KeptFinding], *, removed_too: bool = False
+) -> list[KeptFinding]:
     """Store findings with their edges, each with the conversation it names, and return them as they are stored now.
+
+    Args:
+        removed_too: Also those that were removed for good; see `note_removed`.
 
     Raises:
         NotFoundError: There is no such conversation.
@@ -377,11 +393,14 @@ async def store_findings(tx: Transaction, findings: Sequence[KeptFinding]) -> li
     for conversation_id in sorted({finding.conversation_id for finding in findings}):
         # Lock first, so that another writer of the same findings is seen.
         result = await tx.run(
-            f"MATCH (c:Conversation {{uuid: $id}}) {_CHANGED} RETURN c.uuid AS uuid", id=conversation_id
+            f"MATCH (c:Conversation {{uuid: $id}}) {_CHANGED} RETURN coalesce(c.findings_removed, []) AS removed",
+            id=conversation_id,
         )
-        if await result.single() is None:
+        if (record := await result.single()) is None:
             raise NotFoundError(f"There is no conversation {conversation_id!r}.")
-        fresh = await missing_findings(tx, [one for one in findings if one.conversation_id == conversation_id])
+        removed = frozenset() if removed_too else frozenset(record["removed"])
+        own = [one for one in findings if one.conversation_id == conversation_id and one.uuid not in removed]
+        fresh = await missing_findings(tx, own)
         for start in range(0, len(fresh), _AT_ONCE):
             await _create(tx, conversation_id, fresh[start : start + _AT_ONCE])
         created += fresh

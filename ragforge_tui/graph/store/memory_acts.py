@@ -12,7 +12,7 @@ import msgspec
 
 from ragforge_tui.graph.connection import Graph, Transaction
 from ragforge_tui.graph.labels import own_node
-from ragforge_tui.graph.store.findings import finding_from
+from ragforge_tui.graph.store.findings import finding_from, note_removed
 from ragforge_tui.graph.store.records import graph_value, projection
 from ragforge_tui.graph.store.summaries import SUMMARY, summary_from
 from ragforge_tui.graph.store.summary_tree import finding_properties
@@ -166,8 +166,13 @@ class MemoryActs:
                 await self._purge_requests(finding)
                 await self._purge_logs(finding)
             ids = [finding.uuid for finding in forgotten]
+            places: dict[str, list[str]] = {}
+            for finding in forgotten:
+                places.setdefault(finding.conversation_id, []).append(finding.uuid)
 
-            async def work(tx: Transaction, ids: list[str] = ids) -> None:
+            async def work(tx: Transaction, ids: list[str] = ids, places: dict[str, list[str]] = places) -> None:
+                for conversation_id, own in places.items():
+                    await note_removed(tx, conversation_id, own)
                 await tx.run("UNWIND $ids AS id MATCH (f:Finding {uuid: id}) DETACH DELETE f", ids=ids)
 
             await self._graph.write(work)

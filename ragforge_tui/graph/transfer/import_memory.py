@@ -103,7 +103,7 @@ async def _import_findings(graph: Graph, e: ConversationExport) -> None:
         page = ordered[start : start + _FINDINGS_AT_ONCE]
 
         async def work(tx: Transaction, page: list[KeptFinding] = page) -> None:
-            await store_findings(tx, page)
+            await store_findings(tx, page, removed_too=True)
 
         await graph.write(work)
 

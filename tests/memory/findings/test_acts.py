@@ -126,6 +126,12 @@ async def test_compacting_removes_what_was_forgotten_for_good(store: Store, grap
         assert await rows_of(graph, f"MATCH (n:{label}) WHERE toString(n.items) CONTAINS 'getattr' RETURN n") == 0
     with pytest.raises(RagforgeError, match="no act"):
         await undo(store)
+    # Its turn is read again, as after a retry.
+    assert await store.findings.add([wish]) == []
+    assert await texts_of(store) == [(kept, "valid")]
+    [other] = await store.findings.of_folder("/w")
+    edited = await act_on(store, other, "edit", WISH)
+    assert (edited.text, edited.state) == (WISH, "valid"), "said by the user once more"
 
 
 async def test_private_findings_are_found_by_their_own_conversation_only(store: Store) -> None:
