@@ -120,9 +120,11 @@ class HistorySource:
         if old is not None:
             await replace(store, old, finding)
             return f"Remembered: “{text}”, in place of “{old.text}”."
-        if any(one.kind == kind and gist(one.text).is_same(gist(text)) for one in earlier):
-            return f"It is remembered already: “{text}”."
-        await store.findings.add([finding])
+        same = (one for one in earlier if one.kind == kind and gist(one.text).is_same(gist(text)))
+        if (known := next(same, None)) is not None:
+            return f"It is remembered already: “{known.text}”."
+        if not await store.findings.add([finding]):
+            return f"Not remembered: the user had “{text}” forgotten."
         return f"Remembered: “{text}”."
 
     async def open_turn(self, conversation: str, turn: int) -> str:

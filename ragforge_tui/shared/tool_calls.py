@@ -9,7 +9,7 @@ gets a generic description.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -86,6 +86,8 @@ class ToolInfo(msgspec.Struct, frozen=True, kw_only=True):
     joined: str = ""
 
 
+ARGUMENTS_USED = "arguments_used"
+"""Key of a result's values under which a tool names the arguments that the user changed."""
 _tools: dict[str, ToolInfo] = {}
 
 
@@ -125,13 +127,22 @@ def argument_names(tool: ToolInfo) -> tuple[str, ...]:
     return (tool.main_argument, *USUAL_ARGUMENTS) if tool.main_argument else USUAL_ARGUMENTS
 
 
+def arguments_used(call: ToolCall) -> dict[str, Any]:
+    """Return the arguments of a call, in place of the model's those that the user changed before it ran."""
+    given = json_object(call.arguments)
+    if call.result is None or f'"{ARGUMENTS_USED}"' not in call.result.result:
+        return given
+    used = json_object(call.result.result).get(ARGUMENTS_USED)
+    return {**given, **used} if isinstance(used, dict) else given
+
+
 def main_argument(call: ToolCall, names: Sequence[str] = ()) -> str:
     """Return the argument that identifies what a call acted on, on one line; empty without one.
 
     Args:
         names: Arguments that may identify it, the best first; empty for those of the tool.
     """
-    arguments = json_object(call.arguments)
+    arguments = arguments_used(call)
     for name in names or argument_names(tool_info(call.tool_name)):
         if isinstance(value := arguments.get(name), str):
             return " ".join(plain_text(value).split())[:200]

@@ -55,7 +55,7 @@ class ToolOutcome(msgspec.Struct, kw_only=True):
         error: The failure in one sentence, None on success.
         data: Values for programs: ``diff``, ``exit_status``, ``before`` and ``after`` (digests of file contents,
             empty for a missing file), ``todos``, ``notice``, ``truncated``, ``whole`` (a result of which the model gets
-            less).
+            less), ``arguments_used`` (arguments that the user changed).
         changes: Lines of files that it changed.
         full_size: Bytes of the whole result before any cut.
     """

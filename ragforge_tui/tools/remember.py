@@ -6,7 +6,7 @@ have it from a file or a web page. `agent.memory.remember` changes that.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
@@ -15,7 +15,7 @@ from ragforge_tui.shared.events import AskedChoice
 from ragforge_tui.shared.finding_records import KeptKind
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.sanitize import plain_text
-from ragforge_tui.shared.tool_calls import ToolInfo
+from ragforge_tui.shared.tool_calls import ARGUMENTS_USED, ToolInfo
 from ragforge_tui.tools.asking import ask_user
 from ragforge_tui.tools.base import Tool, ToolArguments, ToolContext, ToolOutcome
 
@@ -98,8 +98,12 @@ class Remember(Tool):
             raise ToolError(
                 f"The memory is unavailable: {error.info.what}", todo="Tell the user that nothing was remembered."
             ) from error
-        data = {"notice": f"{told} /memory shows and changes it.", "level": "info"}
-        return ToolOutcome(text=told, data=data if self.context.remembers == "note" else {})
+        data: dict[str, Any] = {}
+        if self.context.remembers == "note":
+            data = {"notice": f"{told} /memory shows and changes it.", "level": "info"}
+        if made_by == "user":
+            data[ARGUMENTS_USED] = {"text": text}
+        return ToolOutcome(text=told, data=data)
 
     async def _asked(self, text: str, arguments: RememberArguments) -> str | None:
         """Return the user's answer: one of the choices, or the text as they want it; None if no user can answer."""

@@ -16,6 +16,8 @@ from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.events import Event, Notice, QuestionAsked
 from ragforge_tui.shared.finding_records import KeptFinding
 from ragforge_tui.shared.requests.memory import ChooseContext, FetchSent
+from ragforge_tui.shared.tool_calls import main_argument
+from ragforge_tui.tui.transcript.tool_block import arguments_of
 from tests.conftest import ONE_BACKEND
 from tests.conversation.test_steering import READ, steered
 from tests.support.agents import with_memory
@@ -195,6 +197,7 @@ async def test_the_tool_asks_for_the_exact_text(
                 asked = event
                 agent.services.approvals.answer(event.approval_id, "once", answer)
         found = await kept(agent, conversation)
+        [turn] = await (await agent.store()).turns.between(conversation.record.uuid, start=1, end=2)
     assert asked is not None and asked.question == f"Remember this wish everywhere?\n\n{GETATTR}"
     assert asked.draft == GETATTR
     assert [(one.text, one.scope, one.made_by, one.turn_index) for one in found] == (
@@ -202,6 +205,20 @@ async def test_the_tool_asks_for_the_exact_text(
     )
     result = server.chats()[-1]["messages"][-1]["content"]
     assert result == (f"Remembered: “{text}”." if text else "The user does not want this remembered.")
+    [call] = [call for message in turn.messages for call in message.tool_calls]
+    shown = text or GETATTR
+    assert main_argument(call) == shown and [one.text for one in arguments_of(call)] == [shown]
+
+
+async def test_what_is_remembered_already_is_named_as_the_user_said_it(loaded: Loaded, server: OpenAIServer) -> None:
+    server.script([{"text": "Noted."}, asked_to_remember(text="In tests, never use getattr loops"), {"text": "Done."}])
+    async with ConversationAgent(with_memory(loaded, remember="note")) as agent:
+        conversation = await agent.create_conversation()
+        await conversation.send_message(GETATTR)
+        await conversation.memory.settle()
+        await conversation.send_message("Mind it.")
+        assert [one.text for one in await kept(agent, conversation)] == [GETATTR]
+    assert server.chats()[-1]["messages"][-1]["content"] == f"It is remembered already: “{GETATTR}”."
 
 
 async def test_a_statement_takes_the_place_of_another(loaded: Loaded, server: OpenAIServer) -> None:

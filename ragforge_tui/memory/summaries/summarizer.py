@@ -66,6 +66,7 @@ from ragforge_tui.shared.events import (
     TopicsChanged,
 )
 from ragforge_tui.shared.finding_records import KeptFinding
+from ragforge_tui.shared.json_text import decode_json
 from ragforge_tui.shared.records import EXTRACTIVE, Summary, Turn, now
 from ragforge_tui.shared.sanitize import storable
 
@@ -312,7 +313,7 @@ class Summarizer:
         """Store the findings of summaries whose findings are not stored yet."""
         for conversation_id in conversation_ids:
             for unkept in await self._store.findings.unkept(conversation_id):
-                found = msgspec.json.decode(unkept, type=UnkeptFindings)
+                found = decode_json(unkept, UnkeptFindings)
                 keeper = FindingKeeper(self._store, await self._store.conversations.get(conversation_id))
                 for one in await self._store.summaries.by_id([found.summary]):
                     await keeper.noted(one.key_findings, one.made_by, one.end_turn_index, found.changes)

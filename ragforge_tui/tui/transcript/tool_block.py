@@ -17,7 +17,7 @@ from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.json_text import json_object
 from ragforge_tui.shared.records import REFUSED, REFUSED_BECAUSE, Todo, ToolCall, call_end
 from ragforge_tui.shared.sanitize import plain_value
-from ragforge_tui.shared.tool_calls import COUNTS, argument_names, given_reason, tool_info, tool_label
+from ragforge_tui.shared.tool_calls import COUNTS, argument_names, arguments_used, given_reason, tool_info, tool_label
 from ragforge_tui.tui.drawing.code import code_lines
 from ragforge_tui.tui.drawing.diff_lines import SIDE_BY_SIDE, Diff, count_runs
 from ragforge_tui.tui.drawing.lines import BLANK, Line, Run, clean, clip, indent, line_of, one_line, stack, wrap
@@ -45,7 +45,7 @@ class Argument(NamedTuple):
 
 def arguments_of(call: ToolCall) -> list[Argument]:
     """Return the arguments on a call's line, as the tool's description wants them."""
-    given = json_object(call.arguments)
+    given = arguments_used(call)
     if not given:
         return (
             [Argument(one_line(call.arguments[:400]), quiet=True)] if call.arguments.strip() not in ("", "{}") else []
