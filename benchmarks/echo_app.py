@@ -13,11 +13,14 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import count
 
+from rich.console import RenderableType
 from textual.app import App, ComposeResult
+from textual.screen import Screen
 from textual.widgets import TextArea
 
 from ragforge_tui.shared.events import MessageStarted, TextDelta, TurnStarted
 from ragforge_tui.shared.records import Message, Role, Turn
+from ragforge_tui.tui.chat_driver import ChatDriver
 from ragforge_tui.tui.transcript import Transcript
 
 LOADED_TURNS = 5_000
@@ -70,12 +73,12 @@ class Bare(App[None]):
 
 
 class Chat(App[None]):
-    """The transcript above a text area."""
+    """The transcript above a text area, drawn as the chat draws."""
 
     CSS = PROMPT_CSS + "Transcript { height: 1fr; }"
 
     def __init__(self, scene: str) -> None:
-        super().__init__()
+        super().__init__(ChatDriver)
         self._scene = scene
         self._transcript = Transcript()
 
@@ -83,6 +86,11 @@ class Chat(App[None]):
         """Both."""
         yield self._transcript
         yield TextArea()
+
+    def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
+        if isinstance(self._driver, ChatDriver):
+            renderable = self._driver.shown.only_changes(renderable)
+        super()._display(screen, renderable)
 
     def on_mount(self) -> None:
         """Type into the text area; fill the transcript."""

@@ -23,6 +23,7 @@ from textual.widgets import TextArea
 
 from benchmarks.echo_app import CONVERSATION, LOADED_TURNS, PROMPT_CSS, STREAMS, TOKEN, stored_turn, user_message
 from ragforge_tui.shared.events import MessageStarted, TextDelta, TurnStarted
+from ragforge_tui.tui.shown_cells import ShownCells
 from ragforge_tui.tui.transcript import Transcript
 
 SIZES = (1_000, 10_000, 100_000)
@@ -49,6 +50,7 @@ class Stage(App[None]):
         super().__init__()
         self.transcript = Transcript()
         self.written = 0
+        self._shown = ShownCells("xterm-256color")
 
     def compose(self) -> ComposeResult:
         """Both."""
@@ -57,7 +59,7 @@ class Stage(App[None]):
 
     def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
         if isinstance(renderable, CompositorUpdate):
-            self.written += len(renderable.render_segments(self.console))
+            self.written += len(self._shown.only_changes(renderable).render_segments(self.console))
         super()._display(screen, renderable)
 
     def say(self, text: str, turn: int) -> None:

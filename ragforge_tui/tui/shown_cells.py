@@ -15,7 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import groupby, pairwise, repeat
+from itertools import compress, groupby, pairwise, repeat
 from operator import itemgetter, ne
 from typing import Any, NamedTuple, TypeAlias
 
@@ -28,6 +28,10 @@ from textual.strip import Strip
 
 FEW_LINES = 4
 """Changed lines among which none is looked for that has moved."""
+FEW_CELLS = 200
+"""The same for changed cells."""
+KNOWN = 400
+"""Pieces of lines whose cells are remembered; 8 kB each."""
 NEAR = 4
 """Cells between two changes that cost no more than moving the cursor over them."""
 _AGREED = re.compile(
@@ -71,30 +75,29 @@ BLANK: Cell = (" ", NO_LOOK)
 
 
 @lru_cache(4096)
-def _look(style: Style, colors: ColorSystem) -> Look:
+def _looks(style: Style, colors: ColorSystem) -> tuple[Look, Look]:
+    """Return the look of letters and of blanks, whose ink is not seen."""
     ink, paper = (
         ";".join(color.downgrade(colors).get_ansi_codes(foreground)) if color else ""
         for color, foreground in ((style.color, True), (style.bgcolor, False))
     )
     link = f"id={style.link_id};{style.link}" if style.link else ""
-    return Look(Strip.render_ansi(style.without_color, colors), ink, paper, link)
+    look = Look(Strip.render_ansi(style.without_color, colors), ink, paper, link)
+    return look, look if look.attributes or look.link else Look(paper=paper)
 
 
-def _cells(strip: Strip, console: Console) -> Sequence[Cell]:
+def _cells(strip: Strip, rendered: str, colors: ColorSystem) -> list[Cell]:
     """Return the cells of a piece of a line: each by itself, or as parts of the whole if its width is disputed."""
-    colors = COLOR_SYSTEMS.get(console.color_system or "", ColorSystem.TRUECOLOR)
     cells: list[Cell] = []
     for text, style, control in strip:
         if control or _AGREED.fullmatch(text) is None or not (text.isascii() or cell_len(text) == len(text)):
             break
-        look = NO_LOOK if style is None else _look(style, colors)
-        if look.ink and not (look.attributes or look.link) and text.isspace():
-            look = look._replace(ink="")  # The ink of a blank is not seen.
-        cells += zip(text, repeat(look))
+        letters, blanks = (NO_LOOK, NO_LOOK) if style is None else _looks(style, colors)
+        cells += zip(text, repeat(blanks if text.isspace() else letters))
     else:
         if len(cells) == strip.cell_length:
             return cells
-    return list(zip(repeat(strip.render(console)), range(strip.cell_length)))
+    return list(zip(repeat(rendered), range(strip.cell_length)))
 
 
 class _Row:
@@ -109,11 +112,8 @@ class _Row:
         self.cells: list[Cell | None] = [None] * width
         self.strips: dict[int, Strip] = {}
 
-    def put(self, column: int, strip: Strip, console: Console) -> None:
+    def put(self, column: int, strip: Strip, cells: Sequence[Cell]) -> None:
         """Note that a piece is shown from a column on."""
-        if self.strips.get(column) is strip:
-            return
-        cells = _cells(strip, console)
         end = column + len(cells)
         for other, drawn in list(self.strips.items()):
             if other < end and other + drawn.cell_length > column:
@@ -209,6 +209,7 @@ class ShownCells:
         self._erases_in_color = _ERASES_IN_COLOR.match(term) is not None
         self._rows: list[_Row] = []
         self._width = 0
+        self._known: dict[str, list[Cell]] = {}
 
     def forget(self) -> None:
         """Take nothing for shown any more."""
@@ -232,56 +233,72 @@ class ShownCells:
             row = self._rows[y]
             before[y] = row.cells.copy()
             for _, x, strip in pieces:
-                row.put(x, strip, console)
+                if row.strips.get(x) is not strip:
+                    row.put(x, strip, self._cells_of(strip, console))
+        differ = {y: found for y, cells in before.items() if (found := _differences(cells, self._rows[y].cells))}
         writer = _Writer()
-        before |= self._scroll(writer, before)
-        for y, cells in sorted(before.items()):
-            if cells != self._rows[y].cells:
-                self._draw(writer, y, cells, self._rows[y].cells)
+        if len(differ) >= FEW_LINES and sum(map(len, differ.values())) >= FEW_CELLS:
+            moved = self._scroll(writer, before, differ)
+            before |= moved
+            differ |= {y: _differences(cells, self._rows[y].cells) for y, cells in moved.items()}
+        for y, indexes in sorted(differ.items()):
+            if indexes:
+                self._draw(writer, y, before[y], indexes)
         return writer.text()
 
-    def _scroll(self, writer: _Writer, before: Mapping[int, Cells]) -> Mapping[int, Cells]:
+    def _cells_of(self, strip: Strip, console: Console) -> list[Cell]:
+        """Return the cells of a piece, for the same text the same ones: widgets draw their lines again and again."""
+        rendered = strip.render(console)
+        if (cells := self._known.get(rendered)) is None:
+            if len(self._known) >= KNOWN:
+                self._known.clear()
+            colors = COLOR_SYSTEMS.get(console.color_system or "", ColorSystem.TRUECOLOR)
+            cells = self._known[rendered] = _cells(strip, rendered, colors)
+        return cells
+
+    def _scroll(
+        self, writer: _Writer, before: Mapping[int, Cells], differ: Mapping[int, Sequence[int]]
+    ) -> Mapping[int, Cells]:
         """Move lines that have only changed their place, if that leaves less than half of the cells to send.
 
         Args:
             before: Lines of the update, as they were shown.
+            differ: The cells that differ, by line.
 
         Returns:
             The lines that are shown otherwise now.
         """
-        changed = [y for y, cells in before.items() if cells != self._rows[y].cells]
-        if len(changed) < FEW_LINES:
-            return {}
         places = {text: y for y, cells in before.items() if (text := _text(cells))}
-        moved = {y: places[text] - y for y in changed if (text := _text(self._rows[y].cells)) in places}
+        moved = {y: places[text] - y for y in differ if (text := _text(self._rows[y].cells)) in places}
         by = max(Counter(moved.values()).items(), key=itemgetter(1), default=(0, 0))[0]
         if not by:
             return {}
-        places_now = [y for y, how_far in moved.items() if how_far == by]
-        top, bottom = min(*places_now, *(y + by for y in places_now)), max(*places_now, *(y + by for y in places_now))
-        lines = range(top, bottom + 1)
+        ends = [end for y, how_far in moved.items() if how_far == by for end in (y, y + by)]
+        lines = range(min(ends), max(ends) + 1)
         now = {y: self._rows[y].cells for y in lines}
-        old = {y: before.get(y, now[y]) for y in lines}
-        after = {y: old[y + by] if y + by in lines else [BLANK] * self._width for y in lines}
-        if 2 * _differences(after, now) > _differences(old, now) or any(map(_has_parts, now.values())):
+        old = {y: before.get(y, cells) for y, cells in now.items()}
+        after: dict[int, Cells] = {y: old.get(y + by, [BLANK] * self._width) for y in lines}
+        sent = sum(len(_differences(cells, now[y])) for y, cells in after.items())
+        if 2 * sent > sum(len(differ.get(y, ())) for y in lines) or any(map(_has_parts, now.values())):
             return {}
-        writer.scroll(top, bottom, by)
+        writer.scroll(lines[0], lines[-1], by)
         return after
 
-    def _draw(self, writer: _Writer, y: int, before: Cells, cells: Cells) -> None:
+    def _draw(self, writer: _Writer, y: int, before: Cells, differ: Sequence[int]) -> None:
         """Write the cells of a line that differ."""
-        differ = [index for index, (old, new) in enumerate(zip(before, cells, strict=True)) if old != new]
+        cells = self._rows[y].cells
         disputed = next((index for index in differ if _number(before[index]) + _number(cells[index]) > -2), None)
         if disputed is not None:
             start = disputed - max(_number(cells[disputed]), 0)
             differ = [*(index for index in differ if index < start), *range(start, self._width)]
-        end = self._end_of_text(cells)
-        blank = next((index for index in differ if index >= end), self._width)
-        if blank < self._width and differ[-1] - blank < NEAR:
-            blank = self._width
+        blank, last = self._width, cells[-1]
+        if last and cells[differ[-1]] == last:
+            end = self._end_of_text(cells)
+            blank = next((index for index in differ if index >= end), self._width)
+            if differ[-1] - blank < NEAR:
+                blank = self._width
         for start, stop in _runs([index for index in differ if index < blank]):
             writer.cells(start, y, cells[start:stop])
-        last = cells[-1]
         if blank < self._width and last and isinstance(last[1], Look):
             writer.move(blank, y)
             writer.erase(last[1])
@@ -304,9 +321,9 @@ def _text(cells: Cells) -> str:
     return "".join([cell[0] for cell in cells[:-2] if cell]).strip()
 
 
-def _differences(before: Mapping[int, Cells], after: Mapping[int, Cells]) -> int:
-    """Return how many cells of the same lines differ."""
-    return sum(sum(map(ne, cells, after[y])) for y, cells in before.items())
+def _differences(before: Cells, after: Cells) -> list[int]:
+    """Return which cells differ."""
+    return [] if before == after else list(compress(range(len(after)), map(ne, before, after)))
 
 
 def _has_parts(cells: Cells) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
 import pyte
@@ -17,6 +17,7 @@ from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.geometry import Region
 from textual.strip import Strip
 
+from ragforge_tui.tui import shown_cells
 from ragforge_tui.tui.shown_cells import ShownCells
 
 WIDTH, HEIGHT = 24, 6
@@ -47,6 +48,14 @@ steps = st.lists(
     min_size=1,
     max_size=8,
 )
+
+
+@pytest.fixture(autouse=True, scope="module")
+def on_a_small_screen() -> Iterator[None]:
+    """Let lines move where few cells differ, as there are not many."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shown_cells, "FEW_CELLS", 0)
+        yield
 
 
 @cache
@@ -126,7 +135,7 @@ def test_what_is_shown_is_not_sent_again() -> None:
 @pytest.mark.parametrize("by", [1, 3, -1, -3])
 def test_lines_that_moved_are_not_sent_again(by: int) -> None:
     shown, ours, all_sent = ShownCells("screen"), Screen(), Screen()
-    page = [f"line {number} with its text" for number in range(HEIGHT)]
+    page = [f"{letter * 12} with text" for letter in "abcdef"]
     for texts in (
         page,
         [*page[by:], "new", "lines"][:HEIGHT] if by > 0 else [*["new", "lines", "here"][:-by], *page][:HEIGHT],
