@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import compress, groupby, pairwise, repeat
 from operator import itemgetter, ne
@@ -72,6 +72,7 @@ Cell: TypeAlias = "tuple[str, Look] | tuple[str, int]"
 Cells: TypeAlias = "Sequence[Cell | None]"
 """Cells of a line; None where it is not known what the terminal shows."""
 BLANK: Cell = (" ", NO_LOOK)
+_LOOK_OF: Callable[[Any], Any] = itemgetter(1)
 
 
 @lru_cache(4096)
@@ -140,9 +141,13 @@ class _Writer:
             self._parts.append(f"\x1b[{y + 1};{x + 1}H")
         self._x, self._y = x, y
 
-    def cells(self, x: int, y: int, cells: Cells) -> None:
-        """Write cells from a place on; of those that are parts of a piece, the piece."""
-        for kind, group in groupby(cells, _kind):
+    def cells(self, x: int, y: int, cells: Cells, *, alone: bool) -> None:
+        """Write cells from a place on; of those that are parts of a piece, the piece.
+
+        Args:
+            alone: There are no such parts.
+        """
+        for kind, group in groupby(cells, _LOOK_OF if alone and None not in cells else _kind):
             same = list(group)
             if isinstance(kind, Look):
                 text = "".join([cell[0] for cell in same if cell])
@@ -210,6 +215,8 @@ class ShownCells:
         self._rows: list[_Row] = []
         self._width = 0
         self._known: dict[str, list[Cell]] = {}
+        self._has_disputed = False
+        """Whether any cells were parts of a piece that is sent whole; most users never see one."""
 
     def forget(self) -> None:
         """Take nothing for shown any more."""
@@ -254,6 +261,7 @@ class ShownCells:
                 self._known.clear()
             colors = COLOR_SYSTEMS.get(console.color_system or "", ColorSystem.TRUECOLOR)
             cells = self._known[rendered] = _cells(strip, rendered, colors)
+            self._has_disputed = self._has_disputed or any(_number(cell) >= 0 for cell in cells[:1])
         return cells
 
     def _scroll(
@@ -279,7 +287,9 @@ class ShownCells:
         old = {y: before.get(y, cells) for y, cells in now.items()}
         after: dict[int, Cells] = {y: old.get(y + by, [BLANK] * self._width) for y in lines}
         sent = sum(len(_differences(cells, now[y])) for y, cells in after.items())
-        if 2 * sent > sum(len(differ.get(y, ())) for y in lines) or any(map(_has_parts, now.values())):
+        if 2 * sent > sum(len(differ.get(y, ())) for y in lines) or (
+            self._has_disputed and any(map(_has_parts, now.values()))
+        ):
             return {}
         writer.scroll(lines[0], lines[-1], by)
         return after
@@ -287,8 +297,8 @@ class ShownCells:
     def _draw(self, writer: _Writer, y: int, before: Cells, differ: Sequence[int]) -> None:
         """Write the cells of a line that differ."""
         cells = self._rows[y].cells
-        disputed = next((index for index in differ if _number(before[index]) + _number(cells[index]) > -2), None)
-        if disputed is not None:
+        parts = (index for index in differ if _number(before[index]) + _number(cells[index]) > -2)
+        if self._has_disputed and (disputed := next(parts, None)) is not None:
             start = disputed - max(_number(cells[disputed]), 0)
             differ = [*(index for index in differ if index < start), *range(start, self._width)]
         blank, last = self._width, cells[-1]
@@ -298,7 +308,7 @@ class ShownCells:
             if differ[-1] - blank < NEAR:
                 blank = self._width
         for start, stop in _runs([index for index in differ if index < blank]):
-            writer.cells(start, y, cells[start:stop])
+            writer.cells(start, y, cells[start:stop], alone=not self._has_disputed)
         if blank < self._width and last and isinstance(last[1], Look):
             writer.move(blank, y)
             writer.erase(last[1])
