@@ -79,8 +79,8 @@ HELD = (
     Held(
         "textual",
         "textual._ansi_sequences:ANSI_SEQUENCES_KEYS",
-        "tui/prompt/prompt.py",
-        "alt+enter makes a new line in terminals without the Kitty protocol",
+        "tui/alt_keys.py",
+        "Alt with a letter or Enter is known at once in terminals without the Kitty protocol",
     ),
     Held(
         "pygments",

@@ -388,7 +388,7 @@ ACTIONS: tuple[tuple[str, str, str], ...] = (
 """Key, action and word."""
 KEY_OF = {name: key_name(key) for key, name, _ in ACTIONS}
 """Keys of actions as they are written on the screen."""
-ORDER_NAMES = {"updated": "last changed", "created": "newest", "title": "by title"}
+ORDER_NAMES = {"updated": "by change", "created": "by start", "title": "by title"}
 EDITING = (KeyHint("apply", "enter", "apply"), KeyHint("leave", "esc", "cancel"))
 
 
@@ -397,7 +397,7 @@ def filter_keys(wanted: SessionFilter, *, everywhere: bool) -> list[KeyHint]:
     values = {
         "folder": ("all folders" if everywhere else "this folder", everywhere),
         "status": ("any status" if wanted.status == "any" else wanted.status, wanted.status != "active"),
-        "tags": (f"#{one_line(wanted.tag)}" if wanted.tag else "all tags", bool(wanted.tag)),
+        "tags": (f"#{one_line(wanted.tag)}" if wanted.tag else "tags", bool(wanted.tag)),
         "order": (ORDER_NAMES[wanted.order], wanted.order != "updated"),
     }
     return [KeyHint(f"filter('{name}')", key, *values[name]) for key, name in FILTERS]
