@@ -1,6 +1,6 @@
 """Search in the earlier prompts: a list above the prompt, narrowed by typing. Loaded when first used.
 
-The prompt keeps its draft until Enter puts the chosen one in its place, and undo takes even that back.
+The prompt keeps its draft until Enter replaces it by the chosen one, which undo takes back.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def prompt_row(sent: Sent, words: str, now: datetime, width: int, here: str) -> 
 
 
 class HistorySearch(Vertical):
-    """The earlier prompts with the words typed, and the line of these words below them, above the prompt."""
+    """The matching prompts, and below them the line where the words are typed."""
 
     DEFAULT_CSS = """
     HistorySearch { height: auto; padding: 0 2; margin-top: 1; }
@@ -179,7 +179,7 @@ class HistorySearch(Vertical):
         self._choose()
 
     def step(self, by: int = 1) -> None:
-        """Go to the next older prompt, or as many further."""
+        """Move the cursor down, to older prompts, by default to the next."""
         self._list.move(by)
         self._show_place()
 

@@ -1,8 +1,8 @@
 """Prompt history: the prompts sent from all folders, for the arrow keys and for the search.
 
-One file of JSON lines in the state folder, appended to under a lock, so that terminals can share it. No widgets. What
-was typed in a private or deleted conversation is offered in that conversation only. A conversation may become private
-after its prompts were written, and has no id before its first one: so a line without a text changes those before it.
+One file of JSON lines in the state folder, appended to under a lock, so that terminals can share it. No widgets. The
+prompts of a private or deleted conversation are offered in that conversation only. It may become private after they
+were written, and has no id before the first of them: a line without a text changes the lines before it.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class Sent(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One line of the file: a sent prompt, or, without a text, a change of its conversation.
 
     Attributes:
-        conversation: Id of the conversation it was sent to; a stand-in if that had no id yet.
-        hidden: Whether the conversation is private or deleted. A prompt that says nothing leaves it as it was.
-        was: The stand-in that prompts of this conversation have.
+        conversation: Id of the conversation, or a stand-in if it had none yet.
+        hidden: Whether the conversation is private or deleted; False in a prompt changes nothing.
+        was: The stand-in for the id in earlier lines.
     """
 
     at: datetime
@@ -150,7 +150,7 @@ class History:
             self._append(decode_json(masked(sent), Sent))
 
     def open(self, conversation: Conversation | None) -> None:
-        """Add what follows to this conversation, with what was sent while there was none; None: to a new one."""
+        """Assign the next prompts, and those sent while none was open, to this conversation; None: to a new one."""
         if conversation is None:
             if self._conversation != self._stand_in:
                 self._conversation = self._stand_in = _new_stand_in()
