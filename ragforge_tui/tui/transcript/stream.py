@@ -109,8 +109,9 @@ class _OpenTable:
         self._palette = palette
         self._taken = len(self._head)
         self._table = Table(width, palette)
-        self._table.add(self._parsed("") or [])
-        self.is_table = self._table.fits
+        head = self._parsed("") or []
+        self._table.add(head)
+        self.is_table = bool(head)
 
     def extend(self, text: str, partial: str) -> list[Line] | None:
         if fresh := text[self._taken :]:
@@ -119,7 +120,7 @@ class _OpenTable:
                 return None
             self._taken = len(text)
             self._table.add(rows[1:])
-        return list(self._table.lines) if self._table.fits else None
+        return list(self._table.lines)
 
     def _parsed(self, body: str) -> list[list[Cell]] | None:
         units = markdown.parse(self._head + body).units

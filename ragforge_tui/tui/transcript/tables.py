@@ -1,4 +1,8 @@
-"""Tables: columns as wide as their words need, and rows that stay apart where their cells wrap. Pure."""
+"""Tables: columns as wide as their words need, and rows that stay apart where their cells wrap. Pure.
+
+Where the words of the cells do not fit next to each other, each row is a list of its cells instead: a name that is cut
+in two can neither be read nor searched for.
+"""
 
 from __future__ import annotations
 
@@ -36,28 +40,26 @@ class Table:
 
     Attributes:
         lines: The lines of all rows so far.
-        fits: Whether there is a head and the columns fit next to each other.
     """
 
     def __init__(self, width: int, palette: Palette) -> None:
         self._width = width
         self._palette = palette
         self._rows: list[Row] = []
-        self._needs = _Needs([], [])
+        self._needs = _Needs([], [], [])
         self._columns: list[int] | None = None
         self._apart = False
         self._drawn = 0
         self.lines: list[Line] = []
-        self.fits = False
 
     def add(self, rows: Sequence[Row]) -> None:
         """Add rows; the first one of all is the head."""
+        before = len(self._rows)
         self._rows.extend(rows)
-        self._needs = _needs(rows, self._needs)
+        self._needs = _needs(rows, self._needs, head=not before)
         columns = _fitted(self._needs, self._width)
-        self.fits = columns is not None
         if columns is None:
-            self.lines = _stacked(self._rows, self._width, self._palette)
+            self._stack(rows if self._columns is None and before > 1 else self._rows[1:])
             return
         same = columns == self._columns
         self._columns = columns
@@ -69,6 +71,17 @@ class Table:
             self.lines, self._drawn, self._apart = [], 0, wraps
         for lines in drawn:
             self._append(lines, columns)
+
+    def _stack(self, rows: Sequence[Row]) -> None:
+        """Show rows, all or those that have come, as lists; before them the head alone is one."""
+        self._columns = None
+        if not rows:
+            self.lines = self.lines or _stacked(self._rows, self._width, self._palette)
+            return
+        fresh = _stacked([self._rows[0], *rows], self._width, self._palette)
+        if len(rows) < len(self._rows) - 1:
+            fresh = [*self.lines, line_of([("─" * self._width, self._palette.faint)], self._width), *fresh]
+        self.lines = fresh
 
     def _append(self, row: list[Line], columns: Sequence[int]) -> None:
         if self._drawn > 1 and self._apart:
@@ -109,21 +122,28 @@ def table_lines(rows: Sequence[Row], width: int, palette: Palette) -> list[Line]
 
 
 class _Needs(NamedTuple):
-    """Cells of the longest text and of the longest word of each column."""
+    """Cells of the longest text of each column, of its longest word, and of the longest one below the head."""
 
     texts: list[int]
     words: list[int]
+    names: list[int]
 
 
-def _needs(rows: Sequence[Row], before: _Needs) -> _Needs:
-    """Return what the columns need, with the needs of earlier rows."""
+def _needs(rows: Sequence[Row], before: _Needs, *, head: bool) -> _Needs:
+    """Return what the columns need, with the needs of earlier rows.
+
+    Args:
+        head: Whether the first row is the head.
+    """
     missing = max((len(row) for row in rows), default=0) - len(before.texts)
-    needs = _Needs([*before.texts, *([1] * missing)], [*before.words, *([1] * missing)])
-    for row in rows:
+    needs = _Needs(*([*known, *([1] * missing)] for known in before))
+    for number, row in enumerate(rows):
         for at, cell in enumerate(row):
             text = "".join(part for part, _ in cell)
             needs.texts[at] = max(needs.texts[at], cell_len(text))
             needs.words[at] = max(needs.words[at], *map(_unbroken, text.split()), 1)
+            if number or not head:
+                needs.names[at] = max(needs.names[at], *map(_unbroken, text.split()), 1)
     return needs
 
 
@@ -134,7 +154,7 @@ def _unbroken(word: str) -> int:
 
 
 def _fitted(needs: _Needs, width: int) -> list[int] | None:
-    """Return the width of each column; None if the columns do not fit next to each other."""
+    """Return the width of each column; None if they do not fit next to each other, also with all that may come."""
     count = len(needs.texts)
     if not count:
         return None
@@ -143,10 +163,12 @@ def _fitted(needs: _Needs, width: int) -> list[int] | None:
         return needs.texts
     if room < _NARROWEST * count:
         return None
-    # Words stay whole, except one that would leave less than a third to the other columns.
-    words = [min(cells, room * 2 // 3) for cells in needs.words]
+    # Words stay whole, except one that would leave less than a third to the other columns, and those of the head.
+    words, names = ([min(cells, room * 2 // 3) for cells in kind] for kind in (needs.words, needs.names))
+    if sum(names) > room:
+        return None
     if sum(words) > room:
-        words = _shrunk(words, room, [min(cells, _NARROWEST) for cells in words])
+        words = _shrunk(words, room, names)
     return _shrunk(needs.texts, room, words)
 
 
@@ -173,7 +195,7 @@ def _sides(align: Align, room: int) -> tuple[int, int]:
 
 
 def _stacked(rows: Sequence[Row], width: int, palette: Palette) -> list[Line]:
-    """Render each row as `head: value` lines, for tables with too many columns."""
+    """Render each row as `head: value` lines."""
     if not rows:
         return []
     head, *body = rows

@@ -239,13 +239,25 @@ def columns(table: str, width: int) -> list[str]:
     return next(line for line in text_of(render(table, width, DARK)) if "┼" in line).split("┼")
 
 
-def test_words_of_a_table_give_way_where_there_is_no_room_for_all() -> None:
-    widths = [len(column) for column in columns(FIELDS, 36)]
-    assert sum(widths) + len(widths) - 1 == 36, "and all of it is used"
+def test_a_table_is_stacked_where_its_names_do_not_fit() -> None:
+    assert text_of(render(FIELDS, 36, DARK)) == [
+        "Field: headers",
+        "Type: CaseInsensitiveDict",
+        "What it is for: Sent with every",
+        "request unless one overrides them",
+        "─" * 36,
+        "Field: auth",
+        "Type: tuple",
+        "What it is for: A pair",
+    ]
+
+
+def test_one_very_long_word_and_words_of_the_head_give_way() -> None:
     path = "src/" + "folder/" * 12
-    assert len(columns(f"| path | why |\n|-|-|\n| {path} | {'some words ' * 9}|", 60)[1]) > 15, (
-        "one long word leaves the other columns a third"
-    )
+    assert len(columns(f"| path | why |\n|-|-|\n| {path} | {'some words ' * 9}|", 60)[1]) > 15
+    heads = "| requests | throughput | milliseconds |\n|-|-|-|\n| 1 | 20 | 300 |"
+    assert len(columns(heads, 24)) == 3
+    assert text_of(render(heads, 24, DARK))[-1].split(" │ ")[2].strip() == "300"
 
 
 def test_the_first_row_that_wraps_keeps_all_rows_apart() -> None:

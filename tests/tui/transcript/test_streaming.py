@@ -97,6 +97,7 @@ def test_a_long_paragraph_looks_at_each_moment_as_drawn_at_once(text: str, width
         "- item 宽 {n} says **why**\n",
         "| `f_{n}.py` | {n} | 宽 |\n",
         "| `f_{n}.py` | {n} | a cell with more words in it than its column has room for |\n",
+        "| `a_long_name_that_is_never_cut` | {n} | `another_one_that_is_never_cut` |\n",
         "x_{n} = '宽字符'  # {n}\n",
     ],
 )
