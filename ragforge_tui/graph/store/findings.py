@@ -25,10 +25,11 @@ from ragforge_tui.shared.sanitize import storable
 _FIELDS = KeptFinding.__struct_fields__
 _FINDING = projection("f", _FIELDS)
 _ABOUT = own_node("f", "Finding")
-_VISIBLE = (
+VISIBLE = (
     "MATCH (c:Conversation {uuid: f.conversation_id}) "
     "WHERE c.status <> 'deleted' AND (NOT coalesce(c.private, false) OR c.uuid = $asking)"
 )
+"""Clause after a finding `f`: those that the conversation `$asking` may see."""
 _RETURN = f"RETURN {_FINDING} AS f ORDER BY f.since DESC, f.uuid LIMIT $limit"
 _CHANGED = "SET c.findings_changed = coalesce(c.findings_changed, 0) + 1"
 _MOST = 2_000
@@ -105,7 +106,7 @@ class Findings:
             found |= {
                 finding.uuid: finding
                 for finding in await self._found(
-                    f"MATCH {own_node('f', 'Finding', place)} WITH f WHERE {asked} {_VISIBLE}",
+                    f"MATCH {own_node('f', 'Finding', place)} WITH f WHERE {asked} {VISIBLE}",
                     workspace=storable(workspace),
                     kinds=None if kinds is None else list(kinds),
                     states=list(CURRENT) if current else None,
@@ -154,7 +155,7 @@ class Findings:
         found: dict[str, KeptFinding] = {}
         for start in range(0, len(ids), _AT_ONCE):
             for one in await self._found(
-                f"UNWIND $ids AS id MATCH {own_node('f', 'Finding', 'uuid: id')} WITH f {_VISIBLE}",
+                f"UNWIND $ids AS id MATCH {own_node('f', 'Finding', 'uuid: id')} WITH f {VISIBLE}",
                 ids=list(dict.fromkeys(ids[start : start + _AT_ONCE])),
                 asking=asking,
             ):
@@ -174,7 +175,7 @@ class Findings:
             )
             if keys
             for one in await self._found(
-                f"{statement} WITH DISTINCT f WHERE f.state IN $states {_VISIBLE}",
+                f"{statement} WITH DISTINCT f WHERE f.state IN $states {VISIBLE}",
                 keys=keys,
                 workspace=storable(workspace),
                 states=list(CURRENT),
@@ -266,7 +267,7 @@ class Findings:
             one
             for place in ("workspace: $workspace", "scope: 'user'")
             for one in await self._found(
-                f"MATCH {own_node('f', 'Finding', place)} WITH f WHERE NOT f.state IN $states {_VISIBLE}",
+                f"MATCH {own_node('f', 'Finding', place)} WITH f WHERE NOT f.state IN $states {VISIBLE}",
                 workspace=storable(workspace),
                 states=list(CURRENT),
                 asking=asking,

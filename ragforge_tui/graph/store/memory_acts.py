@@ -12,7 +12,7 @@ import msgspec
 
 from ragforge_tui.graph.connection import Graph, Transaction
 from ragforge_tui.graph.labels import own_node
-from ragforge_tui.graph.store.findings import finding_from, note_removed
+from ragforge_tui.graph.store.findings import VISIBLE, finding_from, note_removed
 from ragforge_tui.graph.store.records import graph_value, projection
 from ragforge_tui.graph.store.summaries import SUMMARY, summary_from
 from ragforge_tui.graph.store.summary_tree import finding_properties
@@ -25,10 +25,6 @@ from ragforge_tui.shared.records import SHORT_ID, ContextRecord
 from ragforge_tui.shared.sanitize import storable
 
 _FINDING = projection("f", KeptFinding.__struct_fields__)
-_VISIBLE = (
-    "MATCH (c:Conversation {uuid: f.conversation_id}) "
-    "WHERE c.status <> 'deleted' AND (NOT coalesce(c.private, false) OR c.uuid = $asking)"
-)
 _MOST = 2_000
 _MOST_ACTS = 50
 _PURGED = 200
@@ -54,7 +50,7 @@ class MemoryActs:
             f"MATCH {own_node('f', 'Finding')} WHERE ($kinds IS NULL OR f.kind IN $kinds) "
             "AND ($states IS NULL OR f.state IN $states) "
             "AND ($workspace IS NULL OR f.workspace = $workspace OR f.scope = 'user') "
-            f"WITH f {_VISIBLE} RETURN {_FINDING} AS f ORDER BY f.since DESC, f.uuid LIMIT {_MOST}",
+            f"WITH f {VISIBLE} RETURN {_FINDING} AS f ORDER BY f.since DESC, f.uuid LIMIT {_MOST}",
             kinds=kinds,
             states=list(CURRENT) if current else None,
             workspace=None if workspace is None else storable(workspace),
@@ -69,7 +65,7 @@ class MemoryActs:
             NotFoundError: There is none that is visible, or there are several.
         """
         rows = await self._graph.rows(
-            f"MATCH {own_node('f', 'Finding')} WHERE f.uuid STARTS WITH $ref WITH f {_VISIBLE} "
+            f"MATCH {own_node('f', 'Finding')} WHERE f.uuid STARTS WITH $ref WITH f {VISIBLE} "
             f"RETURN {_FINDING} AS f LIMIT 2",
             ref=storable(ref),
             asking=asking,
@@ -92,7 +88,7 @@ class MemoryActs:
     async def newest(self, *, asking: str = "") -> list[MemoryAct]:
         """Return the newest acts, also those taken back, the newest first."""
         rows = await self._graph.rows(
-            f"MATCH {own_node('f', 'Finding')} WHERE f.acted_at IS NOT NULL WITH f {_VISIBLE} "
+            f"MATCH {own_node('f', 'Finding')} WHERE f.acted_at IS NOT NULL WITH f {VISIBLE} "
             f"RETURN f.acts AS acts, f.acted_at AS at ORDER BY at DESC LIMIT {_MOST_ACTS}",
             asking=asking,
         )

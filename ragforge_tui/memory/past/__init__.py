@@ -5,6 +5,5 @@ from __future__ import annotations
 from ragforge_tui.memory.past.question import PastQuestions
 from ragforge_tui.memory.past.quotes import Quotation, best_quote
 from ragforge_tui.memory.past.standup import work_done
-from ragforge_tui.memory.past.states import current_findings
 
-__all__ = ["PastQuestions", "Quotation", "best_quote", "current_findings", "work_done"]
+__all__ = ["PastQuestions", "Quotation", "best_quote", "work_done"]

@@ -31,7 +31,6 @@ from ragforge_tui.memory.retrieval.question import Question, Questions
 from ragforge_tui.memory.retrieval.ranking import rank, scores
 from ragforge_tui.memory.retrieval.recipes import PAST
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
-from ragforge_tui.shared.finding_records import KeptFinding
 from ragforge_tui.shared.past_records import Quote
 from ragforge_tui.shared.records import Conversation, Insight
 from ragforge_tui.shared.sanitize import fenced
@@ -93,7 +92,8 @@ class PastQuestions:
             *findings_in(question, summaries),
             *(one for insight in insights.values() for one in _findings(insight, titles[insight.conversation_id])),
         ]
-        findings = holding(found, Settled.of(one for some in gone for one in some), past=True)
+        settled = Settled.of(one for some in gone for one in some)
+        findings = holding(found, settled, past=True)
         said = await self._said(store, rank(question, turns, PAST.turns, similar)[: 2 * limit], question)
         told = await _dated(store, rank(question, findings, PAST.findings, similar)[:limit], question)
         quotes = [
@@ -101,7 +101,7 @@ class PastQuestions:
             for quote in _distinct(own_words_first([*_ranked(said), *_ranked(told)]))
             if (since is None or quote.date >= since) and (until is None or quote.date < until)
         ]
-        return await _with_states(store, own_words_first(_ranked(quotes))[:limit])
+        return with_states(own_words_first(_ranked(quotes))[:limit], settled)
 
     async def _said(self, store: Store, candidates: Sequence[Candidate], question: Question) -> list[Quote]:
         quotes: list[Quote] = []
@@ -198,17 +198,6 @@ async def _dated(store: Store, findings: Iterable[FindingCandidate], question: Q
                 )
             )
     return quotes
-
-
-async def _with_states(store: Store, quotes: Sequence[Quote]) -> list[Quote]:
-    """Return quotes with what became of their statements."""
-    kept: dict[str, list[KeptFinding]] = {}
-    ids = list(dict.fromkeys(quote.conversation_id for quote in quotes))
-    for finding in await store.findings.among(ids, current=False):
-        kept.setdefault(finding.conversation_id, []).append(finding)
-    replaced = [finding.replaced_by for found in kept.values() for finding in found if finding.replaced_by]
-    successors = {finding.uuid: finding for finding in await store.findings.by_id(replaced)}
-    return with_states(quotes, kept, successors)
 
 
 def _ranked(quotes: Iterable[Quote]) -> list[Quote]:

@@ -5,15 +5,16 @@ A statement is known by its words: the findings that the memory keeps are seldom
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
+from ragforge_tui.memory.findings.settled import Settled
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.retrieval import terms
 from ragforge_tui.shared.finding_records import KeptFinding
 from ragforge_tui.shared.past_records import Quote
-from ragforge_tui.shared.records import SHORT_ID, Finding
+from ragforge_tui.shared.records import SHORT_ID
 
 _SAME_POINT = 0.6
 """Share of the fewer words of two statements from which they state the same."""
@@ -31,41 +32,19 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(word.casefold() for word in terms.content_words(text, language_of(text)))
 
 
-def current_findings(findings: Iterable[Finding], kept: Collection[KeptFinding]) -> list[Finding]:
-    """Return the findings of one conversation without those that are closed, replaced or forgotten.
-
-    Args:
-        kept: What the memory keeps of the conversation.
-    """
-    gone = [one.text for one in kept if not one.is_current]
-    still = [one.text for one in kept if one.is_current]
-    return [
-        finding
-        for finding in findings
-        if not any(same_point(finding.text, text) for text in gone)
-        or any(finding.text.casefold() == text.casefold() for text in still)
-    ]
-
-
-def with_states(
-    quotes: Sequence[Quote], kept: Mapping[str, Sequence[KeptFinding]], successors: Mapping[str, KeptFinding]
-) -> list[Quote]:
-    """Return the quotes, each with what became of its statement; findings that were forgotten are left out.
-
-    Args:
-        kept: What the memory keeps, by conversation.
-        successors: Findings that replaced others, by id.
-    """
+def with_states(quotes: Sequence[Quote], settled: Settled) -> list[Quote]:
+    """Return the quotes, each with what became of its statement; findings that were forgotten are left out."""
     found = []
     for quote in quotes:
+        place = (quote.conversation_id, quote.turn_index)
         ended = [
             one
-            for one in kept.get(quote.conversation_id, ())
-            if not one.is_current and one.turn_index == quote.turn_index and same_point(one.text, quote.quote)
+            for one in settled.gone
+            if (one.conversation_id, one.turn_index) == place and same_point(one.text, quote.quote)
         ]
         if quote.role == "memory" and any(one.state == "forgotten" for one in ended):
             continue
-        notes = [note for one in ended if (note := _note(one, successors.get(one.replaced_by)))]
+        notes = [note for one in ended if (note := _note(one, settled.replacing.get(one.replaced_by)))]
         found.append(msgspec.structs.replace(quote, note=notes[0]) if notes else quote)
     return found
 
