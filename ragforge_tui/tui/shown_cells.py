@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import compress, groupby, pairwise, repeat
 from operator import itemgetter, ne
@@ -22,7 +22,6 @@ from typing import Any, NamedTuple, TypeAlias
 from rich.cells import cell_len
 from rich.color import ColorSystem
 from rich.console import COLOR_SYSTEMS, Console
-from rich.style import Style
 from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
 from textual.strip import Strip
 
@@ -41,6 +40,8 @@ _AGREED = re.compile(
 """Letters and signs without zero-width ones; wide ones among them are found by their width."""
 _ERASES_IN_COLOR = re.compile("(xterm(?!-kitty)|alacritty|foot|konsole|linux|vte)")
 """Names of terminals that erase to the background colour that is set, as their terminfo has it (bce)."""
+_STYLED = re.compile(r"(\x1b\]8;(?P<link>[^\x1b]*)\x1b\\)?(\x1b\[(?P<codes>[\d;]*)m)?")
+_CODE = re.compile(r"[34]8;(?:2;\d+;\d+|5);\d+|\d+")
 _OFF = {"1": "22", "2": "22", "3": "23", "4": "24", "5": "25", "6": "25", "7": "27", "8": "28", "9": "29"} | {
     "21": "24",
     "51": "54",
@@ -76,15 +77,17 @@ _LOOK_OF: Callable[[Any], Any] = itemgetter(1)
 
 
 @lru_cache(4096)
-def _looks(style: Style, colors: ColorSystem) -> tuple[Look, Look]:
-    """Return the look of letters and of blanks, whose ink is not seen."""
-    ink, paper = (
-        ";".join(color.downgrade(colors).get_ansi_codes(foreground)) if color else ""
-        for color, foreground in ((style.color, True), (style.bgcolor, False))
-    )
-    link = f"id={style.link_id};{style.link}" if style.link else ""
-    look = Look(Strip.render_ansi(style.without_color, colors), ink, paper, link)
-    return look, look if look.attributes or look.link else Look(paper=paper)
+def _looks(styled: str) -> tuple[Look, Look]:
+    """Return the look of letters and of blanks, whose ink is not seen, in an empty text that Textual has styled."""
+    found = _STYLED.match(styled)
+    link, codes = (found["link"] or "", found["codes"] or "") if found else ("", "")
+    parts: dict[str, list[str]] = {"attributes": [], "ink": [], "paper": []}
+    for code in _CODE.findall(codes):
+        number = int(code.partition(";")[0])
+        is_ink, is_paper = 30 <= number < 40 or 90 <= number < 98, 40 <= number < 50 or 100 <= number < 108
+        parts["ink" if is_ink else "paper" if is_paper else "attributes"].append(code)
+    look = Look(link=link, **{name: ";".join(part) for name, part in parts.items()})
+    return look, look if look.attributes or look.link else Look(paper=look.paper)
 
 
 def _cells(strip: Strip, rendered: str, colors: ColorSystem) -> list[Cell]:
@@ -93,7 +96,7 @@ def _cells(strip: Strip, rendered: str, colors: ColorSystem) -> list[Cell]:
     for text, style, control in strip:
         if control or _AGREED.fullmatch(text) is None or not (text.isascii() or cell_len(text) == len(text)):
             break
-        letters, blanks = (NO_LOOK, NO_LOOK) if style is None else _looks(style, colors)
+        letters, blanks = _looks("" if style is None else Strip.render_style(style, "", colors))
         cells += zip(text, repeat(blanks if text.isspace() else letters))
     else:
         if len(cells) == strip.cell_length:
@@ -107,18 +110,24 @@ class _Row:
     Attributes:
         cells: What it shows; None where that is not known.
         strips: The pieces it was drawn from, by column: a piece that is drawn again need not be compared.
+        longest: Cells of the longest piece, by which the line is recognized in another place.
     """
 
     def __init__(self, width: int) -> None:
         self.cells: list[Cell | None] = [None] * width
         self.strips: dict[int, Strip] = {}
+        self.longest: list[Cell] = []
 
-    def put(self, column: int, strip: Strip, cells: Sequence[Cell]) -> None:
+    def put(self, column: int, strip: Strip, cells: list[Cell]) -> None:
         """Note that a piece is shown from a column on."""
         end = column + len(cells)
         for other, drawn in list(self.strips.items()):
             if other < end and other + drawn.cell_length > column:
                 del self.strips[other]
+                if drawn.cell_length == len(self.longest):
+                    self.longest = []
+        if len(cells) >= len(self.longest):
+            self.longest = cells
         self.strips[column] = strip
         self.cells[column:end] = cells[: len(self.cells) - column]
 
@@ -236,16 +245,17 @@ class ShownCells:
         if width != self._width or height != len(self._rows):
             self._width, self._rows = width, [_Row(width) for _ in range(height)]
         before: dict[int, Cells] = {}
+        places: dict[int, int] = {}
         for y, pieces in groupby(_pieces(update), itemgetter(0)):
             row = self._rows[y]
-            before[y] = row.cells.copy()
+            before[y], places[id(row.longest)] = row.cells.copy(), y
             for _, x, strip in pieces:
                 if row.strips.get(x) is not strip:
                     row.put(x, strip, self._cells_of(strip, console))
         differ = {y: found for y, cells in before.items() if (found := _differences(cells, self._rows[y].cells))}
         writer = _Writer()
         if len(differ) >= FEW_LINES and sum(map(len, differ.values())) >= FEW_CELLS:
-            moved = self._scroll(writer, before, differ)
+            moved = self._scroll(writer, before, differ, places)
             before |= moved
             differ |= {y: _differences(cells, self._rows[y].cells) for y, cells in moved.items()}
         for y, indexes in sorted(differ.items()):
@@ -265,20 +275,24 @@ class ShownCells:
         return cells
 
     def _scroll(
-        self, writer: _Writer, before: Mapping[int, Cells], differ: Mapping[int, Sequence[int]]
+        self,
+        writer: _Writer,
+        before: Mapping[int, Cells],
+        differ: Mapping[int, Sequence[int]],
+        places: Mapping[int, int],
     ) -> Mapping[int, Cells]:
         """Move lines that have only changed their place, if that leaves less than half of the cells to send.
 
         Args:
             before: Lines of the update, as they were shown.
             differ: The cells that differ, by line.
+            places: Where each longest piece of a line was, by its identity: the same text has the same cells.
 
         Returns:
             The lines that are shown otherwise now.
         """
-        places = {text: y for y, cells in before.items() if (text := _text(cells))}
-        moved = {y: places[text] - y for y in differ if (text := _text(self._rows[y].cells)) in places}
-        by = max(Counter(moved.values()).items(), key=itemgetter(1), default=(0, 0))[0]
+        moved = {y: places[id(row.longest)] - y for y in differ if id((row := self._rows[y]).longest) in places}
+        by = max(Counter(filter(None, moved.values())).items(), key=itemgetter(1), default=(0, 0))[0]
         if not by:
             return {}
         ends = [end for y, how_far in moved.items() if how_far == by for end in (y, y + by)]
@@ -324,11 +338,6 @@ class ShownCells:
     def _erases(self, look: Look) -> bool:
         """Whether erasing leaves blanks of that look."""
         return look == NO_LOOK or (self._erases_in_color and look == Look(paper=look.paper))
-
-
-def _text(cells: Cells) -> str:
-    """Return what a line is recognized by in another place: its text, without the last cells and their scrollbar."""
-    return "".join([cell[0] for cell in cells[:-2] if cell]).strip()
 
 
 def _differences(before: Cells, after: Cells) -> list[int]:
@@ -388,8 +397,11 @@ def _pieces(update: LayoutUpdate | ChopsUpdate) -> Iterator[tuple[int, int, Stri
                 yield y, x, piece if end <= x2 else piece.crop(0, x2 - x)
 
 
-def _runs(indexes: Iterable[int]) -> Iterator[tuple[int, int]]:
+def _runs(indexes: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Yield start and end of the stretches that hold the indexes, joined where they are near."""
+    if indexes and indexes[-1] - indexes[0] - len(indexes) < NEAR:
+        yield indexes[0], indexes[-1] + 1
+        return
     start = end = -1
     for index in indexes:
         if start >= 0 and index - end > NEAR:
