@@ -298,12 +298,12 @@ class ShownCells:
         ends = [end for y, how_far in moved.items() if how_far == by for end in (y, y + by)]
         lines = range(min(ends), max(ends) + 1)
         now = {y: self._rows[y].cells for y in lines}
+        if any(None in cells for cells in now.values()) or (self._has_disputed and any(map(_has_parts, now.values()))):
+            return {}  # What cannot be sent again has to stay where it is.
         old = {y: before.get(y, cells) for y, cells in now.items()}
         after: dict[int, Cells] = {y: old.get(y + by, [BLANK] * self._width) for y in lines}
         sent = sum(len(_differences(cells, now[y])) for y, cells in after.items())
-        if 2 * sent > sum(len(differ.get(y, ())) for y in lines) or (
-            self._has_disputed and any(map(_has_parts, now.values()))
-        ):
+        if 2 * sent > sum(len(differ.get(y, ())) for y in lines):
             return {}
         writer.scroll(lines[0], lines[-1], by)
         return after

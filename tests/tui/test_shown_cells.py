@@ -44,6 +44,7 @@ steps = st.lists(
         st.lists(spans, min_size=HEIGHT, max_size=HEIGHT),
         st.tuples(st.integers(0, HEIGHT - 1), spans, st.integers(1, WIDTH - 1), st.booleans()),
         st.integers(-3, 3),
+        st.none(),
     ),
     min_size=1,
     max_size=8,
@@ -106,11 +107,14 @@ def written(shown: ShownCells, update: LayoutUpdate | ChopsUpdate) -> str:
 @example([0, (1, (("x" * 30, 1),), 15, True), 0], "xterm-256color")
 @given(steps, st.sampled_from(["xterm-256color", "screen-256color"]))
 def test_the_screen_is_the_same_as_after_everything_was_sent(
-    drawn: list[list[Spans] | tuple[int, Spans, int, bool] | int], term: str
+    drawn: list[list[Spans] | tuple[int, Spans, int, bool] | int | None], term: str
 ) -> None:
     shown, ours, all_sent = ShownCells(term), Screen(), Screen()
     page: list[Spans] = [((f"line {number}", 1),) for number in range(HEIGHT)]
     for step in drawn:
+        if step is None:
+            shown.forget()
+            continue
         if isinstance(step, tuple):
             update: LayoutUpdate | ChopsUpdate = part_update(step[0], strip_of(step[1]), step[2], left=step[3])
         else:
@@ -146,6 +150,27 @@ def test_lines_that_moved_are_not_sent_again(by: int) -> None:
         all_sent.feed(update.render_segments(CONSOLE))
         assert ours.cells == all_sent.cells
     assert "new" in sent and "with" not in sent
+
+
+def test_lines_do_not_move_with_one_of_which_nothing_is_known() -> None:
+    shown, ours, all_sent = ShownCells("screen"), Screen(), Screen()
+    page = lines(*[letter * WIDTH for letter in "abcdef"])
+    moved = [*page[1:], page[0]]
+    parts = [{0: line.crop(0, 8), 8: line.crop(8, WIDTH)} for line in page]
+    moved_parts = [{0: line.crop(0, 8), 8: line.crop(8, WIDTH)} for line in moved]
+    known = [(y, 0, 8 if y == 2 else WIDTH) for y in range(HEIGHT)]
+    updates = [
+        screen_update(page),
+        None,
+        *(ChopsUpdate(chops, known, [[8, WIDTH]] * HEIGHT) for chops in (parts, moved_parts)),
+    ]
+    for update in updates:
+        if update is None:
+            shown.forget()
+            continue
+        all_sent.feed(update.render_segments(CONSOLE))
+        ours.feed(written(shown, update))
+        assert ours.cells == all_sent.cells
 
 
 def test_lines_do_not_move_with_a_piece_whose_beginning_is_covered() -> None:
