@@ -1,6 +1,6 @@
 """What the program sends to the terminal: ``python -m benchmarks.terminal_bytes [--runs N]``.
 
-The real program in a pseudo-terminal of 120x40, against a scripted server that answers with 1.85 kB of Markdown at the
+The real program in a pseudo-terminal of 120x40, against a scripted server that answers with 1.7 kB of Markdown at the
 pace of a model (60 tokens a second): bytes for the start, a key, the answer, a change of the focus, a page up, and ten
 idle seconds, with and without `--plain`. Bytes are what a slow line, a screen reader and `script` feel. Each step is
 counted until nothing has been written for a while. Needs a checkout (it uses tests/support). Linux.

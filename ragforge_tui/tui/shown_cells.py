@@ -110,24 +110,18 @@ class _Row:
     Attributes:
         cells: What it shows; None where that is not known.
         strips: The pieces it was drawn from, by column: a piece that is drawn again need not be compared.
-        longest: Cells of the longest piece, by which the line is recognized in another place.
     """
 
     def __init__(self, width: int) -> None:
         self.cells: list[Cell | None] = [None] * width
         self.strips: dict[int, Strip] = {}
-        self.longest: list[Cell] = []
 
-    def put(self, column: int, strip: Strip, cells: list[Cell]) -> None:
+    def put(self, column: int, strip: Strip, cells: Sequence[Cell]) -> None:
         """Note that a piece is shown from a column on."""
         end = column + len(cells)
         for other, drawn in list(self.strips.items()):
             if other < end and other + drawn.cell_length > column:
                 del self.strips[other]
-                if drawn.cell_length == len(self.longest):
-                    self.longest = []
-        if len(cells) >= len(self.longest):
-            self.longest = cells
         self.strips[column] = strip
         self.cells[column:end] = cells[: len(self.cells) - column]
 
@@ -245,17 +239,16 @@ class ShownCells:
         if width != self._width or height != len(self._rows):
             self._width, self._rows = width, [_Row(width) for _ in range(height)]
         before: dict[int, Cells] = {}
-        places: dict[int, int] = {}
         for y, pieces in groupby(_pieces(update), itemgetter(0)):
             row = self._rows[y]
-            before[y], places[id(row.longest)] = row.cells.copy(), y
+            before[y] = row.cells.copy()
             for _, x, strip in pieces:
                 if row.strips.get(x) is not strip:
                     row.put(x, strip, self._cells_of(strip, console))
         differ = {y: found for y, cells in before.items() if (found := _differences(cells, self._rows[y].cells))}
         writer = _Writer()
         if len(differ) >= FEW_LINES and sum(map(len, differ.values())) >= FEW_CELLS:
-            moved = self._scroll(writer, before, differ, places)
+            moved = self._scroll(writer, before, differ)
             before |= moved
             differ |= {y: _differences(cells, self._rows[y].cells) for y, cells in moved.items()}
         for y, indexes in sorted(differ.items()):
@@ -275,24 +268,20 @@ class ShownCells:
         return cells
 
     def _scroll(
-        self,
-        writer: _Writer,
-        before: Mapping[int, Cells],
-        differ: Mapping[int, Sequence[int]],
-        places: Mapping[int, int],
+        self, writer: _Writer, before: Mapping[int, Cells], differ: Mapping[int, Sequence[int]]
     ) -> Mapping[int, Cells]:
         """Move lines that have only changed their place, if that leaves less than half of the cells to send.
 
         Args:
             before: Lines of the update, as they were shown.
             differ: The cells that differ, by line.
-            places: Where each longest piece of a line was, by its identity: the same text has the same cells.
 
         Returns:
             The lines that are shown otherwise now.
         """
-        moved = {y: places[id(row.longest)] - y for y in differ if id((row := self._rows[y]).longest) in places}
-        by = max(Counter(filter(None, moved.values())).items(), key=itemgetter(1), default=(0, 0))[0]
+        places = {text: y for y, cells in before.items() if (text := _text(cells))}
+        moved = {y: places[text] - y for y in differ if (text := _text(self._rows[y].cells)) in places}
+        by = max(Counter(moved.values()).items(), key=itemgetter(1), default=(0, 0))[0]
         if not by:
             return {}
         ends = [end for y, how_far in moved.items() if how_far == by for end in (y, y + by)]
@@ -338,6 +327,11 @@ class ShownCells:
     def _erases(self, look: Look) -> bool:
         """Whether erasing leaves blanks of that look."""
         return look == NO_LOOK or (self._erases_in_color and look == Look(paper=look.paper))
+
+
+def _text(cells: Cells) -> str:
+    """Return what a line is recognized by in another place: its text, without the last cells and their scrollbar."""
+    return "".join([cell[0] for cell in cells[:-2] if cell]).strip()
 
 
 def _differences(before: Cells, after: Cells) -> list[int]:
