@@ -133,8 +133,8 @@ async def test_a_dialog_that_covers_the_width_and_nearly_the_height_covers_all(r
         await chat.until(lambda: isinstance(chat.app.screen, SettingsScreen))
         frame = chat.app.screen.query(Vertical).first()
         await chat.until(lambda: frame.region.size == (80, 24))
-        await chat.pilot.resize_terminal(160, 40)
-        await chat.until(lambda: frame.region.size == (110, 36))
+        await chat.pilot.resize_terminal(180, 40)
+        await chat.until(lambda: frame.region.size == (140, 36))
 
 
 def test_the_palette_never_offers_to_leave_first() -> None:

@@ -300,9 +300,19 @@ class WrappedLines:
             self._key, self._text, self._lines = key, "", []
         end = text.rfind("\n") + 1
         if fresh := text[len(self._text) : end]:
-            self._lines.extend(wrap([(fresh[:-1], style)], width, first=[bar], rest=[bar]))
+            self._lines = _continued(self._lines, (fresh[:-1], style), width, bar)
             self._text = text[:end]
-        return [*self._lines, *wrap([(text[end:], style)], width, first=[bar], rest=[bar])]
+        return _continued(self._lines, (text[end:], style), width, bar)
+
+
+def _continued(lines: list[Line], run: Run, width: int, bar: Run) -> list[Line]:
+    """Return lines and those of a text after their line break, whose first blanks belong to the line before."""
+    if not lines:
+        return wrap([run], width, first=[bar], rest=[bar])
+    text, style = run
+    before, *more = wrap([("\n" + text, style)], width, first=[bar], rest=[bar])
+    last = lines[-1]._replace(join=lines[-1].join + before.join.removeprefix("\n"))
+    return [*lines[:-1], last, *more]
 
 
 def indent(lines: Iterable[Line], prefix: Sequence[Run], width: int) -> list[Line]:

@@ -90,7 +90,6 @@ class PersonaForm(Dialog[PersonaBrief | None]):
         self._keys.show_keys(
             [
                 KeyHint("next", "enter", "make the draft" if last else "next"),
-                KeyHint("field", "↑↓", "fields"),
                 KeyHint("leave", "esc", "cancel"),
             ]
         )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from textual.geometry import Region
 from textual.pilot import Pilot
@@ -137,6 +137,7 @@ def test_code_highlighted_line_by_line_looks_as_at_once(language: str) -> None:
 
 
 @settings(max_examples=40, deadline=None)
+@example("\n a", [1], 3)
 @given(st.text(alphabet="ab \n宽👩e", max_size=80), SIZES, st.integers(3, 20))
 def test_growing_plain_text_is_wrapped_as_at_once(text: str, sizes: list[int], width: int) -> None:
     bar, growing, so_far = ("▎ ", DARK.faint), WrappedLines(), ""
