@@ -29,7 +29,7 @@ FEW_LINES = 4
 """Changed lines among which none is looked for that has moved."""
 FEW_CELLS = 200
 """The same for changed cells."""
-KNOWN = 400
+KNOWN = 200
 """Pieces of lines whose cells are remembered; 8 kB each."""
 NEAR = 4
 """Cells between two changes that cost no more than moving the cursor over them."""
@@ -109,20 +109,20 @@ class _Row:
 
     Attributes:
         cells: What it shows; None where that is not known.
-        strips: The pieces it was drawn from, by column: a piece that is drawn again need not be compared.
+        pieces: Text and cells of the pieces it was drawn from, by column: the same ones need not be compared.
     """
 
     def __init__(self, width: int) -> None:
         self.cells: list[Cell | None] = [None] * width
-        self.strips: dict[int, Strip] = {}
+        self.pieces: dict[int, tuple[Strip, Sequence[Cell]]] = {}
 
     def put(self, column: int, strip: Strip, cells: Sequence[Cell]) -> None:
         """Note that a piece is shown from a column on."""
         end = column + len(cells)
-        for other, drawn in list(self.strips.items()):
-            if other < end and other + drawn.cell_length > column:
-                del self.strips[other]
-        self.strips[column] = strip
+        for other, (_, shown) in list(self.pieces.items()):
+            if other < end and other + len(shown) > column:
+                del self.pieces[other]
+        self.pieces[column] = strip, cells
         self.cells[column:end] = cells[: len(self.cells) - column]
 
 
@@ -239,18 +239,24 @@ class ShownCells:
         if width != self._width or height != len(self._rows):
             self._width, self._rows = width, [_Row(width) for _ in range(height)]
         before: dict[int, Cells] = {}
-        for y, pieces in groupby(_pieces(update), itemgetter(0)):
+        for y, x, strip in _pieces(update):
             row = self._rows[y]
-            before[y] = row.cells.copy()
-            for _, x, strip in pieces:
-                if row.strips.get(x) is not strip:
-                    row.put(x, strip, self._cells_of(strip, console))
-        differ = {y: found for y, cells in before.items() if (found := _differences(cells, self._rows[y].cells))}
+            shown, shown_cells = row.pieces.get(x, (None, None))
+            if shown is strip:
+                continue
+            cells = self._cells_of(strip, console)
+            if cells is shown_cells:
+                row.pieces[x] = strip, cells
+                continue
+            if y not in before:
+                before[y] = row.cells.copy()
+            row.put(x, strip, cells)
+        differ = {y: found for y, old in before.items() if (found := _differences(old, self._rows[y].cells))}
         writer = _Writer()
         if len(differ) >= FEW_LINES and sum(map(len, differ.values())) >= FEW_CELLS:
             moved = self._scroll(writer, before, differ)
             before |= moved
-            differ |= {y: _differences(cells, self._rows[y].cells) for y, cells in moved.items()}
+            differ |= {y: _differences(old, self._rows[y].cells) for y, old in moved.items()}
         for y, indexes in sorted(differ.items()):
             if indexes:
                 self._draw(writer, y, before[y], indexes)
