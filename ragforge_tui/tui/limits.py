@@ -25,6 +25,7 @@ class ScreenLimits:
         hint: For which the status line shows a hint in place of the keys.
         key_note: For which a note takes the place of the keys.
         lit: For which a summary stays highlighted after it was made or recalled.
+        mark: For which the turns that were jumped to stay marked.
         mode: A mode that answers the waiting question holds only after this long: shift+tab may be passing it by.
         settle: A search starts this long after the last letter.
         rest: Only an entry on which the cursor rests this long is fetched: walking through a list requests nothing.
@@ -43,6 +44,7 @@ class ScreenLimits:
     hint: float = 2.0
     key_note: float = 4.0
     lit: float = 4.0
+    mark: float = 4.0
     mode: float = 0.8
     settle: float = 0.15
     rest: float = 0.1

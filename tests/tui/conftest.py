@@ -91,6 +91,12 @@ ChatRunner = Callable[..., AbstractAsyncContextManager[Chat]]
 
 
 @pytest.fixture(autouse=True)
+def mark_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The turns that were jumped to stay marked, however slow the machine is."""
+    monkeypatch.setattr(SCREEN, "mark", 3600.0)
+
+
+@pytest.fixture(autouse=True)
 def read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A question may be answered as soon as it is shown; what holds before that has tests of its own."""
     monkeypatch.setattr(SCREEN, "read", 0.0)

@@ -44,7 +44,7 @@ async def test_shift_tab_goes_round(run_chat: ChatRunner) -> None:
 async def test_accepted_edits_that_are_only_passed_let_nothing_through(
     run_chat: ChatRunner, presses: int, sent: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SCREEN, "mode", 0.3)
+    monkeypatch.setattr(SCREEN, "mode", 1.0)
     async with run_chat(FakeEngine(script=endless)) as chat:
         await chat.ready()
         await chat.type("hello")

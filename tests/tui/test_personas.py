@@ -138,7 +138,7 @@ class TestChoosing:
             await on(chat, PersonaPicker)
             for letter in "evil":
                 await chat.press(letter)
-            await chat.until(lambda: "1 problem, marked in its file" in drawn(chat))
+            await chat.until(lambda: "! 1 problem" in drawn(chat) and "line 1: " in drawn(chat))
             await chat.press("tab")
             await chat.until(lambda: "marked below" in drawn(chat))
             shown = drawn(chat)

@@ -141,7 +141,9 @@ _BAND_SHARE = 0.07
 
 
 FRAME_CONTRAST = 3.0
-"""Least contrast of frames, rules, marks and scrollbar thumbs, as WCAG 1.4.11 asks."""
+"""Least contrast of frames, rules and marks, as WCAG 1.4.11 asks, and of a scrollbar's thumb that is used."""
+THUMB_CONTRAST = 2.0
+"""Least contrast of a thumb at rest: at 3 it was the heaviest thing of a light page."""
 _FRAMES = {
     "border": ("border", 1.0),
     "border-blurred": ("border", 1.0),
@@ -159,7 +161,7 @@ _GROUNDS = ("background", "surface")
 
 
 def frame_variables(variables: Mapping[str, str], *, dark: bool, ansi: bool) -> dict[str, str]:
-    """Return the theme variables of frames, none fainter than `FRAME_CONTRAST` on what they are drawn on.
+    """Return the theme variables of frames, none fainter than is asked of them on what they are drawn on.
 
     Args:
         variables: Those of the theme.
@@ -177,7 +179,7 @@ def frame_variables(variables: Mapping[str, str], *, dark: bool, ansi: bool) -> 
             # The framework tints a focused field by a twentieth of the text's color.
             papers.append(papers[-1].blend(Color.parse(variables["foreground"]), 0.05))
         color = over(Color.parse(variables[source]).multiply_alpha(share), background)
-        return _seen(color, papers, dark=dark).hex
+        return _seen(color, papers, THUMB_CONTRAST if name == "scrollbar" else FRAME_CONTRAST, dark=dark).hex
 
     return {name: frame(name, source, share) for name, (source, share) in _FRAMES.items()}
 
@@ -187,10 +189,10 @@ def over(color: Color, ground: Color) -> Color:
     return color if color.a == 1 else ground.blend(color.with_alpha(1), color.a)
 
 
-def _seen(color: Color, papers: Sequence[Color], *, dark: bool) -> Color:
+def _seen(color: Color, papers: Sequence[Color], least: float, *, dark: bool) -> Color:
     """Return the color, lighter or darker by as little as makes it seen on all papers."""
     share, seen, extreme = 0.0, color, _WHITE if dark else _BLACK
-    while share < 1 and any(contrast(seen, paper) < FRAME_CONTRAST for paper in papers):
+    while share < 1 and any(contrast(seen, paper) < least for paper in papers):
         share += _STEP
         seen = color.blend(extreme, min(share, 1.0))
     return seen
@@ -245,7 +247,7 @@ def palette_of(variables: Mapping[str, str], *, dark: bool, ansi: bool) -> Palet
         muted_share, faint_share = _MUTED_SHARES.get(theme_kind, _MUTED_SHARES["dark" if dark else "light"])
         muted = Style(color=foreground.blend(background, muted_share).rich_color)
         surface = over(color_of("surface", background.hex), background)
-        faint_color = _seen(foreground.blend(background, faint_share), [background, surface], dark=dark)
+        faint_color = _seen(foreground.blend(background, faint_share), [background, surface], FRAME_CONTRAST, dark=dark)
         faint = Style(color=faint_color.rich_color)
         # Most themes have no violet of their own; this one is as light as their text colors are.
         own_violet = Color.from_hsl(0.75, 0.75, 0.79) if dark else Color.from_hsl(0.75, 0.55, 0.42)

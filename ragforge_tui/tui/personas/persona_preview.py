@@ -106,7 +106,7 @@ def preview(info: PersonaInfo, text: str, *, dark: bool, source: bool = True) ->
     """Return the whole preview: name, how it sounds, facts, errors, file.
 
     Args:
-        source: Whether its file is shown; without it, the number of its errors is.
+        source: Whether its file is shown, with the errors at their lines; without it, the errors are listed.
     """
     lines = [_line(signature(info), name_style(info.color, dark=dark))]
     if info.description:
@@ -119,12 +119,15 @@ def preview(info: PersonaInfo, text: str, *, dark: bool, source: bool = True) ->
             lines.append(HangingLine(_label(label), Content(one_line(fact))))
     if info.problem:
         lines.append(_line(f"✗ cannot be used: {one_line(info.problem)}", "$error"))
-    wrong = len(faults(info))
-    if wrong:
+    if wrong := faults(info):
         more = f" (and {info.more_remarks} more)" if info.more_remarks else ""
-        where = "marked below" if source else "marked in its file"
-        things = f"! {wrong} problem{'s' if wrong != 1 else ''}, {where}"
+        things = f"! {len(wrong)} problem{'s' * (len(wrong) != 1)}{', marked below' if source else ''}"
         lines.append(_line(things + more, "$warning"))
+        if not source:
+            lines += [
+                HangingLine(Content.styled(f"  line {one.line}: ", "dim"), Content(one_line(one.message)))
+                for one in wrong
+            ]
     return [*lines, _line(""), *source_lines(text, info.remarks)] if source else lines
 
 

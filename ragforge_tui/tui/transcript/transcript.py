@@ -23,6 +23,7 @@ from ragforge_tui.shared.events import ReasoningDelta, TextDelta, TurnEvent, Tur
 from ragforge_tui.shared.records import Turn
 from ragforge_tui.tui.drawing.code import COPY
 from ragforge_tui.tui.hint import Hint
+from ragforge_tui.tui.limits import SCREEN
 from ragforge_tui.tui.transcript.block_view import BlockView
 from ragforge_tui.tui.transcript.blocks import GO_BACK_META, PLACE, Block, Level, RecallBlock, TextBlock
 from ragforge_tui.tui.transcript.copying import Copier
@@ -123,7 +124,6 @@ class StreamPainter:
             self.draw_soon()
 
 
-_MARK_SECONDS = 4.0
 _ASK_AGAIN_SECONDS = 3.0
 _NO_BLOCK = "j and k choose a block first"
 
@@ -338,7 +338,7 @@ class Transcript(BlockView, can_focus=True):
         self.cursor.turns = range(turn_index, max(turn_index, last) + 1)
         self.settle()
         self.follow = self.viewport.start(block) >= self.max_scroll_y
-        self.set_timer(_MARK_SECONDS, self._unmark)
+        self.set_timer(SCREEN.mark, self._unmark)
         return True
 
     def _unmark(self) -> None:

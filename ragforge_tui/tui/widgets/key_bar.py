@@ -42,8 +42,14 @@ class KeyHint(msgspec.Struct, frozen=True):
         return key_name(self.key) == _WAY_OUT
 
     @property
+    def name(self) -> str:
+        """The key as it is drawn: a digit in brackets, since "1 failed" would be read as a count."""
+        name = key_name(self.key)
+        return f"[{name}]" if name.isdecimal() else name
+
+    @property
     def text(self) -> str:
-        return f"{key_name(self.key)} {self.label}"
+        return f"{self.name} {self.label}"
 
     @property
     def label(self) -> str:
@@ -129,7 +135,7 @@ class KeyBar(Widget):
                     at += len(between)
                 end = at + cell_len(hint.text)
                 self._spans.append((number, at, end, hint.action))
-                shown += [(f"{key_name(hint.key)} ", "$primary"), (hint.label, "$accent bold" if hint.on else "dim")]
+                shown += [(f"{hint.name} ", "$primary"), (hint.label, "$accent bold" if hint.on else "dim")]
                 at = end
             lines.append(Content.assemble(*shown))
         return Content("\n").join(lines)

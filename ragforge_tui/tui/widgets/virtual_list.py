@@ -206,7 +206,8 @@ class VirtualList(ScrollView, Generic[L], can_focus=True):
             key = self.key_of(line)
             marked = key != "" and key == self._cursor and self._places.get(key) == place
             runs = [("▸ " if marked else "  ", palette.you if self.has_focus else palette.faint)]
-            runs += self.draw(line, max(1, width - MARGIN), palette)
+            # A scrollbar would touch the last letter.
+            runs += self.draw(line, max(1, width - MARGIN - self.show_vertical_scrollbar), palette)
             if marked and self.has_focus:
                 runs = [(text, style + _BOLD) for text, style in runs]
         strip = line_of(runs, width).strip.crop_extend(0, width, None)

@@ -18,6 +18,7 @@ from tests.tui.pictures.stage import Stage
 ENOUGH, HIGH = 4.5, 7.0
 """WCAG AA, and AAA for the themes of high contrast."""
 FRAME = 3.0
+THUMB = 2.0
 """WCAG 1.4.11, for what is no text but shows where something is."""
 FRAMES = frozenset("─│┄╭╮╰╯┌┐└┘├┤┬┴┼▸▾▌▎")
 
@@ -56,8 +57,8 @@ def unseen(stage: Stage) -> set[str]:
     """Return the frames, marks, thumbs and edges of fields that are too faint, and why."""
     found = set()
 
-    def note(what: str, ratio: float) -> None:
-        if ratio < FRAME:
+    def note(what: str, ratio: float, least: float = FRAME) -> None:
+        if ratio < least:
             found.add(f"{stage.app.theme}: {ratio:.2f} {what}")
 
     for text, style in pieces(stage, on_top(stage)):
@@ -67,7 +68,7 @@ def unseen(stage: Stage) -> set[str]:
     for bar in stage.screen.query(ScrollBar):
         if bar.region.overlaps(on_top(stage)) and bar.window_size < bar.window_virtual_size:
             shades = {shade for _, style in pieces(stage, bar.region) for shade in colors(stage, style)[1:]}
-            note("a scrollbar's thumb", max((contrast(*pair) for pair in combinations(shades, 2)), default=1.0))
+            note("a scrollbar's thumb", max((contrast(*pair) for pair in combinations(shades, 2)), default=1.0), THUMB)
     for field in stage.screen.query(Input):
         if field.region.overlaps(on_top(stage)) and field.parent is not None and field.parent.id != FIND_BAR:
             text, style = next(pieces(stage, field.region))

@@ -63,9 +63,7 @@ async def test_the_end_stays_in_view_when_textual_sends_no_resize() -> None:
         app.screen._clear_arrangement_cache()
         compositor.update_widgets({Static()})
         assert compositor.full_map[view].region.height == 7
-        await until(lambda: view.size.height == 7, pause=pilot.pause)
-        await pilot.pause()
-        assert app.screen_text() == end
+        await until(lambda: view.size.height == 7 and app.screen_text() == end, pause=pilot.pause)
 
 
 async def test_keys_of_pagers() -> None:
