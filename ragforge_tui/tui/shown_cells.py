@@ -90,14 +90,15 @@ def _looks(styled: str) -> tuple[Look, Look]:
     return look, look if look.attributes or look.link else Look(paper=look.paper)
 
 
-def _cells(strip: Strip, rendered: str, colors: ColorSystem) -> list[Cell]:
+def _cells(strip: Strip, rendered: str, colors: ColorSystem, same: dict[Cell, Cell]) -> list[Cell]:
     """Return the cells of a piece of a line: each by itself, or as parts of the whole if its width is disputed."""
     cells: list[Cell] = []
     for text, style, control in strip:
         if control or _AGREED.fullmatch(text) is None or not (text.isascii() or cell_len(text) == len(text)):
             break
         letters, blanks = _looks("" if style is None else Strip.render_style(style, "", colors))
-        cells += zip(text, repeat(blanks if text.isspace() else letters))
+        drawn = list(zip(text, repeat(blanks if text.isspace() else letters)))
+        cells += map(same.setdefault, drawn, drawn)
     else:
         if len(cells) == strip.cell_length:
             return cells
@@ -218,6 +219,8 @@ class ShownCells:
         self._rows: list[_Row] = []
         self._width = 0
         self._known: dict[str, list[Cell]] = {}
+        self._same: dict[Cell, Cell] = {}
+        """Each cell once: the garbage collector would look through tens of thousands."""
         self._has_disputed = False
         """Whether any cells were parts of a piece that is sent whole; most users never see one."""
 
@@ -268,8 +271,9 @@ class ShownCells:
         if (cells := self._known.get(rendered)) is None:
             if len(self._known) >= KNOWN:
                 self._known.clear()
+                self._same.clear()
             colors = COLOR_SYSTEMS.get(console.color_system or "", ColorSystem.TRUECOLOR)
-            cells = self._known[rendered] = _cells(strip, rendered, colors)
+            cells = self._known[rendered] = _cells(strip, rendered, colors, self._same)
             self._has_disputed = self._has_disputed or any(_number(cell) >= 0 for cell in cells[:1])
         return cells
 
