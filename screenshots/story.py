@@ -110,6 +110,7 @@ async def play(stage: Stage, server: OpenAIServer) -> None:
     stage.scene("blame: from a line of code to the talk that wrote it", 3.2)
     await stage.type(f"ragforge-chat blame {LINE}")
     await stage.shows("Decision:", SUBJECT)
+    await stage.shell()
     stage.take("blame", hold=2.0)
 
 

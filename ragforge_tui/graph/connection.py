@@ -271,7 +271,9 @@ class Graph:
         except GraphError as error:
             log.info("connections of the graph are not listed: %s", error)
             return False
-        return any(row["agent"].startswith(f"{USER_AGENT} ") and row["agent"] != OWN_AGENT for row in rows)
+        # A connection that is just being made has no name yet.
+        agents = [str(row["agent"] or "") for row in rows]
+        return any(agent.startswith(f"{USER_AGENT} ") and agent != OWN_AGENT for agent in agents)
 
     async def identify(self) -> str:
         """Read the graph's identity again: the server at its address may have been replaced.

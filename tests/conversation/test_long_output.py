@@ -45,7 +45,7 @@ async def test_the_whole_is_kept_where_the_agent_can_page_and_search_it(loaded: 
         await conversation.send_message("What is in entry 512?")
         found = [m["content"] for m in server.chats()[-2]["messages"] if m["role"] == "tool"][-2:]
         assert "\tentry 512 of the log" in found[0] and "entry 511" not in found[0]
-        assert "No line of 1," in found[1]
+        assert "No line of 1 " in found[1]
         assert "continue with offset=" in result(server) or "entry 899" in result(server)
         (turn, _) = await conversation.get_history()
         assert "test_150 PASSED" in turn.messages[1].tool_calls[0].result.result  # type: ignore[union-attr]

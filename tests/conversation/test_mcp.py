@@ -101,7 +101,7 @@ async def test_a_conversation_uses_a_server_and_is_resumed(
     assert answer.content == "done"
     results = [message["content"] for message in server.chats()[6]["messages"] if message["role"] == "tool"]
     assert results[:4] == ["5", "7", "of-the-probe", "not set"]
-    assert "image/png, 6 bytes" in results[4] and "cannot be shown" in results[4]
+    assert "image/png, 6 B" in results[4] and "cannot be shown" in results[4]
     assert results[5].startswith("red ") and "\x1b" not in results[5] and KEY not in results[5]
     assert len(results[5]) < 35_000
     asked = [event.call.tool_name for event in seen if isinstance(event, ApprovalRequested)]

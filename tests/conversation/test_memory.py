@@ -25,6 +25,7 @@ from ragforge_tui.settings.schema import (
     SummarizationSettings,
 )
 from ragforge_tui.shared.events import MemoryProgress, Notice, SummaryCreated, SummaryStarted, TurnsCondensed
+from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.limits import LIMITS
 from ragforge_tui.shared.records import EXTRACTIVE, ContextRecord, Message, now
 from ragforge_tui.shared.requests.memory import FetchDue, FetchSent
@@ -270,7 +271,7 @@ async def test_an_import_is_recalled_by_its_words_while_its_vectors_are_made(
                 await asyncio.sleep(2 * memory.PROGRESS_SECONDS)
                 emitted = [events.get_nowait() for _ in range(events.qsize())]
             to_do, all_turns = turns + 2 - stuck_after, turns + 2
-            left = f"Vectors of {to_do:,} of {all_turns:,} turns are still being made: found by words."
+            left = f"Vectors of {counted(to_do)} of {counted(all_turns)} turns are still being made: found by words."
             assert conversation.memory.recall.left() == left
             assert left in [event.left for event in emitted if isinstance(event, MemoryProgress)]
             said = [event.text for event in emitted if isinstance(event, Notice)]

@@ -390,7 +390,7 @@ async def test_the_pane_with_the_keyboard_shows_it_and_the_way_back(run_chat: Ch
         assert "esc" not in title.render().plain
 
 
-@pytest.mark.parametrize(("columns", "last"), [(140, "v sent"), (120, "2 topics")])
+@pytest.mark.parametrize(("columns", "last"), [(160, "v sent"), (120, "[2] topics")])
 async def test_all_keys_are_named_where_there_is_room(
     run_chat: ChatRunner, engine: FakeEngine, columns: int, last: str
 ) -> None:
