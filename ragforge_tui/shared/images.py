@@ -15,7 +15,7 @@ IMAGE_TOKENS = 1_100
 HEAD_BYTES = 16
 """Bytes from which `media_type` tells the format."""
 
-_LINE = re.compile(r"^\[image ([^\[\]\n]+, \d+x\d+, [\d,]+ (?:kB|bytes)), stored as ([0-9a-f]{64})\]$", re.MULTILINE)
+_LINE = re.compile(r"^\[image ([^\[\]\n]+, \d+x\d+, \d+ (?:B|kB|MB)), stored as ([0-9a-f]{64})\]$", re.MULTILINE)
 _NO_FRAME = (0xC4, 0xC8, 0xCC)
 """JPEG segments between 0xC0 and 0xCF that hold no size."""
 _BARE = (0x01, *range(0xD0, 0xD9))

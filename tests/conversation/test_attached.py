@@ -41,7 +41,7 @@ def box(tmp_path: Path) -> Toolbox:
         ("what is in @src/ ?", ["src/, a folder:\na folder/\napp.py ("], ["value_1"]),
         ("@big.txt", ["big.txt has 5 000 lines (25 kB); read it in parts, or search it."], ["line\n"]),
         ("@big.txt:4999-5000", ["  4999\tline\n  5000\tline"], ["  4998"]),
-        ("@logo.png", ["logo.png is binary (image/png, 11 bytes); it cannot be read as text."], []),
+        ("@logo.png", ["logo.png is binary (image/png, 11 B); it cannot be read as text."], []),
         ("@.env", [".env may hold keys or passwords; read_file asks the user for it."], ["tulip"]),
     ],
 )
@@ -59,7 +59,7 @@ async def test_what_names_no_file_or_has_no_room_is_not_sent(box: Toolbox) -> No
         assert (await attached_files(box, message, 100_000)).text == ""
     small = await attached_files(box, "@src/app.py @src/app.py:1-3", 300)
     assert "no room for it here" in small.text and "     3\tvalue_3" in small.text
-    assert small.left_out == ("src/app.py has 40 lines (542 bytes)",)
+    assert small.left_out == ("src/app.py has 40 lines (542 B)",)
 
 
 async def test_files_are_sent_once_kept_with_the_turn_and_known_as_read(loaded: Loaded, server: OpenAIServer) -> None:

@@ -29,7 +29,7 @@ from tests.support.openai_server import OpenAIServer
 HEAD = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
 SCREEN = HEAD + struct.pack(">II", 1200, 800) + b"\x08\x06" + bytes(300)
 OTHER = HEAD + struct.pack(">II", 10, 20) + b"\x08\x06" + bytes(300)
-SHOWN = "[image screen.png, 1200x800, 326 bytes]"
+SHOWN = "[image screen.png, 1200x800, 326 B]"
 
 
 def images_of(message: dict[str, Any]) -> list[bytes]:
@@ -53,7 +53,7 @@ async def test_an_image_is_sent_resumed_and_exported(loaded: Loaded, server: Ope
         server.script([{"tool_calls": [read]}, {"text": "A screen."}])
         events = [event async for event in conversation.stream("What is on @screen.png?")]
         assert [event.text for event in events if isinstance(event, Notice)] == [
-            "With the message: image screen.png, 1200x800, 326 bytes."
+            "With the message: image screen.png, 1200x800, 326 B."
         ]
         first, second = (chat["messages"] for chat in server.chats())
         asked = first[-1]
@@ -73,7 +73,7 @@ async def test_an_image_is_sent_resumed_and_exported(loaded: Loaded, server: Ope
         note = next(section for section in sent.record.sections if section.name == "note")
         assert sent.record.verified and note.tokens > IMAGE_TOKENS
         export = await engine.request(ExportConversation(ref=conversation.record.uuid))
-        assert "*Image: screen.png, 1200x800, 326 bytes*" in to_markdown(export)
+        assert "*Image: screen.png, 1200x800, 326 B*" in to_markdown(export)
         assert line.digest in export.turns[0].messages[0].note
         shutil.rmtree(Path(loaded.paths.data) / "undo" / line.digest[:2])
         await conversation.send_message("And later?")
@@ -129,9 +129,9 @@ def box(tmp_path: Path) -> Toolbox:
 
 
 async def test_only_images_that_the_user_names_are_read(box: Toolbox, tmp_path: Path) -> None:
-    other = "my shot.PNG, 10x20, 326 bytes"
+    other = "my shot.PNG, 10x20, 326 B"
     for message, images in [
-        ("@screen.png, and @screen.png again", ("screen.png, 1200x800, 326 bytes",)),
+        ("@screen.png, and @screen.png again", ("screen.png, 1200x800, 326 B",)),
         (f'@"{tmp_path}/my shot.PNG"', (other,)),
         (f"'{tmp_path}/my shot.PNG' what is it?", (other,)),
         (f"{tmp_path}/my\\ shot.PNG".replace("'", ""), (other,)),
@@ -142,12 +142,19 @@ async def test_only_images_that_the_user_names_are_read(box: Toolbox, tmp_path: 
         assert attached.images == images, message
         assert not attached.left_out
     helper = await attached_files(box, f'@"{tmp_path}/my shot.PNG" @screen.png', 100_000, anywhere=False)
-    assert helper.images == ("screen.png, 1200x800, 326 bytes",)
+    assert helper.images == ("screen.png, 1200x800, 326 B",)
+
+
+@pytest.mark.parametrize("size", [999, 4_321, 54_321, 1_234_567])
+async def test_an_image_of_any_size_is_one_in_the_text_of_the_message(box: Toolbox, size: int) -> None:
+    (box.workspace.root / "screen.png").write_bytes(SCREEN + bytes(size - len(SCREEN)))
+    attached = await attached_files(box, "@screen.png", 100_000)
+    assert [line.shown for line in image_lines(attached.text)] == list(attached.images) != []
 
 
 async def test_what_is_too_large_or_too_much_is_said(box: Toolbox) -> None:
     attached = await attached_files(box, "@big.png", 100_000)
-    assert attached.left_out == ("big.png is an image of 5 000 kB, at most 5 MB are sent",) and not attached.images
+    assert attached.left_out == ("big.png is an image of more than 5 MB",) and not attached.images
     for number in range(MOST_IMAGES + 1):
         (box.workspace.root / f"{number}.png").write_bytes(SCREEN + bytes([number]))
     attached = await attached_files(box, " ".join(f"@{n}.png" for n in range(MOST_IMAGES + 1)), 100_000)

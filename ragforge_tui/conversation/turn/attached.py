@@ -13,11 +13,11 @@ import mimetypes
 import re
 from typing import NamedTuple
 
-from ragforge_tui.conversation.turn.images import named_images, size_words
+from ragforge_tui.conversation.turn.images import named_images
 from ragforge_tui.memory.recent_files import mentions
 from ragforge_tui.shared.encoding import decode, lines_of
 from ragforge_tui.shared.errors import ToolError
-from ragforge_tui.shared.formatting import counted
+from ragforge_tui.shared.formatting import counted, size_text
 from ragforge_tui.shared.images import image_lines
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.sanitize import fenced, visible
@@ -137,5 +137,5 @@ def _described(place: Place, size: int, todo: str) -> str:
     decoded = decode(content)
     if decoded is None:
         kind = mimetypes.guess_type(place.relative)[0] or "unknown kind"
-        return f"{place.shown} is binary ({kind}, {size_words(size)}); it cannot be read as text."
-    return f"{place.shown} has {counted(len(lines_of(decoded[0])))} lines ({size_words(size)}); {todo}."
+        return f"{place.shown} is binary ({kind}, {size_text(size)}); it cannot be read as text."
+    return f"{place.shown} has {counted(len(lines_of(decoded[0])))} lines ({size_text(size)}); {todo}."

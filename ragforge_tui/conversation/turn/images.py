@@ -17,7 +17,7 @@ from ragforge_tui.memory.history import ChatMessage
 from ragforge_tui.memory.recent_files import mentions
 from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.shared.files import open_regular
-from ragforge_tui.shared.formatting import counted
+from ragforge_tui.shared.formatting import size_text
 from ragforge_tui.shared.images import HEAD_BYTES, ImageLine, dimensions, image_lines, media_type, replaced_lines
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.sanitize import storable, visible
@@ -53,11 +53,6 @@ class NamedImage(NamedTuple):
     written: str
     text: str
     sent: bool
-
-
-def size_words(size: int) -> str:
-    """Return a size in words."""
-    return f"{counted(size)} bytes" if size < 10_000 else f"{counted(round(size / 1_000))} kB"
 
 
 def named_images(toolbox: Toolbox, message: str, *, anywhere: bool) -> list[NamedImage]:
@@ -112,13 +107,12 @@ def _read(toolbox: Toolbox, written: str, path: Path, *, room: bool) -> NamedIma
     size = max(path.stat().st_size, len(content))
     name = re.sub(r"[\[\]\n]", "_", mask_secrets(visible(storable(path.name))))
     if size > MOST_BYTES:
-        most = f"at most {MOST_BYTES / 1_000_000:.0f} MB are sent"
-        return NamedImage(written, f"{name} is an image of {size_words(size)}, {most}", sent=False)
+        return NamedImage(written, f"{name} is an image of more than {size_text(MOST_BYTES)}", sent=False)
     if (measured := dimensions(content)) is None:
         return None
     if not room:
         return NamedImage(written, f"{name} is one image too many, at most {MOST_IMAGES} are sent", sent=False)
-    shown = f"{name}, {measured[0]}x{measured[1]}, {size_words(size)}"
+    shown = f"{name}, {measured[0]}x{measured[1]}, {size_text(size)}"
     return NamedImage(written, str(ImageLine(shown, toolbox.undo.keep(content, text=False))), sent=True)
 
 
