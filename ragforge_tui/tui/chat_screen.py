@@ -19,6 +19,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
+from textual.message import Message
 from textual.reactive import Reactive
 from textual.screen import Screen
 from textual.widget import Widget
@@ -354,10 +355,6 @@ class ChatScreen(Screen[None]):
             self.state_changed()
         self.call_after_refresh(self.questions.make_room)
 
-    def on_history_search_closed(self) -> None:
-        """Offer the question that came meanwhile, behind the change of focus, which is queued in the app."""
-        self._chat_app.call_later(self.offer_question)
-
     # -- questions
 
     def ask_user(self, question: Question) -> None:
@@ -381,7 +378,7 @@ class ChatScreen(Screen[None]):
         else:
             self.questions.focus()
 
-    def on_question_panel_emptied(self, event: QuestionPanel.Emptied) -> None:
+    def on_question_panel_emptied(self, event: Message) -> None:
         """Go back to the prompt, unless another question arrived meanwhile."""
         event.stop()
         if not self.questions.waiting:
@@ -389,6 +386,8 @@ class ChatScreen(Screen[None]):
         # Behind the change of focus, which is queued in the app.
         self._chat_app.call_later(self.offer_question)
         self.state_changed()
+
+    on_history_search_closed = on_question_panel_emptied
 
     def on_question_panel_left(self, event: QuestionPanel.Left) -> None:
         """Go back to the prompt, and type letters that no question came for."""
