@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import platform
+import re
 import shutil
 import socket
 import sys
@@ -126,7 +127,7 @@ def _pasteable(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     home = str(Path.home())
-    return mask_secrets(value.replace(home, "~") if len(home) > 1 else value)
+    return mask_secrets(re.sub(rf"(?<![\w.~-]){re.escape(home)}(?![\w.-])", "~", value) if len(home) > 1 else value)
 
 
 def _program() -> Facts:

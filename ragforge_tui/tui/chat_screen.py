@@ -309,6 +309,7 @@ class ChatScreen(Screen[None]):
                 self.features.add("!")
             if _MENTION.search(text):
                 self.features.add("@")
+            self.transcript.leave()  # Esc Esc goes back from here, not from an earlier turn that was looked at.
             self.session.send(text, queue=event.queue)
         self.offer_question()
 

@@ -65,6 +65,17 @@ def test_doctor_finds_nothing_wrong_and_shows_no_secret(cli: Cli, graph_target: 
 
 
 @ONE_BACKEND
+def test_doctor_shortens_a_path_in_the_home_folder_and_no_other(
+    cli: Cli, graph_paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = str(graph_paths.data)
+    monkeypatch.setenv("HOME", data[:-1])
+    assert f" {data}" in cli.ok("doctor").out
+    monkeypatch.setenv("HOME", str(Path(data).parent))
+    assert data not in cli.ok("doctor").out
+
+
+@ONE_BACKEND
 def test_an_embedding_model_that_makes_no_vectors_is_said_by_doctor_and_ask(
     cli: Cli, model: OpenAIServer, tmp_path: Path
 ) -> None:

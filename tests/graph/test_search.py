@@ -51,6 +51,24 @@ async def test_indexed_turn_is_found_by_its_answer(store: Store) -> None:
     assert [hit.snippet[a:b] for a, b in hit.highlights] == ["xylophones"]
 
 
+async def test_what_only_a_call_holds_is_the_agents(store: Store) -> None:
+    c = await store.conversations.create(conversation())
+    await one_turn(store, c.uuid, "question", answer="done")
+    keys = KeyRow(
+        conversation_id=c.uuid,
+        turn_index=1,
+        text="question\nsearch_code zebra\ndone",
+        lex_key="window",
+        language="en",
+        ended=now(),
+        sitting=1,
+        version=1,
+    )
+    await store.recall.store_keys([keys])
+    [hit] = await store.search.turns("zebra")
+    assert hit.role == "assistant" and [hit.snippet[a:b] for a, b in hit.highlights] == ["zebra"]
+
+
 @pytest.mark.parametrize(
     "query",
     ['"', "dog AND (", "dog\\", "+dog -dog", "tit*le:dog~2^", "[a TO", "dog/", "&& || !", "{", "conversation_id:dog"],

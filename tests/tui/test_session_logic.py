@@ -275,9 +275,9 @@ class TestHits:
         assert snippet(self.hit("the lock", "lock", role="assistant"), 80).plain == "✶ the lock"
 
     def test_marks_of_markdown_are_no_part_of_a_hit(self) -> None:
-        written = "## Why\nthe **lock** is *held* by `_take_it()`, 2 * 3 times: ```python lock(*args)"
+        written = "## Why\nthe **lock** is *held* by `_take_it()`, 2 * 3 ** x**2 times: ```python lock(*args)"
         text = snippet(self.hit(written, "lock"), 200)
-        assert text.plain == "you Why the lock is held by _take_it(), 2 * 3 times: lock(*args)"
+        assert text.plain == "you Why the lock is held by _take_it(), 2 * 3 ** x**2 times: lock(*args)"
         assert {text.plain[span.start : span.end] for span in text.spans if "bold" in str(span.style)} == {"lock"}
 
     def test_lines(self) -> None:

@@ -10,7 +10,7 @@ import pytest
 from textual._compositor import ChopsUpdate, Compositor
 
 from ragforge_tui.shared.errors import ErrorInfo, GraphUnavailableError
-from ragforge_tui.shared.events import ApprovalRequested, ApprovalResolved, TurnCancelled, TurnFailed
+from ragforge_tui.shared.events import ApprovalRequested, ApprovalResolved, TurnCancelled, TurnCompleted, TurnFailed
 from ragforge_tui.shared.records import ToolCall
 from ragforge_tui.shared.requests.turns import BranchConversation, FetchTurns, FindText, SendMessage
 from ragforge_tui.tui.dialogs.find_bar import FindBar
@@ -405,6 +405,17 @@ async def test_escape_twice_in_an_empty_prompt_offers_the_messages(run_chat: Cha
         await chat.press("escape")
         await chat.until(lambda: len(chat.app.screen_stack) == 1)
         assert chat.app.chat.prompt.has_focus
+
+
+async def test_after_a_message_the_newest_turn_is_offered_and_not_one_that_was_looked_at(run_chat: ChatRunner) -> None:
+    async with run_chat(zoo(), continue_last=True) as chat:
+        await chat.until(lambda: chat.loaded)
+        chat.app.chat.transcript.scroll_to_turn(chat.app.chat.transcript.newest_turn - 1)
+        await chat.type("hello")
+        await chat.until(lambda: chat.happened(TurnCompleted))
+        await chat.press("escape", "escape")
+        await chat.until(lambda: isinstance(chat.app.screen, Picker) and choices(chat))
+        assert chat.app.screen.query_one(ChoiceList).chosen == choices(chat)[0]
 
 
 async def test_the_hints_name_the_users_own_key_for_escape(run_chat: ChatRunner) -> None:

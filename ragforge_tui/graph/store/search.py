@@ -327,8 +327,9 @@ class Search:
                 continue
             text = best["text"] or ""
             if not found.count(text):
-                # The match may be in a tool call, which only the turn's text contains.
-                best, text = candidates[0], candidates[0]["turn_text"] or text
+                # The match may be in a tool call of the agent, which only the turn's text contains.
+                best = next((message for message in candidates if message["role"] == "assistant"), candidates[0])
+                text = candidates[0]["turn_text"] or text
                 if row.uuid not in own and not found.count(text):
                     continue
             snippet, highlights = excerpt(text, found)

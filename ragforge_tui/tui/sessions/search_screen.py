@@ -46,7 +46,10 @@ HINT = 'type words · topic:NAME or topic:"MORE WORDS" limits the search to a to
 
 
 HIT_LINES = 3
-_MARKS = re.compile(r"```\w*|`|\*\*|~~|(?<![\w*])\*(?=[^\s*][^*\n]*\*)|(?<=[^\s*])\*(?![\w*])|(?m:^#{1,6} )")
+_MARKS = re.compile(
+    r"```\w*|`|(?<!\w)\*\*(?=\S)|(?<=\S)\*\*(?!\w)|~~"
+    r"|(?<![\w*])\*(?=[^\s*][^*\n]*\*)|(?<=[^\s*])\*(?![\w*])|(?m:^#{1,6} )"
+)
 """Marks of Markdown that a snippet, which may begin anywhere, can hold."""
 _GONE = "\0"
 """Stands for a character that is not shown; stored texts have none."""

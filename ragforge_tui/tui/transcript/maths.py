@@ -1,7 +1,7 @@
 """Formulas in Markdown: TeX between dollars or TeX's own brackets, as one line of Unicode.
 
 Only what certainly is a formula is touched, so that prices and shell variables stay; a formula with a command that has
-no letter here stays as it was written. Pure.
+no letter here is shown as it was written. Pure.
 """
 
 from __future__ import annotations
@@ -45,10 +45,9 @@ def _rule(state: StateInline, silent: bool) -> bool:
     match = _FORMULA.match(state.src, state.pos, min(state.posMax, state.pos + _MOST))
     if match is None or not _is_formula(source := match[match.lastgroup or 0], match.lastgroup == "square"):
         return False
-    shown = as_unicode(source)
-    if not shown:
-        return False
     if not silent:
+        # As it was written, if it has no such form: Markdown would take its backslashes.
+        shown = as_unicode(source) or " ".join(match[0].split())
         token = state.push("maths", "", 0)
         token.content = shown
         token.markup = match[0][: 1 if match.lastgroup == "dollars" else 2]

@@ -16,7 +16,7 @@ from textual.widget import Widget
 from ragforge_tui.tui.drawing.lines import clip, one_line
 from ragforge_tui.tui.keys import key_name
 
-_WORD_CELLS = 24
+_WORD_CELLS = 32
 _BETWEEN = (" · ", "  ")
 """Separators between two keys; the shorter one is used if the keys take more lines otherwise."""
 _NOTE_LINES = 3

@@ -46,6 +46,12 @@ def test_what_is_no_formula_or_has_no_such_form_stays(text: str) -> None:
     assert "".join(text_of(render(text, 2_000, DARK))) == text
 
 
+def test_a_formula_without_such_a_form_keeps_its_backslashes() -> None:
+    rows = r"\begin{aligned} a &= b \\ c &= d_1 \,dx \end{aligned}"
+    for formula in (rf"$${rows}$$", rf"\[{rows}\]"):
+        assert "".join(text_of(render(formula, 200, DARK))) == formula
+
+
 def test_escaped_brackets_and_code_stay() -> None:
     text = r"arr\[0\], \[x\], file\(s\), \(no list\), `$x_1$`, \$5^2$"
     assert text_of(render(text, 100, DARK)) == ["arr[0], [x], file(s), (no list), $x_1$, $5^2$"]
