@@ -25,6 +25,10 @@ HIGHLIGHT = "bold $accent"
 """A match of what was typed."""
 LEAST_LABEL = 8
 """Minimum cells of a label next to the text before it."""
+LEAST_DETAIL = 9
+"""Minimum cells of a detail in a column of its own."""
+READABLE_DETAIL = 24
+"""Minimum cells of a detail after a value: with fewer, no detail of a list of settings says anything."""
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -217,16 +221,18 @@ class ChoiceList(Widget):
             parts += _labelled(row, label, space, selected)
             parts.append((f" {fit(detail, max(room - space - 1, 0))}", "dim"))
         else:
+            badge = f" {one_line(row.badge)}" if row.badge else ""
             shown = fit(label, min(label_width, room))
             parts.append((shown, "bold" if selected else ""))
             if self._value_width and room > label_width:
-                # The values get half of the room at most, so that the details stay in view.
+                # The values get half of the room at most, so that the details stay in view; all of it if they do not.
                 value_width = min(self._value_width, (room - label_width) // 2)
+                if room - label_width - value_width - 2 < READABLE_DETAIL:
+                    detail, value_width = "", min(self._value_width, room - label_width - cell_len(badge) - 2)
                 parts += [(fit(one_line(row.value), value_width), "bold" if selected else ""), "  "]
                 label_width += value_width + 2
-            badge = f" {one_line(row.badge)}" if row.badge else ""
             space = room - label_width - cell_len(badge)
-            if space > 8:
+            if space >= (LEAST_DETAIL if detail else 0):
                 parts += [(fit(detail, space), "dim"), (badge, "$accent")]
         return Content.assemble(*parts)
 
