@@ -96,7 +96,7 @@ class KeyBar(Widget):
         """Show a sentence instead of the keys, for so many seconds; 0: until the keys change."""
         self._remove_note()
         self._note, self._note_style = one_line(text), style
-        self.refresh(layout=True)
+        self._draw_again(layout=True)
         if seconds:
             self._note_timer = self.set_timer(seconds, self._remove_note)
 
@@ -106,7 +106,12 @@ class KeyBar(Widget):
         if self._note_timer is not None:
             self._note_timer.stop()
             self._note_timer = None
-        self.refresh(layout=changes_height)
+        self._draw_again(layout=changes_height)
+
+    def _draw_again(self, *, layout: bool) -> None:
+        # Textual keeps a height asked for before the first layout: the refresh after that is taken for the same one.
+        if self.is_mounted:
+            self.refresh(layout=layout)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """Return the lines of the sentence or the keys; at least one, so that little moves when they change."""
