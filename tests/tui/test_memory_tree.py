@@ -178,7 +178,6 @@ def test_thousands_of_summaries_are_listed_at_once() -> None:
 )
 def test_the_tree_says_what_the_summariser_waits_for(due: MemoryDue | None, expected: str) -> None:
     assert next_text(due) == expected
-    assert state_text(due, [(1, 6, 10)]) == "summarising turns 6–10 …"
     behind = due is not None and due.behind
     assert state_text(due, left="9 turns left.") == (expected if behind else "9 turns left.")
 

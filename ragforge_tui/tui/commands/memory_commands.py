@@ -235,6 +235,6 @@ async def show_standup(host: Host, since: str) -> None:
     async def load() -> tuple[str, list[Section]]:
         found = await host.session.ask(Standup(since=start, current=host.session.state.conversation_id))
         count = f"{len(found)} conversation{'s' * (len(found) != 1)}"
-        return "Standup", [Section(title=count, text=standup_markdown(found, start), kind="prose")]
+        return "Standup", [Section(title=count, text=standup_markdown(found, start), kind="markdown")]
 
     host.open_screen(DetailScreen("Standup", load, actions={}))

@@ -180,7 +180,7 @@ async def _remove(host: Host, provider: ProviderInfo) -> None:
     "effort",
     "Set how much the model thinks before it answers",
     ("think",),
-    arguments="[none|low|medium|high|default]",
+    arguments="[LEVEL]",
     completes=(*EFFORTS, DEFAULT),
 )
 async def set_effort(host: Host, wanted: str) -> None:

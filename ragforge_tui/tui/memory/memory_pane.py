@@ -98,7 +98,7 @@ class Foot(Widget):
         state = pane.session.state
         if pane.merged:
             return f"topics merged into {pane.merged}"
-        text = state_text(state.due, pane.memory.working, state.memory.left if state.memory else "")
+        text = state_text(state.due, state.memory.left if state.memory else "")
         if text or pane.memory.empty or USED in pane.host.features.used:
             return one_line(text)
         return EXPLANATION if pane.memory.levels else BEFORE_SUMMARIES

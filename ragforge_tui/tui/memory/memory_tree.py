@@ -302,15 +302,12 @@ def turns_text(number: int) -> str:
     return f"{number} turn{'s' if number != 1 else ''}"
 
 
-def state_text(due: MemoryDue | None, working: Iterable[tuple[int, int, int]] = (), left: str = "") -> str:
+def state_text(due: MemoryDue | None, left: str = "") -> str:
     """Return in one line what the user should know about the memory; empty while all is well.
 
     Args:
         left: What cannot be searched yet.
     """
-    running = [range_text(first, last) for _, first, last in working]
-    if running:
-        return f"summarising turns {', '.join(running)} …"
     if due is not None and due.behind:
         return f"behind: {due.behind}"
     if left or due is None:
@@ -448,10 +445,12 @@ class TreeRows(TreeList[TreeLine]):
                 return with_text([lead, (f"{turns:>5} ", palette.muted)], line.text or "…", palette.text, width)
             case "working":
                 runs: list[Run] = [lead, (sign_or_word("◐", "working", palette), palette.running)]
-                return with_text(runs, f"summarising turns {turns} …", palette.muted, width)
+                return with_text(runs, f"summarising {spoken_range(line.first, line.last)} …", palette.muted, width)
             case "failed":
                 runs = [lead, (sign_or_word("✕", "failed", palette), palette.failed)]
-                return with_text(runs, f"turns {turns}: {line.text or ''}", palette.muted, width)
+                return with_text(
+                    runs, f"{spoken_range(line.first, line.last)}: {line.text or ''}", palette.muted, width
+                )
             case "raw":
                 runs = [lead, (fold_arrow(line.open, palette), palette.arrow)]
                 facts = (spoken_range(line.first, line.last), palette.muted)

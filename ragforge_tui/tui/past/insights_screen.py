@@ -23,7 +23,7 @@ from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.dialogs.detail import Section
 from ragforge_tui.tui.memory.topics_screen import Ask
 from ragforge_tui.tui.past.insight_list import InsightList, InsightRows, insight_sections
-from ragforge_tui.tui.widgets.key_bar import KeyHint
+from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
 from ragforge_tui.tui.widgets.list_screen import TreeScreen
 from ragforge_tui.tui.widgets.virtual_list import MARGIN
 
@@ -41,7 +41,8 @@ class InsightsScreen(TreeScreen[Place | None]):
 
     CSS = """
     InsightsScreen > Vertical { width: 110; }
-    InsightsScreen #insights-question { height: auto; margin-bottom: 1; color: $accent; display: none; }
+    InsightsScreen #insights-question { height: auto; color: $accent; display: none; }
+    InsightsScreen #insights-answers { padding: 0; margin-bottom: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "leave", "leave", show=False),
@@ -61,11 +62,15 @@ class InsightsScreen(TreeScreen[Place | None]):
         self._cancel = cancel
         self.insights = InsightList()
         self._question = Static(id="insights-question", markup=False)
+        self._answers = KeyBar(
+            self, [KeyHint("agree", "y", "yes", True), KeyHint("refuse", "n", "not now")], id="insights-answers"
+        )
+        self._answers.display = False
         self._plan: InsightPlan | None = None
         self._making = False
 
     def above_tree(self) -> Iterable[Widget]:
-        return (self._question,)
+        return (self._question, self._answers)
 
     def on_mount(self) -> None:
         """Fetch the insights while the screen is already visible."""
@@ -110,11 +115,11 @@ class InsightsScreen(TreeScreen[Place | None]):
     def _ask_user(self, plan: InsightPlan | None) -> None:
         """Show the question what a run may take, or remove it."""
         self._plan = plan
-        self._question.display = plan is not None
+        self._question.display = self._answers.display = plan is not None
         if plan is not None:
             many = f"{plan.count} conversation{'s' * (plan.count != 1)}"
             text = f"Ask {plan.model} ({plan.destination}) about {many}, {counted(plan.tokens)} tokens at most?"
-            self._question.update(Content(plain_text(f"{text}  y yes · n not now")))
+            self._question.update(Content(plain_text(text)))
         self._show_keys()
 
     async def _make(self) -> None:
@@ -143,12 +148,7 @@ class InsightsScreen(TreeScreen[Place | None]):
 
     def _show_keys(self) -> None:
         if self._plan is not None:
-            hints = [
-                KeyHint("agree", "y", "yes", True),
-                KeyHint("refuse", "n", "not now"),
-                KeyHint("leave", "esc", "back"),
-            ]
-            self._keys.show_keys(hints)
+            self._keys.show_keys([KeyHint("leave", "esc", "back")])
             return
         hints = [KeyHint("leave", "esc", "back"), KeyHint("go", "g", "go to"), KeyHint("read", "r", "read")]
         self._keys.show_keys([*hints, KeyHint("plan", "m", "make missing"), KeyHint("narrow", "/", "words")])

@@ -143,6 +143,9 @@ class CommandText:
         at = begin
         while True:
             piece = _first_cells(line[at : at + inner], inner)
+            if at + len(piece) < len(line):
+                # An option such as -m stays whole where a blank is near; the blank ends the row, so nothing is hidden.
+                piece = piece[: piece.rfind(" ", len(piece) // 2) + 1] or piece
             mark = self._mark(number) if at == 0 else self._mark(_WRAPPED.strip())
             yield Row(mark, piece, start + at, start + at + len(piece))
             at += len(piece)

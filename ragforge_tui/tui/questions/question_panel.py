@@ -16,6 +16,7 @@ from time import monotonic
 from typing import ClassVar, Literal
 
 import msgspec
+from rich.cells import cell_len
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
@@ -525,17 +526,16 @@ class QuestionPanel(Vertical, can_focus=True):
         short = self.screen.size.height <= SHORT
         width = self.content_size.width or self.screen.size.width - OWN_CELLS
         offered = [*question.answers, *([WHOLE] if question.kind == "command" else [])]
-        lined_up = short and all(one.short for one in question.answers) and line_cells(offered) <= width
+        own = OWN_LINES + title + (2 if self.query("FeedbackInput") else 0)
+        most = self.screen.size.height - taken - own - MARGINS
+        room = max(most - len(question.answers), MIN_DETAIL_LINES)
+        lines = self._detail_lines(question, width, room)
+        may_line_up = short and all(one.short for one in question.answers) and line_cells(offered) <= width
+        lined_up = may_line_up and lines > room
         self._choices.line_up(lined_up)
-        own = OWN_LINES + title + (1 if lined_up else len(question.answers)) + (2 if self.query("FeedbackInput") else 0)
-        room = max(self.screen.size.height - taken - own - MARGINS, MIN_DETAIL_LINES)
-        lines = 0
-        if question.kind == "diff":
-            blocks = self._diff.document.blocks
-            lines = sum(len(block.lines(max(1, width - MARGIN - 1), self._diff.palette)) for block in blocks)
-        elif question.kind == "command" and self._command is not None:
-            rows, folded = self._command[1].rows(width, room)
-            lines = len(rows) + folded
+        if lined_up:
+            room = max(most - 1, MIN_DETAIL_LINES)
+            lines = self._detail_lines(question, width, room)
         self.set_class(short and lines > room, "-short")
         room += MARGINS if short and lines > room else 0
         if question.kind == "command":
@@ -545,6 +545,16 @@ class QuestionPanel(Vertical, can_focus=True):
         if question.kind == "diff":
             self._diff.styles.height = max(room - 1, MIN_DETAIL_LINES) if lines > room else lines
             self.call_after_refresh(self._more.count)
+
+    def _detail_lines(self, question: Question, width: int, room: int) -> int:
+        """Return the lines that all of the detail takes; of a command that has no room, one more than the room."""
+        if question.kind == "diff":
+            blocks = self._diff.document.blocks
+            return sum(len(block.lines(max(1, width - MARGIN - 1), self._diff.palette)) for block in blocks)
+        if question.kind == "command" and self._command is not None:
+            rows, folded = self._command[1].rows(width, room)
+            return len(rows) + folded
+        return sum(cell_len(line) // width + 1 for line in question.detail.splitlines())
 
     def _draw_command(self, question: Question, width: int, room: int, *, lined_up: bool) -> int:
         """Draw beginning and end of a command, with a choice that opens all of it; return the number of its rows."""

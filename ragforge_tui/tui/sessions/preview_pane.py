@@ -5,7 +5,7 @@ they are fetched.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
@@ -27,7 +27,11 @@ from ragforge_tui.tui.workers import start_worker
 
 
 class SessionPane(VerticalScroll, can_focus=False):
-    """Shows one session, next to or below the list."""
+    """Shows one session, next to or below the list.
+
+    Attributes:
+        beside: Whether it is next to the list, as high as the screen; else its messages take a line each.
+    """
 
     def __init__(self, service: SessionService, sessions: SessionList) -> None:
         super().__init__()
@@ -36,6 +40,7 @@ class SessionPane(VerticalScroll, can_focus=False):
         self._peeks: dict[str, ConversationPeek] = {}
         self._chosen: Conversation | None = None
         self._requested: Conversation | None = None
+        self.beside = True
         self._text = Static(id="session-preview", markup=False)
         self._messages = Excerpt()
         self._addresses = Static(id="session-addresses", markup=False)
@@ -78,20 +83,18 @@ class SessionPane(VerticalScroll, can_focus=False):
         if peek is not None:
             # The list follows what people change, the peek has the newer summary: that is no change of theirs.
             chosen = msgspec.structs.replace(chosen, summary=peek.conversation.summary or chosen.summary)
-        self._text.update(
-            preview(
-                chosen,
-                self._service.now,
-                glyphs=self._service.glyphs,
-                parent=self._sessions.get(chosen.branch_of) if chosen.branch_of else None,
-                branches=self._sessions.branches(chosen.uuid),
-            )
+        text = preview(
+            chosen,
+            self._service.now,
+            glyphs=self._service.glyphs,
+            parent=self._sessions.get(chosen.branch_of) if chosen.branch_of else None,
+            branches=self._sessions.branches(chosen.uuid),
         )
-        if peek is None:
-            self._messages.show((), "…")
-        else:
-            glyph, color = self._service.persona_style(chosen.persona)
-            self._messages.show(ends(peek, glyph, color), "It has no messages yet.")
+        glyph, color = self._service.persona_style(chosen.persona)
+        said = ends(peek, glyph, color) if peek is not None else []
+        self._text.update(text if self.beside else Content("\n").join([text, *brief(said)]))
+        self._messages.display = self.beside or not said
+        self._messages.show(said, "…" if peek is None else "It has no messages yet.")
         self._addresses.update(addresses(chosen))
 
 
@@ -137,6 +140,13 @@ def ends(peek: ConversationPeek, glyph: str = "", color: str = "") -> list[Said]
         persona = (peek.conversation.persona or "Assistant") if peek.last_role != "user" else ""
         found.append(Said(peek.last, persona, glyph, color, MOST_LINES))
     return found
+
+
+def brief(said: Sequence[Said]) -> list[Content]:
+    """Return the first and the last message of a session, a line each."""
+    labels = ("first", "last") if len(said) > 1 else ("first",)
+    texts = (_read(one.text) if one.persona else f"> {_line(one.text)}" for one in said)
+    return [Content.assemble((f"{label:<8}", "dim"), text) for label, text in zip(labels, texts, strict=False)]
 
 
 def addresses(conversation: Conversation) -> Content:

@@ -67,8 +67,15 @@ class SessionPicker(ListScreen[str | None]):
     SessionPicker #session-both.wide { layout: horizontal; }
     SessionPicker ChoiceList { width: 1fr; }
     SessionPicker .wide ChoiceList { padding-right: 1; }
-    SessionPicker SessionPane { height: 45%; padding: 0 1; scrollbar-size-vertical: 1; border-top: solid $border; }
-    SessionPicker .wide SessionPane { height: 1fr; width: 42%; border-top: none; border-left: solid $border; }
+    SessionPicker SessionPane {
+        height: auto; max-height: 45%; padding: 0 1; margin-bottom: 1; scrollbar-size-vertical: 1;
+        border-top: solid $border;
+    }
+    SessionPicker #session-preview { text-wrap: nowrap; text-overflow: ellipsis; }
+    SessionPicker .wide #session-preview { text-wrap: wrap; }
+    SessionPicker .wide SessionPane {
+        height: 1fr; max-height: 100%; width: 42%; margin-bottom: 0; border-top: none; border-left: solid $border;
+    }
     SessionPicker #session-preview, SessionPicker #session-addresses { height: auto; }
     SessionPicker Excerpt { margin: 1 0; }
     SessionPicker #session-note { height: auto; max-height: 2; display: none; }
@@ -130,7 +137,8 @@ class SessionPicker(ListScreen[str | None]):
         roomy = size.width >= ROOMY[0] and size.height >= ROOMY[1]
         wanted = roomy if self._wanted_preview is None else self._wanted_preview
         self._pane.display = wanted
-        self.query_one("#session-both").set_class(size.width >= WIDE, "wide")
+        self._pane.beside = size.width >= WIDE
+        self.query_one("#session-both").set_class(self._pane.beside, "wide")
 
     # -- the sessions
 

@@ -116,7 +116,7 @@ class SettingsScreen(ListScreen[None]):
             self._about.update(Content.styled("no match", "dim"))
             return
         default = shown(setting, setting.default)
-        facts = [setting.expected, f"default {default}", setting.since]
+        facts = [setting.expected, f"by default: {default}", setting.since]
         lines = [
             Content.styled(setting.key, "bold"),
             Content(setting.description),

@@ -51,7 +51,9 @@ class Cursor:
         if block is None:
             return (*cures, "j k choose a block", "y copy the last answer", "c its code")
         mine = isinstance(block, UserBlock)
-        turn = (f"b {_GO_BACK}", "e edit it" if mine else "e edit the question") if block.turn_index else ()
+        # A message of the user shows at its own line that `b` goes back to it.
+        back = ("e edit it",) if mine else (f"b {_GO_BACK}", "e edit the question")
+        turn = back if block.turn_index else ()
         fold = () if block.folded is None else ("enter unfold" if block.folded else "enter fold",)
         view = () if mine else ("v view",)
         copy = ("y copy", "c code") if isinstance(block, TextBlock) and _may_hold_code(block.source) else ("y copy",)

@@ -27,7 +27,7 @@ LEAST_LABEL = 8
 """Minimum cells of a label next to the text before it."""
 LEAST_DETAIL = 9
 """Minimum cells of a detail in a column of its own."""
-READABLE_DETAIL = 24
+READABLE_DETAIL = 40
 """Minimum cells of a detail after a value: with fewer, no detail of a list of settings says anything."""
 
 
