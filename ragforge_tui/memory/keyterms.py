@@ -16,6 +16,7 @@ import msgspec
 
 from ragforge_tui.graph.store.topic_names import ProposedTopic, TopicLink, topic_key
 from ragforge_tui.memory.language import DAYS, MONTHS, STOP_WORDS
+from ragforge_tui.shared.formulas import replace_formulas
 
 _WORD = re.compile(r"[^\W_](?:[\w.+#/’'-]*[\w+#])?|_\w+")
 _ELISION = re.compile(r"^(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu)['’](?=\w)", re.I)
@@ -154,10 +155,14 @@ def weights(texts: Sequence[str], language: str = "") -> dict[str, float]:
     counted: Counter[str] = Counter()
     spread: Counter[str] = Counter()
     for text in texts:
-        stems = [stem(word) for word in words(text, language)]
+        stems = [stem(word) for word in words(_without_formulas(text), language)]
         counted.update(stems)
         spread.update(set(stems))
     return {word: (1 + math.log(count)) * (1 + math.log(spread[word])) for word, count in counted.items()}
+
+
+def _without_formulas(text: str) -> str:
+    return replace_formulas(text, lambda _: ", ")
 
 
 def key_terms(texts: Sequence[str], language: str = "", limit: int = 4, preferred: Collection[str] = ()) -> list[str]:
@@ -192,7 +197,9 @@ def key_terms(texts: Sequence[str], language: str = "", limit: int = 4, preferre
 def _candidates(texts: Sequence[str], language: str) -> list[tuple[float, str]]:
     """Return the possible subjects of the texts, each with a weight for its likelihood; repeated ones repeatedly."""
     runs = {
-        text: [run for part in _CLAUSE.split(_CALLED.sub(", ", text)) for run in _runs(part, language)]
+        text: [
+            run for part in _CLAUSE.split(_CALLED.sub(", ", _without_formulas(text))) for run in _runs(part, language)
+        ]
         for text in dict.fromkeys(texts)
     }
     repeated = Counter(pair for of_text in runs.values() for run in of_text for pair in _pairs(run))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ragforge_tui.shared.formulas import formulas, replace_formulas
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.sanitize import plain_text, storable
 
@@ -90,7 +91,7 @@ _LISTED = 3
 
 def user_prose(text: str) -> str:
     """Return the user's text without code blocks, one paragraph a line; other marks may be intended and stay."""
-    return _lines(_BULLET.sub("", without_code(FENCE.sub("\n", text))))
+    return _lines(_BULLET.sub("", without_code(_joined_formulas(FENCE.sub("\n", text)))))
 
 
 def without_code(text: str) -> str:
@@ -107,13 +108,23 @@ def without_code(text: str) -> str:
 
 def strip_markdown(text: str) -> str:
     """Return the prose of a Markdown text, without code blocks, tables and marks, one paragraph a line."""
-    text = FENCE.sub("\n", text)
+    text = _joined_formulas(FENCE.sub("\n", text))
     text = _RULE.sub("", _TABLE_ROW.sub("", text))
     text = _HEADING.sub(lambda m: f"{m[1]}\n" if m[1] else "", text)
     text = _BULLET.sub("", text)
     text = _LINK.sub(r"\1", text)
     text = _ITALIC.sub(r"\1", _EMPHASIS.sub(r"\2", text))
     return _lines(_TAG.sub("", text))
+
+
+def _joined_formulas(text: str) -> str:
+    """Return a text in which each formula is on one line."""
+    return replace_formulas(text, lambda formula: " ".join(formula.split()))
+
+
+def without_formulas(text: str) -> str:
+    """Return a text with "…" for each formula."""
+    return replace_formulas(text, lambda _: ELLIPSIS)
 
 
 def _lines(text: str) -> str:
@@ -204,6 +215,7 @@ def cut(text: str, limit: int) -> str:
     space = head.rfind(" ")
     if space > limit // 2:
         head = head[:space]
+    head = head[: _start_of_formula(text, len(head))] or head
     return _closed(head.rstrip(" ,;:–—-(«“\"'") + ELLIPSIS)
 
 
@@ -226,9 +238,15 @@ def compress(sentence: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     ends = [match.start() for match in _CLAUSE_END.finditer(text[: limit - 3])]
+    ends = [end for end in ends if _start_of_formula(text, end) == end]
     if ends and ends[-1] >= limit // 2:
         return _closed(text[: ends[-1]].rstrip(" ,;:–—-") + ELLIPSIS)
     return cut(text, limit)
+
+
+def _start_of_formula(text: str, end: int) -> int:
+    """Return where the formula starts that a cut at `end` would break, or `end` if there is none."""
+    return next((found.start() for found in formulas(text) if found.start() < end < found.end()), end)
 
 
 def _closed(text: str) -> str:
@@ -242,7 +260,10 @@ def _closed(text: str) -> str:
 def _split(line: str) -> list[str]:
     pieces: list[str] = []
     start = 0
+    spans = [found.span() for found in formulas(line)]
     for match in _END.finditer(line):
+        if any(first < match.start() < last for first, last in spans):
+            continue
         piece = line[start : match.end()].strip()
         if _ABBREVIATION.search(piece) or (_ORDINAL.search(piece) and line[match.end() :].strip()):
             continue

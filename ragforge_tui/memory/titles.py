@@ -10,7 +10,15 @@ import re
 
 from ragforge_tui.llm import ChatModel
 from ragforge_tui.memory.language import language_of
-from ragforge_tui.memory.prose import clean_text, code_lines, sentences, strip_markdown, user_prose
+from ragforge_tui.memory.prose import (
+    ELLIPSIS,
+    clean_text,
+    code_lines,
+    sentences,
+    strip_markdown,
+    user_prose,
+    without_formulas,
+)
 from ragforge_tui.memory.summaries.draft import short_title
 from ragforge_tui.memory.summaries.prompt import LANGUAGE_NAMES
 from ragforge_tui.shared.errors import ModelError
@@ -48,9 +56,15 @@ async def make_title(model: ChatModel | None, turn: Turn) -> tuple[str, bool]:
 
 
 def title_of(text: str) -> str:
-    """Return the first sentence of the user's text as a title; of text that is only code its first line."""
-    line = next(iter(sentences(user_prose(text))), "") or next(iter(code_lines(text)), "")
-    return short_title(clean_text(line))
+    """Return the first sentence of the user's text as a title, with "…" for formulas.
+
+    Of text that is only code it is the first line of that, of a mere formula what its marks enclose.
+    """
+    found = sentences(user_prose(text))
+    worded = (without_formulas(sentence) for sentence in found)
+    line = next((line for line in worded if line.strip(f"{_MARKS}{ELLIPSIS}.?!,:;")), "")
+    line = line or next(iter(code_lines(text)), "")
+    return short_title(clean_text(line or "".join(found[:1]).strip("$\\[]() ")))
 
 
 def clean_title(text: str) -> str:

@@ -486,6 +486,35 @@ def test_the_title_is_made_of_the_terms() -> None:
     assert of(("Hm.", "Ok.")).title
 
 
+def test_formulas_are_neither_key_words_nor_sentences() -> None:
+    integral = r"$$\int_0^1 \frac{\sin_k x}{x_0}\,dx$$"
+    answer = (
+        "The integral converges because the integrand is bounded.\n\n$$\n\\int_0^1 f_0(x)\\,dx\n= \\int_0^1 g_0\n$$\n\n"
+        r"The bound is $\sup_k f_0! = 1! (k-1)!$ on the interval. \[\int_0^1 f_0 = \int_0^1 g_0\]"
+        "\n\nThe interval is closed and the bound is sharp."
+    )
+    asked = f"Does this integral converge?\n\n{integral}\n\nThe integral comes from a lecture."
+    draft = of((asked, answer), ("And the bound of the integral?", f"The bound is one.\n\n{integral}"))
+    assert draft.conversation_summary == (
+        "The user asked: “Does this integral converge?”; the answer: The integral converges because the integrand is "
+        "bounded. The bound is $\\sup_k f_0! = 1! (k-1)!$ on the interval. The interval is closed and the "
+        "bound is sharp. Then: “The bound of the integral?”; the "
+        "answer: The bound is one."
+    )
+    assert not any("int_0" in finding.text for finding in draft.key_findings)
+    assert {topic.name for topic in draft.topics} <= {"integral", "bound", "interval", "lecture", "converge"}
+    assert "int" not in draft.title.replace("integral", "").replace("interval", "")
+    assert key_terms([r"the parser of $p_x$ and $$p_x$$ fails"] * 2) == ["parser"]
+    only = of((integral, integral))
+    assert only.conversation_summary.startswith("The user said: “$$") and only.topics == []
+
+
+def test_a_cut_breaks_no_formula() -> None:
+    text = r"The value of the bound is given by $a_1 + a_2, b_1 + b_2 + c_1 + c_2 + d_1$ here"
+    assert cut(text, 50) == compress(text, 50) == "The value of the bound is given by…"
+    assert cut(text, 62) == compress(text, 62) == "The value of the bound is given by…"
+
+
 def test_actions_and_refusals_of_the_user_are_attributed_to_them() -> None:
     turn = acted(
         1, "!make clean", "", ("run_command", '{"command": "make clean"}', "", '{"text": "ok", "exit_status": 0}')

@@ -19,6 +19,7 @@ from tests.support.fake_memory import summary
         ("The user asked me to fix the retry in the client of the store.", "Fix the retry in the client …"),
         ("Der Benutzer fragte: „Warum doppelt?“; die Antwort: Darum.", "Warum doppelt?"),
         ("Retries were mended.", "Retries were mended"),
+        (r"The user asked: “Solve \[x_1 = \sqrt{2}\] for the plane”; the answer: Done.", "Solve … for the plane"),
         ("", ""),
     ],
 )

@@ -68,6 +68,10 @@ async def test_of_a_model_that_fails_the_first_sentence_for_the_time_being(error
         ("```py\nprint(1)\n```", "print(1)"),
         ("find files named *discover*", "find files named *discover*"),
         ("x" * 500, "x" * 57 + "…"),
+        ("$$\n\\int_0^1 x\\,dx\n$$\nWhat is this integral? And why?", "What is this integral?"),
+        ("Integrate $x^2$ from \\(a\\) to $b$.", "Integrate … from … to …"),
+        ("$n! = n (n-1)!$", "n! = n (n-1)!"),
+        ("It costs $5 and $6 a month.", "It costs $5 and $6 a month"),
     ],
 )
 def test_the_first_sentence_as_a_title(text: str, title: str) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from ragforge_tui.memory.prose import without_formulas
+
 TITLE_WORDS = 6
 _ASKED = re.compile(
     r"(?:the )?(?:user|person) (?:first )?(?:asked|said|wanted|requested)"
@@ -17,7 +19,8 @@ _EDGES = " \t“”„\"'«»‘’…:;,."
 
 
 def title_from(text: str) -> str:
-    """Return the first words of a summary's text, without the usual opening phrase."""
+    """Return the first words of a summary's text, without the usual opening phrase and with "…" for formulas."""
+    text = without_formulas(text)
     if quoted := _QUOTED.match(text):
         text = quoted[1]
     elif asked := _ASKED.match(text):

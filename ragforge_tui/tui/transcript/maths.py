@@ -1,7 +1,6 @@
-"""Formulas in Markdown: TeX between dollars or TeX's own brackets, as one line of Unicode.
+"""Formulas in Markdown, as one line of Unicode.
 
-Only what certainly is a formula is touched, so that prices and shell variables stay; a formula with a command that has
-no letter here is shown as it was written. Pure.
+A formula with a command that has no letter here is shown as it was written. Pure.
 """
 
 from __future__ import annotations
@@ -10,28 +9,13 @@ import re
 from html.entities import html5
 from typing import TYPE_CHECKING
 
+from ragforge_tui.shared.formulas import formula_at
+
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.rules_inline import StateInline
 
-_MOST = 500
-"""Characters of a formula; more is none."""
-
-_FORMULA = re.compile(
-    r"(?<![^\s(\[{\"'*:,;—–/-])\$(?P<dollars>[^\s$`](?:[^$`\n]*[^\s$`\\])?)\$(?![\w$])"
-    r"|\$\$(?P<display>[^$`]+)\$\$"
-    r"|(?<!\w)\\\((?P<round>.+?)\\\)"
-    r"|(?<!\w)\\\[(?P<square>.+?)\\\]",
-    re.DOTALL,
-)
-"""A dollar next to a letter or digit on its outer side is none of a formula: $5 and $6, $HOME/$NAME, 5$."""
-_COMMAND = re.compile(r"\\[A-Za-z]")
-_SCRIPT = re.compile(r"[\^_]")
-_GROUP = re.compile(r"\{[^{}]*\}")
-_WORD = re.compile(r"[^\W\d_]{2,}")
-_NAME = re.compile(r"[^\W\d_]{3,}")
 _INNER_BLANK = re.compile(r"(?<=[(\[]) | (?=[)\]])")
-_PRICE = re.compile(r"[\d.,]+\s?[kKmMbB]?(?:\s?[-–]\s?[\d.,]+\s?[kKmMbB]?)?")
 
 
 def maths_plugin(parser: MarkdownIt) -> None:
@@ -42,34 +26,18 @@ def maths_plugin(parser: MarkdownIt) -> None:
 def _rule(state: StateInline, silent: bool) -> bool:
     if state.src[state.pos] not in "$\\":
         return False
-    match = _FORMULA.match(state.src, state.pos, min(state.posMax, state.pos + _MOST))
-    if match is None or not _is_formula(source := match[match.lastgroup or 0], match.lastgroup == "square"):
+    match = formula_at(state.src, state.pos, state.posMax)
+    if match is None:
         return False
     if not silent:
         # As it was written, if it has no such form: Markdown would take its backslashes.
-        shown = as_unicode(source) or " ".join(match[0].split())
+        shown = as_unicode(match[match.lastgroup or 0]) or " ".join(match[0].split())
         token = state.push("maths", "", 0)
         token.content = shown
         token.markup = match[0][: 1 if match.lastgroup == "dollars" else 2]
         token.meta = {"source": match[0]}
     state.pos = match.end()
     return True
-
-
-def _is_formula(source: str, brackets: bool) -> bool:
-    """Return whether a text between marks is a formula and not, for example, ``FOO_BAR`` or an index.
-
-    Args:
-        brackets: The marks are those that also keep Markdown from reading brackets.
-    """
-    if _COMMAND.search(source):
-        return True
-    if _SCRIPT.search(source):
-        return not _NAME.search(_GROUP.sub("", source))
-    if brackets and "=" not in source:
-        return False
-    letters = any(char.isalpha() for char in source)
-    return letters and not _WORD.search(source) and not _PRICE.fullmatch(source)
 
 
 def as_unicode(source: str) -> str | None:

@@ -35,6 +35,7 @@ from ragforge_tui.memory.summaries.offline.informativeness import (
 )
 from ragforge_tui.memory.summaries.offline.phrases import Phrases, phrases
 from ragforge_tui.memory.summaries.topics import DESCRIPTION_CHARS
+from ragforge_tui.shared.formulas import is_mostly_formula
 from ragforge_tui.shared.records import EXTRACTIVE, Finding, Turn
 
 _MOST_SHOWN = 4
@@ -149,7 +150,7 @@ def _messages(turn: Turn) -> list[tuple[bool, str]]:
 
 
 def _statements(turn: Turn, weigh: Mapping[str, float], language: str) -> list[Statement]:
-    split = [(by_user, sentences(text)) for by_user, text in _messages(turn)]
+    split = [(by_user, _worded(sentences(text))) for by_user, text in _messages(turn)]
     asked = any(by_user and ASKS.search(sentence) for by_user, texts in split for sentence in texts)
     statements = []
     for by_user, texts in split:
@@ -162,6 +163,11 @@ def _statements(turn: Turn, weigh: Mapping[str, float], language: str) -> list[S
             kind = mark_of(sentence, by_user=by_user)
             statements.append(Statement(sentence, by_user, (turn.turn_index,), value, kind))
     return statements
+
+
+def _worded(texts: list[str]) -> list[str]:
+    """Return the sentences that are not mostly a formula, or all if there are no others."""
+    return [text for text in texts if not is_mostly_formula(text)] or texts
 
 
 def _conversation(statements: Sequence[list[Statement]], wording: Phrases) -> str:
