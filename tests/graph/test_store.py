@@ -111,6 +111,22 @@ async def test_writing_twice_is_writing_once(store: Store, graph: Graph) -> None
     assert await rows_of(graph, "MATCH ()-[r]->() RETURN 1 AS one") == 5
 
 
+async def test_a_conversation_names_the_model_that_was_used_last(store: Store) -> None:
+    c = await store.conversations.create(conversation(model="first"))
+
+    async def used() -> str:
+        [listed] = await store.conversations.matching(ConversationFilter())
+        return listed.model
+
+    asked = await store.messages.begin_turn(message(c.uuid, content="Hi"))
+    assert await used() == "first"
+    answer = message(c.uuid, role="assistant", turn_index=1, state="streaming", writer=writer_id(), model="second")
+    answer = await store.messages.add(answer, asked.uuid)
+    assert await used() == "second"
+    await store.messages.finish(msgspec.structs.replace(answer, state="complete", model="fallback"), asked.uuid)
+    assert await used() == "fallback"
+
+
 async def test_finishing_an_unseen_message_stores_it(store: Store) -> None:
     c = await store.conversations.create(conversation())
     await store.messages.begin_turn(message(c.uuid, content="q"))

@@ -44,10 +44,12 @@ MESSAGE = projection("m", (*MESSAGE_FIELDS, *USAGE_FIELDS), *outside(LARGE))
 INDEXED_CHARS = 200_000
 """Most characters of a turn that full-text search looks at."""
 
-_COUNTERS = (
-    "SET c.message_count = c.message_count + 1, c.total_chars = c.total_chars + $chars, "
-    "c.updated_at = CASE WHEN c.updated_at > $now THEN c.updated_at ELSE $now END"
+_CHANGED = (
+    "c.updated_at = CASE WHEN c.updated_at > $now THEN c.updated_at ELSE $now END, "
+    "c.model = CASE WHEN $model = '' THEN c.model ELSE $model END"
 )
+"""A conversation's model is the one that was used last."""
+_COUNTERS = f"SET c.message_count = c.message_count + 1, c.total_chars = c.total_chars + $chars, {_CHANGED}"
 
 _BEGIN = (
     "MATCH (c:Conversation {uuid: $conversation_id}) WHERE NOT EXISTS { MATCH (:Message {uuid: $uuid}) } "
@@ -113,6 +115,7 @@ class Messages:
             "conversation_id": m.conversation_id,
             "turn_id": turn_id,
             "chars": len(m.content),
+            "model": properties["model"],
             "now": now(),
             "properties": properties,
         }
@@ -208,12 +211,13 @@ class Messages:
             result = await tx.run(
                 "MATCH (m:Message {uuid: $uuid}), (c:Conversation {uuid: m.conversation_id}) "
                 "SET c.total_chars = c.total_chars + $chars - coalesce(m.counted_chars, 0), "
-                "c.updated_at = CASE WHEN c.updated_at > $now THEN c.updated_at ELSE $now END "
+                f"{_CHANGED} "
                 "SET m += $properties, m.counted_chars = $chars, "
                 "m.state = CASE WHEN m.state = 'superseded' THEN m.state ELSE $state END "
                 "RETURN m.uuid AS uuid",
                 uuid=m.uuid,
                 chars=len(m.content),
+                model=properties["model"],
                 now=now(),
                 properties=properties,
                 state=m.state,
