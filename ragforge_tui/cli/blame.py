@@ -9,6 +9,7 @@ import typer
 
 from ragforge_tui.cli.common import JsonFlag, WorkspaceOption, not_empty, settings, with_engine
 from ragforge_tui.cli.output import bold, local_time, print_json, print_styled, print_text, shorten
+from ragforge_tui.shared.own_command import resume_command
 from ragforge_tui.shared.requests.work import Blame, BlamedLines, BlamedTurn, BlameResult
 from ragforge_tui.shared.sanitize import plain_text
 
@@ -101,4 +102,4 @@ def _print_turn(how: str, turn: BlamedTurn, *, opened: bool = False) -> None:
     if turn.decision:
         print_text(f"  Decision: {shorten(turn.decision, 200)}")
     if not opened:
-        print_text(f"  Open it: ragforge-chat --resume {turn.conversation_id[:_SHORT]}")
+        print_text(f"  Open it: {resume_command(turn.conversation_id)}")

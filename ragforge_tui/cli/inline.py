@@ -21,6 +21,7 @@ import msgspec
 from ragforge_tui.cli.output import print_text, shorten
 from ragforge_tui.shared import events
 from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.own_command import own_command, resume_command
 from ragforge_tui.shared.plans import CARRY_OUT, is_plan
 from ragforge_tui.shared.records import Conversation, ConversationFilter, Turn, call_end
 from ragforge_tui.shared.requests.personas import SetPersona
@@ -91,7 +92,7 @@ async def _chat(connect: Callable[[], Awaitable[Engine]], folder: str, opening: 
     finally:
         await engine.close()
     if chat.conversation_id:
-        print_text(f"Conversation {chat.conversation_id}\nResume: ragforge-chat --resume {chat.conversation_id[:8]}")
+        print_text(f"Conversation {chat.conversation_id}\nResume: {resume_command(chat.conversation_id)}")
     return 0
 
 
@@ -428,7 +429,7 @@ class InlineChat:
                 continue
             self._printer.show(event, busy=self._turn is not None)
         if self._message_id:
-            print_text("The engine ended. What had arrived is stored; `ragforge-chat -c` goes on.")
+            print_text(f"The engine ended. What had arrived is stored; `{own_command()} -c` goes on.")
             self._questions.put_nowait(None)
             self._over.set()
             self._lines.leave()

@@ -20,6 +20,7 @@ from ragforge_tui.shared.events import InsightsProgress
 from ragforge_tui.shared.finding_records import SUMMED, KeptFinding, finding_sums
 from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.moments import last_working_day, parse_moment
+from ragforge_tui.shared.own_command import resume_command
 from ragforge_tui.shared.past_records import (
     InsightEntry,
     InsightPlan,
@@ -288,8 +289,7 @@ def _by_conversation(quotes: Iterable[Quote]) -> list[list[Quote]]:
 
 def _conversation(quotes: list[Quote]) -> str:
     first = quotes[0]
-    short = first.conversation_id[:SHORT_ID]
-    lines = [f"{bold(_one_line(first.title) or 'Untitled')} · ragforge-chat --resume {short}"]
+    lines = [f"{bold(_one_line(first.title) or 'Untitled')} · {resume_command(first.conversation_id)}"]
     for day, of_day in groupby(quotes, key=lambda quote: quote.date.astimezone().date()):
         for quote in of_day:
             who = quote.role if quote.kind == "turn" else quote.kind

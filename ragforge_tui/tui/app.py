@@ -17,6 +17,7 @@ from textual.driver import Driver
 from textual.filter import LineFilter
 from textual.screen import Screen
 
+from ragforge_tui.shared.own_command import resume_command
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.wire import Engine
 from ragforge_tui.tui.alt_keys import teach_alt_keys
@@ -53,7 +54,7 @@ def run_chat(connect: Callable[[], Awaitable[Engine]], options: ChatOptions) -> 
     before_hang_up(app.chat.prompt.save_draft)
     conversation_id = app.run(mouse=options.tui.mouse)
     if conversation_id:
-        sys.stdout.write(f"Conversation {conversation_id}\nResume: ragforge-chat --resume {conversation_id[:8]}\n")
+        sys.stdout.write(f"Conversation {conversation_id}\nResume: {resume_command(conversation_id)}\n")
         sys.stdout.flush()
     return app.return_code or 0
 

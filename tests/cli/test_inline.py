@@ -230,9 +230,10 @@ def test_lines_from_a_pipe(tmp_path: Path) -> None:
         input="What can you do?\n!echo counted: $((6*7))\n",
         capture_output=True,
         text=True,
+        cwd=tmp_path,
         env=environment,
     )
     assert done.returncode == 0, done.stderr
     assert "I am the offline assistant" in done.stdout
     assert "counted: 42" in done.stdout
-    assert "Resume: ragforge-chat --resume " in done.stdout
+    assert f"Resume: {PROGRAM} --resume " in done.stdout
