@@ -23,18 +23,23 @@ def judged(answer: str, question: str = "how wide should the report be?") -> dic
         text="Labels are glued.",
     )
     own = ContextItem(kind="message", turn_index=8, text=answer)
+    wish = ContextItem(kind="finding", turn_index=1, text="- Answer briefly.")
     record = ContextRecord(
         conversation_id="c1",
         turn_index=9,
         created_at=now(),
-        sections=[ContextSection(name="recalled", title="Recalled", items=[*items, other, own])],
+        sections=[
+            ContextSection(name="recalled", title="Recalled", items=[*items, other, own]),
+            ContextSection(name="wishes", title="Your wishes", items=[wish]),
+        ],
     )
     messages = [
         Message(uuid=role, conversation_id="c1", turn_index=9, role=role, content=text, timestamp=now())
         for role, text in (("user", question), ("assistant", answer))
     ]
     found = used_items(record, Turn(turn_index=9, messages=messages))
-    assert [item.turn_index for item in found.items] == [3, 5, 6, 2], "a turn that was sent anyway is not recalled"
+    assert [item.turn_index for item in found.items] == [3, 5, 6, 2, 1], "a turn that was sent anyway is not recalled"
+    assert [item.turn_index for item in found.items if item.always] == [1], "a wish is sent with every session"
     assert all(item.used == bool(item.reason) for item in found.items)
     return {item.turn_index: item.reason for item in found.items if item.used}
 

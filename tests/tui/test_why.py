@@ -17,6 +17,7 @@ def engine() -> FakeEngine:
     fake.store(here, turn(here, 1, "first?", "the beginning"), turn(here, 2, "wide?", "88."))
     fake.memory.uses = [
         RecalledUse(kind="turn", text="hello", turn_index=1, tokens=7),
+        RecalledUse(kind="finding", text="- Answer briefly.", turn_index=1, tokens=5, always=True),
         RecalledUse(
             kind="summary",
             text=f"88 columns {HOSTILE}",
@@ -41,6 +42,7 @@ async def test_used_items_come_first_and_lead_to_their_turns(run_chat: ChatRunne
         rows = chat.app.screen._rows
         assert [(row.lead, row.heading, row.detail) for row in rows] == [
             ("● ", "Used by the answer of t2 (1)", "Labels · t2-t3 · shares 88"),
+            ("○ ", "Your wishes, sent with every session (1)", "t1 · 5 tokens"),
             ("○ ", "Sent for nothing (1)", "t1 · 7 tokens"),
         ]
         assert [request.turn_index for request in fake.asked(FetchWhy)] == [2]

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from ragforge_tui.memory.context.sections import WISHES_SECTION
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.retrieval.terms import FALLBACK, asked_words, stems
 from ragforge_tui.shared.json_text import json_object
@@ -36,16 +37,21 @@ def used_items(record: ContextRecord, turn: Turn) -> AnswerUse:
         record: The request with its texts.
         turn: The turn with the question, the replies and the arguments of their calls.
     """
-    items = [item for section in record.sections for item in section.items if item.kind in RECALLED and item.text]
+    recalled = [
+        (item, section.name == WISHES_SECTION)
+        for section in record.sections
+        for item in section.items
+        if item.kind in RECALLED and item.text
+    ]
     question = _terms(message.content for message in turn.messages if message.role == "user")
     answer = "\n".join(_written(turn))
     said = _terms([answer])
-    own = [_terms([item.text]) for item in items]
+    own = [_terms([item.text]) for item, _ in recalled]
     counts = Counter(term for terms in own for term in terms)
-    most = max(1, len(items) // _RARE_SHARE)
+    most = max(1, len(recalled) // _RARE_SHARE)
     cited = _cited(answer)
     uses = []
-    for item, terms in zip(items, own, strict=True):
+    for (item, wish), terms in zip(recalled, own, strict=True):
         shared = [said[term] for term in terms if term in said and term not in question and counts[term] <= most]
         reason = _citation(item, cited) or _overlap(shared)
         uses.append(
@@ -57,6 +63,7 @@ def used_items(record: ContextRecord, turn: Turn) -> AnswerUse:
                 turn_index=item.turn_index,
                 last_turn=item.last_turn,
                 tokens=item.tokens,
+                always=wish,
                 used=bool(reason),
                 reason=reason,
             )

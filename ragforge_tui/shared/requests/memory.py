@@ -256,6 +256,7 @@ class RecalledUse(msgspec.Struct, frozen=True, kw_only=True):
         conversation_id: Empty for the conversation of the request.
         turn_index: The turn it leads to; 0 for none.
         last_turn: For a summary, the last of its turns.
+        always: Whether it is a wish, which is sent whatever the message is about.
         reason: Why it counts as used: the turn that the answer cites, or the words in common; empty if it does not.
     """
 
@@ -266,6 +267,7 @@ class RecalledUse(msgspec.Struct, frozen=True, kw_only=True):
     turn_index: int = 0
     last_turn: int = 0
     tokens: int = 0
+    always: bool = False
     used: bool = False
     reason: str = ""
 

@@ -79,10 +79,16 @@ async def show_why(host: Host, turn: str) -> None:
 
     async def load() -> list[Choice]:
         found = await host.session.ask(FetchWhy(conversation_id=uuid, turn_index=wanted))
-        items.extend(sorted(found.items, key=lambda item: not item.used))
-        used = sum(item.used for item in items)
-        headings = (f"Sent for nothing ({len(items) - used})", f"Used by the answer of t{found.turn_index} ({used})")
-        return [_use_row(number, item, headings[item.used]) for number, item in enumerate(items)]
+        groups = (
+            (f"Used by the answer of t{found.turn_index}", [item for item in found.items if item.used]),
+            ("Your wishes, sent with every session", [item for item in found.items if item.always and not item.used]),
+            ("Sent for nothing", [item for item in found.items if not (item.always or item.used)]),
+        )
+        headings = [f"{heading} ({len(of_group)})" for heading, of_group in groups for _ in of_group]
+        items.extend(item for _, of_group in groups for item in of_group)
+        return [
+            _use_row(number, item, heading) for number, (item, heading) in enumerate(zip(items, headings, strict=True))
+        ]
 
     def picked(key: str | None) -> None:
         if key is not None and (item := items[int(key)]).turn_index:
