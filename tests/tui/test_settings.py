@@ -10,8 +10,9 @@ import yaml
 from textual.widgets import Input
 
 from ragforge_tui.settings.load import load
-from ragforge_tui.settings.schema import Settings
+from ragforge_tui.settings.schema import ModelSettings, Settings
 from ragforge_tui.shared.errors import ConfigError
+from ragforge_tui.shared.events import ModelChanged
 from ragforge_tui.shared.requests.work import ChangeModelSettings
 from ragforge_tui.tui.settings.setting_rows import Setting, following, matching, parse, read_settings, section_title
 from ragforge_tui.tui.settings.settings_screen import SettingsScreen
@@ -50,6 +51,19 @@ def test_where_values_come_from(tmp_path: Path) -> None:
     secret = rows["model.api_key"]
     assert (secret.shown, secret.typed, rows["graph.password"].shown) == ("••••••", "", "not set")
     assert "secret" not in secret.shown
+
+
+def test_a_model_that_no_setting_names_has_its_source(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    chosen = ModelChanged(phase="ready", name="openai/x", origin="chosen last with /connect or /model")
+
+    def model_row(settings: Settings, origins: dict[str, str]) -> tuple[str, str]:
+        rows = {one.key: one for one in read_settings(settings, origins, file, model=chosen)}
+        return rows["model.name"].shown, rows["model.name"].origin
+
+    assert model_row(Settings(), {}) == ("openai/x", "chosen last with /connect or /model")
+    named = Settings(model=ModelSettings(name="mine"))
+    assert model_row(named, {"model.name": "--model"}) == ("mine", "--model")
 
 
 def test_a_file_changed_since_the_start_is_what_counts(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ async def show_settings(host: Host, query: str) -> None:
         raise RagforgeError("This chat was started without a settings file.", kind="config")
 
     def read() -> list[Setting]:
-        return read_settings(options.settings, options.origins, file, known)
+        return read_settings(options.settings, options.origins, file, known, host.session.state.model)
 
     # Offer the names of themes and personas.
     known = {THEME: [*NAMES, *framework_themes(host)], "personas.default": list(host.session.state.persona_styles)}

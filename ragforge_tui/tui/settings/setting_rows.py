@@ -20,11 +20,13 @@ from ragforge_tui.settings.keys import SECRET_KEYS, Key, expected, flow_yaml, ke
 from ragforge_tui.settings.parse import parse_yaml
 from ragforge_tui.settings.schema import Settings, live_part
 from ragforge_tui.shared.errors import ConfigError, RagforgeError
+from ragforge_tui.shared.events import ModelChanged
 from ragforge_tui.shared.files import STATE_BYTES, read_regular
 from ragforge_tui.shared.formatting import counted
 from ragforge_tui.tui import fuzzy
 
 MOST_SHOWN = 36
+MODEL = "model.name"
 UNITS = {"mb": "MB", "minutes": "min", "seconds": "s", "timeout": "s"}
 """Units of numbers by the last word of a setting's name, where that is not the unit itself."""
 _MEANING = r"\b{}: ((?:[^.;,]|\.(?=\w))+)"
@@ -116,7 +118,11 @@ def _shown(setting: Setting, value: Any) -> str:
 
 
 def read_settings(
-    settings: Settings, origins: Mapping[str, str], file: Path, known: Mapping[str, Sequence[str]] | None = None
+    settings: Settings,
+    origins: Mapping[str, str],
+    file: Path,
+    known: Mapping[str, Sequence[str]] | None = None,
+    model: ModelChanged | None = None,
 ) -> list[Setting]:
     """Return all settings, in the order of the definition.
 
@@ -125,6 +131,7 @@ def read_settings(
         origins: The source of each at that time, by dotted key.
         file: The user's settings file, which may have changed since, or may not exist.
         known: Valid values of settings that are a text by definition, as far as this chat knows.
+        model: The model in use, which is shown with its source where the settings name none.
 
     Raises:
         RagforgeError: The file cannot be read.
@@ -132,10 +139,14 @@ def read_settings(
     own = _flat(_read(file))
     found = [_setting(key, settings, origins.get(key.path, ""), own, str(file)) for key in keys().values()]
     known = {key: tuple(choices) for key, choices in (known or {}).items() if choices}
-    return [
-        msgspec.structs.replace(one, kind="choice", choices=known[one.key]) if one.key in known else one
+    rows = {
+        one.key: msgspec.structs.replace(one, kind="choice", choices=known[one.key]) if one.key in known else one
         for one in found
-    ]
+    }
+    named = rows[MODEL]
+    if model is not None and model.origin and not named.value:
+        rows[MODEL] = msgspec.structs.replace(named, value=model.name, origin=model.origin)
+    return list(rows.values())
 
 
 def _setting(key: Key, settings: Settings, origin: str, own: Mapping[str, Any], file: str) -> Setting:
