@@ -111,7 +111,7 @@ def test_nothing_moves_when_the_engine_answers() -> None:
 def test_without_a_model_it_tells_how_to_get_one() -> None:
     offline = ModelChanged(phase="ready", name="offline", destination="this machine", offline=True)
     rows = texts(msgspec.structs.replace(FULL, model=offline))
-    assert rows[5].startswith("model   none yet")
+    assert rows[5] == "model   offline: answers by fixed rules from memory and code"
     assert "/connect" in rows[6] and "ANTHROPIC_API_KEY" in rows[7]
     failed = ModelChanged(phase="failed", name="gpt-9")
     assert "gpt-9 cannot be used · /model" in texts(msgspec.structs.replace(FULL, model=failed))[5]

@@ -23,7 +23,7 @@ from textual.widget import Widget
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import ModelChanged
 from ragforge_tui.shared.finding_records import KeptFinding
-from ragforge_tui.shared.model_help import WAYS_TO_A_MODEL, WITHOUT_MODEL
+from ragforge_tui.shared.model_help import OFFLINE_ANSWERS, WAYS_TO_A_MODEL
 from ragforge_tui.shared.moments import age_text
 from ragforge_tui.shared.past_records import PastChoice
 from ragforge_tui.shared.records import Conversation, ConversationFilter
@@ -55,7 +55,7 @@ NAME = "ragforge"
 CLAIM = "the chat that remembers"
 CHAT_FEATURES = frozenset({"undo", "edit", "branch", "context", "recall"})
 """Tips about a conversation that does not exist yet, or about a command with an argument: a click runs nothing."""
-NO_MODEL = ((f"none yet: {WITHOUT_MODEL}", ""), (WAYS_TO_A_MODEL[0], "connect"), (WAYS_TO_A_MODEL[1], ""))
+NO_MODEL = ((f"offline: {OFFLINE_ANSWERS}", ""), (WAYS_TO_A_MODEL[0], "connect"), (WAYS_TO_A_MODEL[1], ""))
 """Ways to get a model, each with the command that a click on its line runs."""
 
 
