@@ -272,7 +272,7 @@ class TestHits:
         (span,) = [span for span in text.spans if "bold" in str(span.style)]
         assert text.plain[span.start : span.end] == "lock"
         assert snippet(self.hit("the lock", "lock"), 80).plain == "you the lock"
-        assert snippet(self.hit("the lock", "lock", role="assistant"), 80).plain == "✶ the lock"
+        assert snippet(self.hit("the lock", "lock", role="assistant"), 80).plain == "answer the lock"
 
     def test_marks_of_markdown_are_no_part_of_a_hit(self) -> None:
         written = "## Why\nthe **lock** is *held* by `_take_it()`, 2 * 3 ** x**2 times: ```python lock(*args)"

@@ -24,7 +24,6 @@ from textual.widgets import Input
 from ragforge_tui.shared.records import SearchHit
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.drawing.lines import one_line
-from ragforge_tui.tui.drawing.palette import DEFAULT_GLYPH
 from ragforge_tui.tui.limits import SCREEN
 from ragforge_tui.tui.sessions.session_list_model import short_time
 from ragforge_tui.tui.sessions.session_service import (
@@ -275,7 +274,7 @@ def snippet(hit: SearchHit, room: int) -> Content:
     text, spans = _MARKS.sub(lambda mark: _GONE * len(mark[0]), hit.snippet), hit.highlights
     first = spans[0][0] if spans else 0
     start = max(first - room // 4, 0) if first > room * 2 // 3 else 0
-    who = ("you ", "$text-primary") if hit.role == "user" else (f"{DEFAULT_GLYPH} ", "$text-secondary")
+    who = ("you ", "$text-primary") if hit.role == "user" else ("answer ", "$text-secondary")
     parts = [who, ("…", "dim")] if start else [who]
     at = start
     for begin, end in spans:
