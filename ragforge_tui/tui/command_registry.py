@@ -163,7 +163,7 @@ class Registry:
         """Return the commands that match the first word of a prompt, best first."""
         if not text.startswith("/") or not _SHAPE.match(text):
             return []
-        return fuzzy.best(text[1:], self.commands, lambda command: " ".join((command.name, *command.aliases)))
+        return fuzzy.by_name(text[1:], self.commands, lambda command: (command.name, *command.aliases))
 
 
 def stop_key(keymap: Mapping[str, str], registry: Registry) -> str:

@@ -66,6 +66,14 @@ def test_a_query_finds_a_command_by_its_name_then_by_what_it_does(query: str, fi
     assert found(query, palette_rows(REGISTRY, {}, []))[0].key == first
 
 
+@pytest.mark.parametrize("query", ["e", "se"])
+def test_one_or_two_letters_find_only_names_that_start_with_them(query: str) -> None:
+    rows = palette_rows(REGISTRY, {}, [])
+    keys = found(query, rows)
+    assert keys and all(any(name.startswith(query) for name in (row.key, *row.lead.split())) for row in keys)
+    assert found("mdl", rows)[0].key == "model"
+
+
 def test_destructive_commands_match_only_by_name_and_never_first() -> None:
     rows = palette_rows(REGISTRY, {}, [])
     assert [row.key for row in found("dele", rows)][:2] == ["delete", "delete-persona"]

@@ -159,6 +159,14 @@ class TestCommands:
     def test_completion(self) -> None:
         assert len(self.registry.complete("/")) == len(all_commands())
         assert self.registry.complete("/ses")[0].name == "sessions"
+        for typed in ("/e", "/se"):
+            found = self.registry.complete(typed)
+            assert 1 < len(found) < len(all_commands()) / 4
+            assert all(any(name.startswith(typed[1:]) for name in (one.name, *one.aliases)) for one in found)
+            of_name = [one.name.startswith(typed[1:]) for one in found]
+            assert of_name == sorted(of_name, reverse=True), "aliases come after names"
+        assert self.registry.complete("/mdl")[0].name == "model"
+        assert "resume" in [one.name for one in self.registry.complete("/rs")], "no name starts with it"
         assert self.registry.complete("/model x") == []
         assert self.registry.complete("hello") == []
 

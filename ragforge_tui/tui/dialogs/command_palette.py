@@ -47,11 +47,12 @@ def found(query: str, rows: list[Choice]) -> list[Choice]:
     words = query.casefold().split()
     if not words:
         return rows
-    named = fuzzy.best(query, rows, lambda row: f"{row.key} {row.lead}")
+    named = fuzzy.by_name(query, rows, lambda row: (row.key, *row.lead.split()))
     exact = [row for row in named if row.key == words[0]]
     starts = [row for row in named if any(name.startswith(words[0]) for name in (row.key, *row.lead.split()))]
     texts = [(row, f"{row.detail} {row.lead}".casefold()) for row in rows if row.heading != LAST_HEADING]
-    described = [row for row, text in texts if all(word in text for word in words)]
+    short = starts and len(query.strip()) < fuzzy.FEWEST_FUZZY
+    described = [] if short else [row for row, text in texts if all(word in text for word in words)]
     removing = [row for row in starts if row.heading == LAST_HEADING]
     meant = removing if len(words[0]) >= MEANT_LETTERS else []
     rows = [row for row in (*exact, *starts) if row not in removing] + meant
