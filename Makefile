@@ -106,7 +106,8 @@ endef
 
 define install
 	set -euo pipefail; \
-	echo "Installing (about 620 MB with the embedded graph; once)"; \
-	if [ ! -x $(BIN)/pip ]; then uv pip install --quiet --python $(BIN)/python $(1); \
-	else $(BIN)/python -m pip install --quiet --disable-pip-version-check $(1); fi
+	echo "Installing (about 750 MB on disk with the embedded graph; once, and it takes a few minutes)"; \
+	if [ -t 1 ]; then quiet=; else quiet=--quiet; fi; \
+	if [ ! -x $(BIN)/pip ]; then uv pip install $$quiet --python $(BIN)/python $(1); \
+	else $(BIN)/python -m pip install $$quiet --disable-pip-version-check $(1); fi
 endef
