@@ -65,7 +65,7 @@ ELLIPSIS = "…"
 
 _INTRODUCTION = re.compile(r"\A(?:I am the offline assistant|Je suis l['’]assistant hors ligne)[^\n]*\n*")
 """Introduction of the built-in assistant in its first answer."""
-_MEMORY = re.compile(r"^(?:From the memory|Dans la mémoire) ?:\s*\n+(?=`{3})", re.M)
+_MEMORY = re.compile(r"^(?:From the memory|Dans la mémoire) ?:\s*\n+(?=`{3}|- \[)", re.M)
 _EVIDENCE = re.compile(r"^[ \t]*[-*] (?:`[^`\n]+:\d+`.*|(?:you|me|vous|moi) ?:.*|`[^`\n ]+`)$", re.M)
 _LEAD_IN = re.compile(r"^[^\n`]{1,40}:[ \t]*$", re.M)
 _CODE_SPAN = re.compile(r"`[^`\n]*`")

@@ -509,6 +509,13 @@ def test_formulas_are_neither_key_words_nor_sentences() -> None:
     assert only.conversation_summary.startswith("The user said: “$$") and only.topics == []
 
 
+def test_what_the_offline_assistant_recalls_is_no_finding_of_this_conversation() -> None:
+    recalled = "From the memory:\n- [t1] “Sums”, conversation be3081de, 2026-11-28: > what does add do?"
+    draft = of(("Where is add?", f"`calc.py:1-3`\n\n```\n     1\tdef add(a, b):\n```\n\n{recalled}"))
+    assert "be3081de" not in f"{draft.conversation_summary} {draft.key_findings}"
+    assert "`calc.py:1-3` `add`" in draft.conversation_summary
+
+
 def test_a_cut_breaks_no_formula() -> None:
     text = r"The value of the bound is given by $a_1 + a_2, b_1 + b_2 + c_1 + c_2 + d_1$ here"
     assert cut(text, 50) == compress(text, 50) == "The value of the bound is given by…"
