@@ -32,7 +32,8 @@ class ModelSettings(_Section, frozen=True):
         str,
         Meta(
             description="Any LiteLLM model, e.g. anthropic/claude-sonnet-5, openai/gpt-5.2, ollama/qwen3; "
-            "'offline' for the built-in assistant. Empty: discovered in the environment, then on localhost."
+            "'offline' for the built-in assistant. Empty: the one chosen last with /connect or /model, else one found "
+            "in the environment, then on localhost."
         ),
     ] = ""
     fallbacks: Annotated[
