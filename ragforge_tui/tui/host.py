@@ -107,7 +107,7 @@ class Panes(Protocol):
     """The sidebar."""
 
     def toggle(self, pane: str = "") -> None:
-        """Show or leave a pane; without a name, show or hide the sidebar."""
+        """Show a pane, or close what its key opened; without a name, show or hide the sidebar."""
 
     def uncover(self) -> bool:
         """Hide it if it covers the chat; return whether it did."""

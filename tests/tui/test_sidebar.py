@@ -99,6 +99,24 @@ async def test_below_140_columns_it_starts_closed_and_a_line_counts_what_is_in_i
         assert not sidebar.strip.display, "who hides it wants it hidden"
 
 
+async def test_the_key_of_a_pane_closes_what_it_opened_and_keeps_no_choice(run_chat: ChatRunner) -> None:
+    async with run_chat(calls_engine(), size=(120, 40), tui=SHOWN, continue_last=True) as chat:
+        sidebar, prompt = chat.app.chat.sidebar, chat.app.chat.prompt
+        await traced(chat)
+        await chat.press("escape")
+        assert sidebar.display and prompt.has_focus, "Escape leads back to the prompt"
+        await chat.press("f4", "f4")
+        await chat.until(lambda: not sidebar.display and prompt.has_focus)
+        await chat.until(lambda: sidebar.strip.display, "the line counts it again")
+        assert load_layout(chat.app.chat.options.state_dir).open is None
+        await chat.press("f8")
+        await chat.until(lambda: trace_of(chat).has_focus_within)
+        await chat.press("f4")
+        await chat.until(lambda: prompt.has_focus)
+        assert sidebar.display, "F8 opened it, and keeps it that way"
+        assert load_layout(chat.app.chat.options.state_dir).open
+
+
 async def test_not_shown_where_it_is_not_wanted(run_chat: ChatRunner) -> None:
     engine = calls_engine()
     async with run_chat(engine, size=WIDE, continue_last=True) as chat:

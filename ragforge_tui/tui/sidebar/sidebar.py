@@ -236,6 +236,8 @@ class Sidebar(Horizontal):
         self.pane_layout = load_layout(state_dir)
         self._choice = self.pane_layout.open if wanted else False
         """Whether the user wants it next to the chat; None: once there is something to show."""
+        self._called = False
+        """Whether the key of a pane opened it: it closes it again, and what the user wants stays."""
         self._filled = False
         self._over = False
         self.body: Body | None = None
@@ -260,7 +262,7 @@ class Sidebar(Horizontal):
     @property
     def _open(self) -> bool:
         by_itself = self._filled and self.app.size.width >= OPENS_BY_ITSELF
-        return by_itself if self._choice is None else self._choice
+        return self._called or (by_itself if self._choice is None else self._choice)
 
     @property
     def _counted(self) -> bool:
@@ -291,7 +293,8 @@ class Sidebar(Horizontal):
 
     def show(self, pane: str) -> None:
         """Show a pane and focus it."""
-        self._set_open(True)
+        self._called = self._called or not self.display
+        self._set_shown(True)
         self.pane_layout.active = self._asked = pane
         if not self.pane_layout.share(pane):
             self.pane_layout.fold(pane)
@@ -305,8 +308,8 @@ class Sidebar(Horizontal):
 
     def fold(self) -> None:
         """Hide the sidebar; the prompt gets the focus."""
-        self._asked = ""
-        self._set_open(False)
+        self._asked, self._called = "", False
+        self._set_shown(False)
         self.store_layout()
         self._leave_to_prompt()
 
@@ -320,16 +323,27 @@ class Sidebar(Horizontal):
     escape = uncover
 
     def toggle(self, pane: str = "") -> None:
-        """Show a pane, or leave it; without a name, show or hide the whole sidebar."""
+        """Show a pane; from that pane close what its key opened, else go back to the prompt.
+
+        Without a name, show or hide the whole sidebar, and keep it that way.
+        """
         if not pane:
-            if self.display:
-                self.fold()
-            else:
-                self.show(self.pane_layout.active)
-        elif self.display and (found := self.pane(pane)) is not None and found.has_focus_within:
-            self.action_leave()
-        else:
+            self._keep(not self.display)
+        elif not self.display or (found := self.pane(pane)) is None or not found.has_focus_within:
             self.show(pane)
+        elif self._called:
+            self.fold()
+        else:
+            self.action_leave()
+
+    def _keep(self, wanted: bool) -> None:
+        if not self._over:
+            self._choice = self.pane_layout.open = wanted
+        if wanted:
+            self.show(self.pane_layout.active)
+            self._called = False
+        else:
+            self.fold()
 
     def pane(self, name: str) -> Pane | None:
         try:
@@ -395,9 +409,7 @@ class Sidebar(Horizontal):
         if self.body is not None:
             self.body.set_class(wanted and not self._over, "-side-by-side")
 
-    def _set_open(self, wanted: bool) -> None:
-        if not self._over and wanted != self.display:
-            self._choice = self.pane_layout.open = wanted
+    def _set_shown(self, wanted: bool) -> None:
         self._appear(wanted)
         if not wanted and not self._counted:
             self._active.clear()
