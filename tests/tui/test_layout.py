@@ -14,7 +14,7 @@ PANES = ["trace", "memory", "files"]
 
 
 def test_the_saved_layout_returns(tmp_path: Path) -> None:
-    kept = Layout(open=False, width=60, active="files", zoomed=True, shares={"trace": 7, "memory": 0})
+    kept = Layout(open=False, width=60, active="files", shares={"trace": 7, "memory": 0})
     sidebar.save_layout(tmp_path / "new", kept)
     assert sidebar.load_layout(tmp_path / "new") == kept
     assert [path.name for path in (tmp_path / "new").iterdir()] == [sidebar.FILE_NAME], "nothing is left beside it"
@@ -51,7 +51,7 @@ def test_columns(kept: int, screen: int, columns: int) -> None:
 def test_in_little_height_one_pane_is_open() -> None:
     assert Layout(active="memory").opened(PANES, 20) == ["memory"]
     assert Layout(active="gone").opened(PANES, 20) == ["trace"]
-    assert Layout(zoomed=True, active="files").opened(PANES, 50) == ["files"]
+    assert Layout(active="files").opened(PANES, 50, alone=True) == ["files"]
     assert Layout(shares={"memory": 0}).opened(PANES, 35) == ["trace", "files"]
 
 

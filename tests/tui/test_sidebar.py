@@ -171,13 +171,24 @@ async def test_keys_for_width_and_heights_and_what_is_kept(run_chat: ChatRunner)
         assert chat.app.chat.sidebar.region.width == width + 4
         assert pane.region.height > files_of(chat).region.height
         assert load_layout(chat.app.chat.options.state_dir).share("trace") == 5
-        await chat.press("z")
-        await chat.pilot.pause()
-        assert not files_of(chat).display
     async with run_chat(calls_engine(), size=WIDE, tui=SHOWN, continue_last=True) as chat:
         await chat.until(lambda: trace_of(chat) and trace_of(chat).trace.rows)
         assert chat.app.chat.sidebar.region.width == width + 4
-        assert not files_of(chat).display
+
+
+async def test_one_pane_is_alone_until_the_sidebar_is_hidden(run_chat: ChatRunner) -> None:
+    async with run_chat(calls_engine(), size=WIDE, tui=SHOWN, continue_last=True) as chat:
+        await traced(chat)
+        await chat.press("z")
+        await chat.until(lambda: not files_of(chat).display)
+        await chat.press("f5")
+        await chat.until(lambda: files_of(chat).has_focus_within)
+        assert not trace_of(chat).display, "another pane takes its place"
+        await chat.press("f8")
+        await chat.until(lambda: not chat.app.chat.sidebar.display)
+        await chat.press("f4")
+        await chat.until(lambda: trace_of(chat).has_focus_within)
+        assert files_of(chat).display, "opened again, it shows all panes"
 
 
 async def test_the_mouse_moves_the_divider_and_folds_panes(run_chat: ChatRunner) -> None:

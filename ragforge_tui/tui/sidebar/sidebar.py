@@ -81,14 +81,13 @@ class Layout(msgspec.Struct, kw_only=True):
     Attributes:
         open: Whether the sidebar is shown next to the chat if there is room; None: once it has something to show.
         width: Its columns there; None: they grow with the screen.
-        active: The last used pane; the only open one when `zoomed` or when there is little height.
+        active: The last used pane; the only open one when it is alone or when there is little height.
         shares: The relative height of each pane; 0 is folded to its title.
     """
 
     open: bool | None = None
     width: Annotated[int, Meta(ge=1, le=2000)] | None = None
     active: str = "trace"
-    zoomed: bool = False
     shares: dict[str, Share] = {}
 
     def share(self, pane: str) -> int:
@@ -111,9 +110,9 @@ class Layout(msgspec.Struct, kw_only=True):
         usual = min(USUAL_WIDTH + (available - SIDE_BY_SIDE_COLUMNS) // 2, LARGEST_USUAL_WIDTH)
         return max(SMALLEST_WIDTH, min(self.width or usual, available - CHAT_COLUMNS))
 
-    def opened(self, panes: Sequence[str], rows: int) -> list[str]:
+    def opened(self, panes: Sequence[str], rows: int, *, alone: bool = False) -> list[str]:
         """Return the panes that are open in so many rows, in order."""
-        if self.zoomed or rows < STACKED_ROWS:
+        if alone or rows < STACKED_ROWS:
             return [self.active] if self.active in panes else list(panes[:1])
         return [pane for pane in panes if self.share(pane)]
 
@@ -240,6 +239,8 @@ class Sidebar(Horizontal):
         """Whether the key of a pane opened it: it closes it again, and what the user wants stays."""
         self._filled = False
         self._over = False
+        self._alone = False
+        """Whether only the last used pane is open, until the sidebar is hidden."""
         self.body: Body | None = None
         self._painted = False
         self._mounted = False
@@ -406,6 +407,7 @@ class Sidebar(Horizontal):
 
     def _appear(self, wanted: bool) -> None:
         self.display = wanted
+        self._alone = self._alone and wanted
         if self.body is not None:
             self.body.set_class(wanted and not self._over, "-side-by-side")
 
@@ -440,8 +442,8 @@ class Sidebar(Horizontal):
         """
         panes = list(self.panes)
         names, screen = [pane.name_ for pane in panes], self.app.size.height
-        shown = self.pane_layout.opened(names, self.size.height or screen) if self.display else []
-        active = {*shown, *self.pane_layout.opened(names, screen)} if self.display else set()
+        shown = self._opened(names, self.size.height or screen)
+        active = {*shown, *self._opened(names, screen)}
         if self._counted:
             active = set(names)
         for pane in panes:
@@ -455,6 +457,9 @@ class Sidebar(Horizontal):
         self._active = active
         for pane in fresh:
             pane.opened()
+
+    def _opened(self, names: Sequence[str], rows: int) -> list[str]:
+        return self.pane_layout.opened(names, rows, alone=self._alone) if self.display else []
 
     def _share_rows(self, column: Sequence[Pane], *, alone: bool) -> None:
         """Give the panes of a column their heights; one that is alone takes all there is."""
@@ -506,7 +511,7 @@ class Sidebar(Horizontal):
 
     def _title_clicked(self, pane: Pane) -> None:
         names = [one.name_ for one in self.panes]
-        stacked = not self.pane_layout.zoomed and self.size.height >= STACKED_ROWS
+        stacked = not self._alone and self.size.height >= STACKED_ROWS
         if stacked and len(names) > 1 and pane.unfolded:
             self.pane_layout.fold(pane.name_)
             self._arrange()
@@ -584,10 +589,9 @@ class Sidebar(Horizontal):
                 self._leave_to_prompt()
 
     def action_zoom(self) -> None:
-        """Show only the focused pane, or all of them."""
-        self.pane_layout.zoomed = not self.pane_layout.zoomed
+        """Show only the focused pane until the sidebar is hidden, or all of them."""
+        self._alone = not self._alone
         self._arrange()
-        self.store_layout()
 
 
 class Body(Container):
