@@ -176,6 +176,24 @@ async def test_keys_for_width_and_heights_and_what_is_kept(run_chat: ChatRunner)
         assert chat.app.chat.sidebar.region.width == width + 4
 
 
+async def test_the_pane_that_is_asked_for_gets_most_of_the_rows(run_chat: ChatRunner) -> None:
+    engine = calls_engine()
+    engine.memory.files = [
+        AccessedFile(path=f"src/{name}.py", group="read", tool="read_file", turn_index=1, timestamp=CLOCK)
+        for name in range(60)
+    ]
+    async with run_chat(engine, size=WIDE, tui=SHOWN, continue_last=True) as chat:
+        trace, files = await traced(chat), files_of(chat)
+        await chat.until(lambda: trace.region.height > 2 * files.region.height > 4)
+        await filed(chat)
+        await chat.until(lambda: files.region.height > 2 * trace.region.height > 4)
+        await chat.press("escape")
+        await chat.pilot.pause()
+        assert files.region.height > 2 * trace.region.height, "what is read stays in place"
+        await chat.press("f5", "tab")
+        await chat.until(lambda: trace.has_focus_within and trace.region.height > 2 * files.region.height)
+
+
 async def test_one_pane_is_alone_until_the_sidebar_is_hidden(run_chat: ChatRunner) -> None:
     async with run_chat(calls_engine(), size=WIDE, tui=SHOWN, continue_last=True) as chat:
         await traced(chat)

@@ -58,6 +58,8 @@ TWO_COLUMNS = 200
 """Screen width from which the panes have two columns, once there are summaries: memory, and the others."""
 EMPTY_ROWS = 2
 """Height of a pane without entries that the user asked for."""
+ASKED_WEIGHT = 4
+"""How many times its share the pane that the user asked for gets of rows that do not suffice."""
 OPENS_BY_ITSELF = 140
 """Screen width from which the sidebar opens by itself; below, a line counts what is in it."""
 STRIP_ROWS = 20
@@ -250,7 +252,7 @@ class Sidebar(Horizontal):
         self._stack = PaneStack(id="sidebar-panes")
         self._active: set[str] = set()
         self._asked = ""
-        """The pane that the user asked for, which is shown even without entries."""
+        """The pane that the user asked for by a key: it gets more of the rows, and some even without entries."""
         self.strip = PaneStrip()
 
     def compose(self) -> ComposeResult:
@@ -469,7 +471,10 @@ class Sidebar(Horizontal):
                 pane.styles.height = "1fr"
             return
         needed = [pane.needed or (EMPTY_ROWS if pane.name_ == self._asked else 0) for pane in shown]
-        weights = [max(self.pane_layout.share(pane.name_), 1) for pane in shown]
+        weights = [
+            max(self.pane_layout.share(pane.name_), 1) * (ASKED_WEIGHT if pane.name_ == self._asked else 1)
+            for pane in shown
+        ]
         for pane, rows in zip(shown, heights(needed, weights, self.size.height - len(column)), strict=True):
             pane.styles.height = rows
 
@@ -536,12 +541,9 @@ class Sidebar(Horizontal):
         return next((pane for pane in self.panes if pane.has_focus_within), None)
 
     def on_descendant_focus(self) -> None:
-        """Remember the pane in use as the one that is shown first, and give an empty one room for its sentence."""
+        """Remember the pane in use as the one that is shown first."""
         if (pane := self._focused_pane) is not None:
             self.pane_layout.active = pane.name_
-            if pane.name_ != self._asked:
-                self._asked = pane.name_
-                self._arrange()
         self._redraw_titles()
 
     def on_descendant_blur(self) -> None:
@@ -556,8 +558,6 @@ class Sidebar(Horizontal):
         if self._over:
             self.fold()
         else:
-            self._asked = ""
-            self._arrange()
             self.store_layout()
             self._leave_to_prompt()
 
@@ -571,6 +571,8 @@ class Sidebar(Horizontal):
             return
         name = names[(names.index(now.name_) + by) % len(names)]
         if name in opened:
+            self._asked = name
+            self._arrange()
             self._focus(name)
         else:
             self.show(name)
