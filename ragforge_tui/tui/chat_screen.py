@@ -25,7 +25,6 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Static
 
-from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.wire import Engine
 from ragforge_tui.tui.chat_column import ChatColumn
 from ragforge_tui.tui.chat_events import ChatEvents, show_problems
@@ -423,15 +422,10 @@ class ChatScreen(Screen[None]):
         self.state_changed()
 
     def on_key(self, event: events.Key) -> None:
-        """Type a letter into the prompt while the chat or a question has the focus, unless it is a key there.
-
-        Not from a pane: most letters are keys there, so that of a sentence only the rest would arrive.
-        """
+        """Type a letter into the prompt while something else has the focus, unless it is a key there."""
         if not event.is_printable or not event.character or event.key in self.active_bindings:
             return
-        if self.sidebar.has_focus_within:
-            self.hint(f"{plain_text(event.character)} does nothing in this pane · esc back to prompt")
-        elif command := self._remedy(event.character):
+        if command := self._remedy(event.character):
             event.stop()
             self.run_command(command)
         elif self.letters_move:
@@ -448,7 +442,9 @@ class ChatScreen(Screen[None]):
 
     @property
     def letters_move(self) -> bool:
-        """In the chat and in a question a letter moves the focus to the prompt; the letters after it belong there."""
+        """Outside of a text field a letter moves the focus to the prompt; the letters after it belong there."""
+        if self.sidebar.has_focus_within:
+            return not self._chat_app.in_field
         return self.focused in (self.transcript, self.questions, self.queue, None)
 
     def action_escape(self) -> None:

@@ -82,7 +82,7 @@ class TypeAheadApp(App[str]):
         if not isinstance(event, events.Key):
             await super().on_event(event)
             return
-        moves, passes = self._moves(event), not event.is_printable and self._in_field
+        moves, passes = self._moves(event), not event.is_printable and self.in_field
         if passes and not moves and self._run_in_field(event.key):
             return
         if not moves and not passes:
@@ -101,7 +101,8 @@ class TypeAheadApp(App[str]):
             self.set_timer(POLL_SECONDS, lambda: self._until_left(before, hold))
 
     @property
-    def _in_field(self) -> bool:
+    def in_field(self) -> bool:
+        """Whether letters are typed into a text field."""
         return self.focused is not None and self.focused.check_consume_key("a", "a")
 
     def _run_in_field(self, key: str) -> bool:

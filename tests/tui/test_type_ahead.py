@@ -11,6 +11,7 @@ from ragforge_tui.shared.requests.turns import SendMessage
 from ragforge_tui.tui.dialogs.find_bar import FindBar
 from ragforge_tui.tui.limits import SCREEN
 from ragforge_tui.tui.sessions.search_screen import SearchScreen
+from tests.support.calls_scene import calls_engine
 from tests.support.fake_engine import conversation, turn
 from tests.tui.conftest import Chat, ChatRunner
 
@@ -154,17 +155,27 @@ async def test_a_key_of_the_chat_that_has_nothing_to_do_reports_it_and_types_not
 
 
 @pytest.mark.parametrize("key", ["f3", "f4", "f5"])
-async def test_a_letter_without_a_meaning_in_a_pane_is_not_typed_into_the_prompt(
+async def test_a_letter_that_is_no_key_of_a_pane_goes_to_the_prompt_with_the_rest(
     run_chat: ChatRunner, key: str
 ) -> None:
     async with run_chat(size=(140, 40)) as chat:
         await opened(chat)
         await chat.press(key)
         await chat.until(lambda: chat.app.chat.sidebar.has_focus_within)
-        await chat.press(*"bhnqxwy")
-        await chat.pilot.pause()
-        assert chat.app.chat.prompt.text == "" and chat.app.chat.sidebar.has_focus_within
-        assert chat.app.chat.status_line.hint == "y does nothing in this pane · esc back to prompt"
+        type_at_once(chat, *"jwhy gj")
+        await chat.until(lambda: chat.app.chat.prompt.text == "why gj")
+        assert chat.app.chat.prompt.has_focus and chat.app.chat.sidebar.display
+
+
+async def test_words_to_filter_by_stay_in_their_field(run_chat: ChatRunner) -> None:
+    async with run_chat(calls_engine(), size=(140, 40), continue_last=True) as chat:
+        await chat.until(lambda: chat.app.chat.session.state.conversation)
+        await chat.press("f4")
+        await chat.until(lambda: chat.app.chat.sidebar.has_focus_within)
+        chat.app.post_message(events.Key("slash", "/"))
+        type_at_once(chat, *"why")
+        await chat.until(lambda: isinstance(chat.app.focused, Input) and chat.app.focused.value == "why")
+        assert chat.app.chat.prompt.text == ""
 
 
 @pytest.mark.parametrize(
