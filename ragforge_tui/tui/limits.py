@@ -55,4 +55,4 @@ class ScreenLimits:
 
 SCREEN = ScreenLimits()
 LEAST_BESIDE = 24
-"""Columns of the chat next to a dialog or sidebar over it; fewer show nothing but cut words, so all are covered."""
+"""Columns of the chat next to a dialog over it; fewer show nothing but cut words, so all are covered."""

@@ -135,6 +135,9 @@ async def test_over_the_chat_where_it_is_narrow(run_chat: ChatRunner) -> None:
         assert not chat.app.chat.sidebar.display
         await traced(chat)
         assert chat.app.chat.transcript.region == before, "the chat is not wrapped anew"
+        assert chat.app.chat.sidebar.region.width == trace_of(chat).region.width == NARROW[0], "nor seen in part"
+        await chat.press("less_than_sign")
+        assert load_layout(chat.app.chat.options.state_dir).width is None, "its width next to the chat stays"
         await chat.press("escape")
         assert not chat.app.chat.sidebar.display
         assert chat.app.chat.prompt.has_focus

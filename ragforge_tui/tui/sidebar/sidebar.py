@@ -42,7 +42,6 @@ from ragforge_tui.tui.command_registry import effective_keys
 from ragforge_tui.tui.drawing.lines import one_line
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.keys import key_name
-from ragforge_tui.tui.limits import LEAST_BESIDE
 from ragforge_tui.tui.sidebar.heights import heights
 from ragforge_tui.tui.sidebar.pane import PANES, Pane, PaneTitle
 from ragforge_tui.tui.sidebar.strip import PaneStrip, Tally
@@ -70,7 +69,6 @@ USUAL_WIDTH = 46
 LARGEST_USUAL_WIDTH = 110
 CHAT_COLUMNS = 56
 """Columns that the chat keeps next to the sidebar."""
-OVERLAY_WIDTH = 64
 USUAL_SHARE = 4
 LARGEST_SHARE = 12
 
@@ -104,10 +102,9 @@ class Layout(msgspec.Struct, kw_only=True):
         self.shares[pane] = 0 if self.share(pane) else USUAL_SHARE
 
     def columns(self, available: int) -> int:
-        """Return the columns of the sidebar, next to the chat or over it."""
+        """Return the columns of the sidebar next to the chat; over it, it covers all of it."""
         if available < SIDE_BY_SIDE_COLUMNS:
-            width = max(self.width or 0, OVERLAY_WIDTH)
-            return width if available - width >= LEAST_BESIDE else available
+            return available
         # The chat gets half of what a larger screen adds: longer lines of text are hard to read.
         usual = min(USUAL_WIDTH + (available - SIDE_BY_SIDE_COLUMNS) // 2, LARGEST_USUAL_WIDTH)
         return max(SMALLEST_WIDTH, min(self.width or usual, available - CHAT_COLUMNS))
@@ -392,6 +389,8 @@ class Sidebar(Horizontal):
 
     def widen_to(self, columns: int) -> None:
         """Take so many columns, as far as the chat leaves them."""
+        if self._over:
+            return
         screen = self.app.size.width
         self.pane_layout.width = max(SMALLEST_WIDTH, columns)
         self.pane_layout.width = max(SMALLEST_WIDTH, min(columns, self.pane_layout.columns(screen)))
