@@ -26,6 +26,7 @@ USUAL_ARGUMENTS = ("path", "command", "pattern", "query", "message")
 COUNTS = ("matches", "count", "lines")
 """Keys of a result of which one may count what it lists."""
 
+COMMAND_END_CHARS = 2000
 CALL_MARKS: dict[CallEnd, str] = {"ok": "✓", "failed": "✗", "refused": "⊘", "stopped": "■", "unknown": "?"}
 
 
@@ -173,6 +174,14 @@ def commits_of(call: ToolCall) -> list[Commit]:
 
 def commit_line(commit: Commit) -> str:
     return f"commit {commit.hash[:7]} {plain_text(commit.subject)}"
+
+
+def command_end(result: str) -> str:
+    """Return of a command's result, as JSON, its status and the end of its output; of other results nothing."""
+    fields = json_object(result)
+    kept = {name: fields[name] for name in ("exit_status", "timed_out") if name in fields}
+    text = str(fields.get("whole") or fields.get("text") or "")
+    return msgspec.json.encode({**kept, "text": text[-COMMAND_END_CHARS:]}).decode() if kept else ""
 
 
 def result_text(call: ToolCall) -> str:

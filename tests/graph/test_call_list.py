@@ -15,6 +15,7 @@ from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.export_records import ConversationExport
 from ragforge_tui.shared.records import ToolCall, ToolResult, Turn, now
 from ragforge_tui.shared.requests.work import CallPage
+from ragforge_tui.tui.transcript.tool_block import failure_of
 from tests.support.records import add_reply, call_of, conversation, message
 from tests.support.turns import turn_of
 
@@ -96,6 +97,21 @@ async def test_a_call_that_failed_gives_the_reason_and_long_arguments_are_cut(st
     assert listed.result.error is not None and listed.result.error.startswith("not unique")
     assert len(listed.result.error) <= 400
     assert len(listed.arguments) <= SHOWN_CHARS
+
+
+@pytest.mark.parametrize("printed", ["E   KeyError: 'a'", "x\n" * 200_000 + "E   KeyError: 'a'"], ids=["short", "long"])
+async def test_of_a_command_that_failed_the_end_is_listed(store: Store, printed: str) -> None:
+    c = await store.conversations.create(conversation())
+    await store.messages.begin_turn(message(c.uuid, content="go"))
+    answer = await add_reply(store, message(c.uuid, role="assistant", turn_index=1))
+    call = done(call_of(answer.uuid, tool_name="run_command"), success=False, error="Exit status 1.")
+    assert call.result is not None
+    text = f"{printed}\n[Exit status 1.]"
+    call.result.result = json.dumps({"text": text, "exit_status": 1, "timed_out": False})
+    await store.tool_calls.finish(call, "/w")
+    listed = (await store.tool_calls.page(c.uuid)).calls[0].call
+    assert listed.result is not None and len(listed.result.result) < 5000
+    assert failure_of(listed) == failure_of(call) == "E KeyError: 'a'", "as it was shown when it ended"
 
 
 async def test_a_branch_lists_the_calls_of_the_turns_it_shares(store: Store) -> None:

@@ -9,6 +9,7 @@ import msgspec
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.records import ToolCall
 from ragforge_tui.shared.requests.work import CallEntry, CallPage, FetchCall, ListCalls
+from ragforge_tui.shared.tool_calls import command_end
 from tests.support.fake_answers import answers
 
 if TYPE_CHECKING:
@@ -46,5 +47,8 @@ class CallShelf:
 
 def _listed(entry: CallEntry) -> CallEntry:
     result = entry.call.result
-    bare = msgspec.structs.replace(result, result="") if result is not None else None
+    bare = None
+    if result is not None:
+        end = "" if result.success else command_end(result.result)
+        bare = msgspec.structs.replace(result, result=end)
     return msgspec.structs.replace(entry, call=msgspec.structs.replace(entry.call, result=bare, files=[]))

@@ -3,9 +3,10 @@
 A call is stored when it starts and again when it ends. Either may be stored first when a journal is drained, so both
 merge.
 
-A list of calls has names, outcomes and sizes without the results. Turns are read from the newest down, a hundred per
-statement through the index on (conversation_id, turn_index), until there are enough calls: the list of a conversation
-of ten thousand turns opens as fast as that of ten.
+A list of calls has names, outcomes and sizes without the results; of a failed command it has the end of the output,
+which tells why. Turns are read from the newest down, a hundred per statement through the index on
+(conversation_id, turn_index), until there are enough calls: the list of a conversation of ten thousand turns opens as
+fast as that of ten.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from ragforge_tui.shared.json_text import decode_json
 from ragforge_tui.shared.records import ToolCall, ToolResult
 from ragforge_tui.shared.requests.work import CallEntry, CallPage
 from ragforge_tui.shared.sanitize import storable, storable_value
-from ragforge_tui.shared.tool_calls import commits_of
+from ragforge_tui.shared.tool_calls import command_end, commits_of
 from ragforge_tui.shared.truncation import cut_middle
 
 CALL_LARGE = ("arguments", "reasoning")
@@ -50,7 +51,9 @@ _CALLS = (
     "t.arguments_file AS arguments_file, substring(toStringOrNull(t.reasoning), 0, $shown) AS reasoning, "
     "t.reasoning_file AS reasoning_file, "
     "CASE WHEN r IS NULL THEN NULL ELSE r {.uuid, .success, .timestamp, .result_size_bytes} END AS result, "
-    "substring(toStringOrNull(r.error), 0, $error) AS error"
+    "substring(toStringOrNull(r.error), 0, $error) AS error, "
+    "CASE WHEN r.success = false THEN r.result END AS text, "
+    "CASE WHEN r.success = false THEN r.result_file END AS text_file"
 )
 
 
@@ -146,7 +149,7 @@ class ToolCalls:
         rows = await self._graph.rows(
             _CALLS, id=conversation_id, first=first, last=last, shown=SHOWN_CHARS, error=ERROR_CHARS
         )
-        await self._graph.contents.fill(rows, CALL_LARGE)
+        await self._graph.contents.fill(rows, (*CALL_LARGE, "text"))
         return sorted((entry for row in rows if (entry := _entry(row)) is not None), key=_order)
 
     async def _conversation_of(self, message_uuid: str) -> str:
@@ -233,7 +236,7 @@ def _entry(row: dict[str, Any]) -> CallEntry | None:
     if call is None:
         return None
     if (outcome := row["result"]) is not None:
-        more = {"tool_call_id": call.uuid, "result": "", "error": row["error"]}
+        more = {"tool_call_id": call.uuid, "result": command_end(row["text"] or ""), "error": row["error"]}
         call.result = result_from({**outcome, **more})
     return CallEntry(turn_index=row["turn"], position=row["position"] or 0, call=call)
 

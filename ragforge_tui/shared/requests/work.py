@@ -175,7 +175,8 @@ class CallEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         position: Position within the turn of the message that made the call.
-        call: The call with truncated arguments and without the text of its result; `FetchCall` returns all of it.
+        call: The call with truncated arguments. Of its result there is only the end of a failed command's output;
+            `FetchCall` returns all of it.
     """
 
     turn_index: int
