@@ -16,7 +16,7 @@ CODE = "".join(f"{n:>6}\tdef part_{n}(x: int) -> str:  # comment {n}\n" for n in
 CALLS: tuple[tuple[str, dict[str, Any], str, int], ...] = (
     ("grep_files", {"pattern": "next_turn", "path": "ragforge_tui/graph"}, "store.py:118: next_turn\n" * 7, 38),
     ("read_file", {"path": "ragforge_tui/graph/store.py", "reason": "where it is allocated"}, CODE, 4),
-    ("run_command", {"command": "pytest tests/graph -k retry"}, "1 failed, 7 passed", 3200),
+    ("run_command", {"command": "pytest tests/graph -k retry"}, "8 passed", 3200),
     ("edit_file", {"path": "ragforge_tui/graph/schema.py", "old_string": "a", "new_string": "b"}, "Changed.", 12),
 )
 FILES = (
@@ -33,7 +33,7 @@ def calls_engine(turns: int = 12) -> FakeEngine:
     list(sessions(engine))
     owner = engine.conversations[conversation(1).uuid]
     engine.store(owner, *(_turn(engine, index) for index in range(1, turns + 1)))
-    engine.work.diffs = [FileDiff(path=FILES[0][0], diff=DIFF)]
+    engine.work.diffs = [FileDiff(path=FILES[0][0], diff=DIFF, added=1, removed=1)]
     engine.memory.files = [
         AccessedFile(path=path, group=group, tool=tool, turn_index=turn, timestamp=CLOCK, count=1 + turn // 6)  # type: ignore[arg-type]
         for path, group, tool, turn in FILES

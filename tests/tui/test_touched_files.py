@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from ragforge_tui.shared.records import AccessedFile, FileAccess, ToolCall
 from ragforge_tui.shared.requests.work import FileDiff
 from ragforge_tui.tools.diff import unified_diff
 from ragforge_tui.tui.drawing.lines import short_path
+from ragforge_tui.tui.drawing.palette import Palette
 from ragforge_tui.tui.prompt.completion import mention
-from ragforge_tui.tui.sidebar.files_pane import TouchedFiles, telling_ends
+from ragforge_tui.tui.sidebar.files_pane import FileRows, TouchedFiles, telling_ends
 from tests.support.fake_engine import CLOCK
+from tests.tui.transcript.samples import DARK
 
 
 def call(*files: tuple[str, str], success: bool = True) -> ToolCall:
@@ -36,6 +39,20 @@ def test_groups_newest_first() -> None:
     assert texts(files) == ["Modified", "c×1", "Read", "b×1", "a×3", "1 found in searches"]
     files.found_shown = True
     assert texts(files)[-2:] == ["1 found in searches", "d×1"]
+
+
+@pytest.mark.parametrize("palette", [DARK, msgspec.structs.replace(DARK, plain=True)])
+def test_changed_lines_are_counted_if_there_are_any(palette: Palette) -> None:
+    files = TouchedFiles()
+    for path in ("text.py", "empty.py"):
+        files.note(2, call((path, "write")))
+    diff = "--- a\n+++ b\n"
+    files.load_diffs([FileDiff(path="text.py", diff=diff, added=3), FileDiff(path="empty.py", diff=diff)])
+    rows = FileRows(files, empty="")
+    drawn = ["".join(text for text, _ in rows.draw(line, 60, palette)) for line in files.lines() if line.file]
+    text, empty = sorted(drawn, key=lambda row: "empty" in row)
+    assert text.endswith("3 added, 0 removed, turn 2" if palette.plain else "+3 −0   t2")
+    assert empty.split() == ["empty.py", *(["turn", "2"] if palette.plain else ["t2"])]
 
 
 def test_a_file_moves_to_the_group_that_shows_most() -> None:

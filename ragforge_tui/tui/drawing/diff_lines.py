@@ -396,7 +396,9 @@ def header_runs(file: FileChange, width: int, palette: Palette) -> list[Run]:
 
 
 def count_runs(added: int, removed: int, palette: Palette) -> list[Run]:
-    """Return numbers of added and removed lines."""
+    """Return numbers of added and removed lines; nothing where no line changed, as in a file that is no text."""
+    if not added and not removed:
+        return []
     if palette.plain:
         return [(f"{added} added, ", palette.added), (f"{removed} removed", palette.removed)]
     return [(f"+{added} ", palette.added), (f"−{removed}", palette.removed)]

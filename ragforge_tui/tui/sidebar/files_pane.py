@@ -27,6 +27,7 @@ from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.tool_calls import tool_label
 from ragforge_tui.tui.code.opening import open_file_code
 from ragforge_tui.tui.dialogs.detail import Section, file_sections
+from ragforge_tui.tui.drawing.diff_lines import count_runs
 from ragforge_tui.tui.drawing.lines import Run, one_line, short_path
 from ragforge_tui.tui.drawing.palette import Palette
 from ragforge_tui.tui.host import Host
@@ -176,12 +177,8 @@ class FileRows(VirtualList[FileLine]):
         right: list[Run] = []
         known = self.files.diff(line.file.path)
         if known is not None and "\n" in known.diff:
-            plus, minus = (
-                (f"{known.added} added", f", {known.removed} removed, ")
-                if palette.plain
-                else (f"+{known.added}", f" −{known.removed} ")
-            )
-            right += [(plus, palette.added), (minus, palette.removed)]
+            changed = count_runs(known.added, known.removed, palette)
+            right += [*changed, (", " if palette.plain else " ", palette.removed)] if changed else []
         elif self.files.restored(line.file.path) and not line.file.removed:
             right.append(("restored, " if palette.plain else "restored ", palette.muted))
         turn = f"turn {line.file.turn_index}" if palette.plain else f"{f't{line.file.turn_index}':>4}"

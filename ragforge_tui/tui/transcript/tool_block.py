@@ -360,7 +360,7 @@ class ToolBlock(Block):
     def _outcome(self, result: dict[str, object], time: str, palette: Palette) -> list[Run]:
         if self._diff is not None:
             changed = count_runs(self._diff.added, self._diff.removed, palette)
-            return [*changed, (f" · {time}" if time else "", palette.muted)]
+            return [*changed, (f" · {time}" if changed and time else time, palette.muted)]
         outcome = outcome_of(self.call, result)
         style = palette.running if exit_of(result) else palette.muted
         return [(outcome, style), (f" · {time}" if outcome and time else time, palette.muted)]

@@ -136,7 +136,12 @@ def working_turn() -> Turn:
         called("edit_file", {"path": "graph/schema.py"}, error="old_string is not unique (2 places)", uuid="e1"),
         called("edit_file", {"path": "graph/schema.py"}, {"text": "ok", "diff": diff}, uuid="e2"),
         called("update_todos", {"todos": todos}, {"text": "ok", "todos": todos}),
-        called("run_command", {"command": "pytest tests/graph -k retry"}, {"text": "1 failed", "exit_status": 1}),
+        called(
+            "run_command",
+            {"command": "pytest tests/graph -k retry"},
+            {"text": "1 failed", "exit_status": 1},
+            error="Exit status 1.",
+        ),
     ]
     first = reply(
         "I will look at how the index is allocated.", reasoning="First the index, then the retry.", calls=calls

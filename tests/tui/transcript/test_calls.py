@@ -67,6 +67,12 @@ class TestEdits:
         assert text[0].startswith("  tool Edit ok") and "2 added, 0 removed" in text[0]
         assert text[1:] == ["    added 1: row 0", "    added 2: row 1"]
 
+    @pytest.mark.parametrize("palette", [DARK, PLAIN])
+    def test_where_no_line_changed_nothing_is_counted(self, palette: Any) -> None:
+        made = called("write_file", {"path": "a.txt"}, {"text": "ok", "diff": "--- /dev/null\n+++ b/a.txt\n"})
+        head = lines(made, palette=palette)[0]
+        assert "12 ms" in head and not any(count in head for count in ("+0", "added", "·"))
+
 
 class TestCommands:
     def test_the_last_lines_and_the_status(self) -> None:

@@ -206,7 +206,7 @@ def test_lines_of_a_turn() -> None:
         "☑ find the cause",
         "◐ mend it",
         "☐ a test that retries twice",
-        "● Run pytest tests/graph -k retry exit 1 · 12 ms ▸",
+        "✗ Run pytest tests/graph -k retry exit 1 · 12 ms ▸",
         "│ 1 failed",
         "",
     ]
