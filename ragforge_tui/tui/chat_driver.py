@@ -1,4 +1,4 @@
-"""Textual's driver of the terminal, which drops answers of the terminal and ends the chat once it is closed.
+"""Textual's driver of the terminal: pastes are safe, its answers are dropped, and the chat ends once it is closed.
 
 It leaves the terminal as it was before `quiet_start`, not as Textual finds it.
 """
@@ -15,6 +15,7 @@ from textual.drivers.linux_driver import LinuxDriver
 
 from ragforge_tui.tui.hang_up import hang_up
 from ragforge_tui.tui.quiet_start import before_start, textual_draws
+from ragforge_tui.tui.safe_pastes import SafePastes
 from ragforge_tui.tui.shown_cells import ShownCells
 from ragforge_tui.tui.terminal_answers import split_unfinished, without_answers
 from ragforge_tui.tui.terminal_title import RESTORE_TITLE, SAVE_TITLE
@@ -53,11 +54,12 @@ class ChatDriver(LinuxDriver):
         """Read keys until the driver stops."""
         parser = XTermParser(self._debug)
         decode = getincrementaldecoder("utf-8")(errors="replace").decode
+        pastes = SafePastes()
         read = unfinished = b""
         with selectors.DefaultSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
             while not self.exit_event.is_set():
-                typed = without_answers(unfinished + read)
+                typed = without_answers(unfinished + pastes.feed(read))
                 typed, unfinished = split_unfinished(typed) if read else (typed, b"")
                 if text := decode(typed):
                     for event in parser.feed(text):

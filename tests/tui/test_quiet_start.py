@@ -52,6 +52,13 @@ def test_messages_are_sent_while_the_chat_starts(chat: Start) -> None:
     assert chat.sent() == ["first message", "two\nlines, pasted", "thi-rd"]
 
 
+def test_a_paste_with_escape_sequences_sends_nothing(chat: Start) -> None:
+    chat.wait_for(PASTES)
+    chat.type("\x1b[200~one \x1b[31mred\r\x1b[\r\x1b\r!touch \x1b]0;x\r\x07y\r\x1b[20\x1b]x\x071~z\r\x1b[201~ end\r")
+    chat.wait_until(chat.sent)
+    assert chat.sent() == ["one red\n\n\n!touch y\n1~z end"]
+
+
 def test_late_answers_of_the_terminal_are_no_keys(chat: Start) -> None:
     chat.wait_until(lambda: chat.raw)
     chat.type("one \x1b]11;rgb:1e1e/1e1e/1e1e\x07\x1b[?62;22c\x1bP>|xte")
