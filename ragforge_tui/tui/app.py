@@ -25,6 +25,7 @@ from ragforge_tui.tui.chat_driver import ChatDriver
 from ragforge_tui.tui.chat_screen import ChatScreen
 from ragforge_tui.tui.drawing.palette import frame_variables
 from ragforge_tui.tui.hang_up import before_hang_up
+from ragforge_tui.tui.host import FIND_BAR, HISTORY_BAR, AnswersEscape
 from ragforge_tui.tui.keys import CTRL, key_name
 from ragforge_tui.tui.session.state import ChatOptions
 from ragforge_tui.tui.settings.live_settings import line_filters, theme_variables, with_plain_mode
@@ -179,7 +180,7 @@ class ChatApp(TypeAheadApp):
         await self.chat.leave()
 
     def action_interrupt(self) -> None:
-        """Copy a selection, else close a screen, else stop the turn, else quit when pressed twice."""
+        """Copy a selection, else close what is open, else stop the turn, else quit when pressed twice."""
         session, armed = self.chat.session, self.chat.status_line.hint == QUIT_HINT
         prompt = self.chat.prompt
         selected = self.screen.get_selected_text() or ("" if self._covered else prompt.selected_text)
@@ -190,12 +191,25 @@ class ChatApp(TypeAheadApp):
             self.chat.hint("sent to the clipboard")
         elif self._covered and not armed:
             self.screen.dismiss()
+        elif not armed and self._close_bar():
+            pass
         elif session.state.busy:
             session.spawn(session.stop(), group="stop")
         elif armed:
             self.action_command("quit")
         else:
             self.chat.hint(QUIT_HINT)
+
+    def _close_bar(self) -> bool:
+        """Close the bar that has the keyboard, or the menu of the prompt; return whether there was one."""
+        around = self.focused.ancestors_with_self if self.focused is not None else []
+        bar = next((node for node in around if node.id in (FIND_BAR, HISTORY_BAR)), None)
+        if isinstance(bar, AnswersEscape):
+            return bar.escape()
+        menu = self.chat.prompt.completing
+        if was_open := menu.open:
+            menu.close()
+        return was_open
 
     def copy_to_clipboard(self, text: str) -> None:
         """Copy through the terminal (OSC 52), also inside tmux."""

@@ -197,6 +197,23 @@ async def test_ctrl_c_closes_a_screen_like_escape(run_chat: ChatRunner) -> None:
         assert chat.app.clipboard == ""
 
 
+@pytest.mark.parametrize("keys", [["ctrl+r"], ["ctrl+f"], ["slash", "h"]], ids=["history", "find", "menu"])
+async def test_ctrl_c_closes_what_is_open_over_the_prompt(run_chat: ChatRunner, keys: list[str]) -> None:
+    async with run_chat(FakeEngine(script=endless)) as chat:
+        await chat.ready()
+        await chat.type("go on")
+        await chat.until(lambda: chat.app.chat.session.state.activity == "answering")
+        await chat.press(*keys)
+        prompt = chat.app.chat.prompt
+        await chat.until(lambda: not prompt.has_focus or prompt.completing.open)
+        await chat.press("ctrl+c")
+        await chat.until(lambda: prompt.has_focus and not prompt.completing.open)
+        assert not chat.app.chat.status_line.hint
+        await chat.press("ctrl+c")
+        await chat.until(lambda: chat.happened(TurnCancelled))
+        assert len(chat.engine.asked(CancelTurn)) == 1
+
+
 async def test_quit_closes_the_engine_and_gives_the_id(run_chat: ChatRunner) -> None:
     async with run_chat(FakeEngine(script=endless)) as chat:
         await chat.ready()
