@@ -370,8 +370,8 @@ class ChatScreen(Screen[None]):
         """
         if not self.questions.waiting or self.prompt.text.strip():
             return
-        if self._part_in_use() in ("question", "history"):
-            return
+        if self._part_in_use() in ("question", "find", "history"):
+            return  # The next Enter may be meant for the bar, which says when it closes.
         quiet = monotonic() - self._chat_app.last_key
         if quiet < QUIET_SECONDS and self._chat_app.last_key > self.questions.last_answer:
             self.set_timer(QUIET_SECONDS - quiet, self.offer_question)
@@ -379,15 +379,15 @@ class ChatScreen(Screen[None]):
             self.questions.focus()
 
     def on_question_panel_emptied(self, event: Message) -> None:
-        """Go back to the prompt, unless another question arrived meanwhile."""
+        """Go back to the prompt from a question or a bar, unless another question arrived meanwhile."""
         event.stop()
-        if not self.questions.waiting:
+        if not self.questions.waiting and self._part_in_use() not in ("find", "history"):
             self.prompt.focus()
         # Behind the change of focus, which is queued in the app.
         self._chat_app.call_later(self.offer_question)
         self.state_changed()
 
-    on_history_search_closed = on_question_panel_emptied
+    on_find_bar_closed = on_history_search_closed = on_question_panel_emptied
 
     def on_question_panel_left(self, event: QuestionPanel.Left) -> None:
         """Go back to the prompt, and type letters that no question came for."""

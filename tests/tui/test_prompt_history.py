@@ -12,13 +12,11 @@ from textual import events
 
 from ragforge_tui.shared.records import Conversation
 from ragforge_tui.shared.requests.turns import SendMessage
-from ragforge_tui.shared.requests.work import AnswerApproval
 from ragforge_tui.tui.dialogs.history_search import Found, HistorySearch, found_with, prompt_row
 from ragforge_tui.tui.prompt.history import FILE_NAME, MAX_ENTRY_CHARS, MAX_FILE_BYTES, Entry, History, Sent
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
 from tests.support.fake_engine import conversation
 from tests.tui.conftest import Chat, ChatRunner
-from tests.tui.test_questions import approval
 
 PRIVATE = conversation(1, private=True)
 OTHER = conversation(2)
@@ -360,23 +358,6 @@ async def test_a_private_conversation_keeps_its_prompts(run_chat: ChatRunner) ->
         await chat.until(lambda: not chat.app.chat.session.state.conversation_id)
         search = await searching(chat)
         assert not {"the first secret", "/private on"} & set(labels(search))
-
-
-async def test_a_question_waits_until_the_search_is_over(run_chat: ChatRunner, tmp_path: Path) -> None:
-    fill(tmp_path)
-    async with run_chat() as chat:
-        await chat.ready()
-        search = await searching(chat)
-        chat.app.last_key = 0.0
-        chat.engine.emit(approval("a1"))
-        await chat.until(lambda: chat.app.chat.questions.waiting)
-        await chat.pilot.pause()
-        assert search.has_focus_within
-        chat.app.last_key = 0.0
-        await chat.press("escape")
-        chat.app.last_key = 0.0
-        await chat.until(lambda: chat.app.chat.questions.has_focus)
-        assert not chat.engine.asked(AnswerApproval)
 
 
 async def test_it_ends_when_something_else_gets_the_keyboard(run_chat: ChatRunner, tmp_path: Path) -> None:

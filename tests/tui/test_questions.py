@@ -668,3 +668,46 @@ def question_of_the_agent() -> QuestionAsked:
         question=f"Which type? {HOSTILE}",
         choices=choices,
     )
+
+
+async def with_bar(chat: Chat, key: str) -> None:
+    """Open the search of the history or of the conversation."""
+    await chat.ready()
+    await chat.type("hello")
+    await chat.until(lambda: chat.app.chat.session.state.conversation_id and not chat.app.chat.session.state.busy)
+    await chat.press(key)
+    await chat.until(lambda: chat.app.focused not in (None, chat.app.chat.prompt))
+
+
+@pytest.mark.parametrize("key", ["ctrl+r", "ctrl+f"], ids=["history", "find"])
+async def test_a_question_waits_until_the_search_is_over(run_chat: ChatRunner, key: str) -> None:
+    async with run_chat() as chat:
+        await with_bar(chat, key)
+        field, questions = chat.app.focused, chat.app.chat.questions
+        for approval_id in ("a1", "a2"):
+            chat.app.last_key = 0.0
+            chat.engine.emit(approval(approval_id))
+            await chat.until(lambda: questions.waiting)
+            await chat.pilot.pause()
+            assert chat.app.focused is field
+            if approval_id == "a1":
+                chat.engine.emit(ApprovalResolved(conversation_id="x", turn_index=1, approval_id="a1", decision="once"))
+                await chat.until(lambda: not questions.waiting)
+                await chat.pilot.pause()
+                assert chat.app.focused is field, "it was answered elsewhere"
+        await chat.press("escape")
+        chat.app.last_key = 0.0
+        await chat.until(lambda: questions.has_focus)
+        assert not chat.engine.asked(AnswerApproval)
+
+
+async def test_an_answer_leads_back_to_the_prompt_also_with_the_search_open(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await with_bar(chat, "ctrl+f")
+        await chat.press("tab")
+        await asked(chat, "a1")
+        await chat.press("y")
+        await answers(chat)
+        await chat.until(lambda: not chat.app.chat.questions.display)
+        await chat.pilot.pause()
+        assert chat.app.chat.prompt.has_focus

@@ -12,6 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.content import Content
+from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Input, Static
 
@@ -41,6 +42,9 @@ class FindBar(Horizontal):
         Binding("escape", "screen.escape", "Close", show=False),
         Binding("tab", "to_chat", "To the chat", show=False),
     ]
+
+    class Closed(Message):
+        """The search is over; the prompt has the keyboard."""
 
     def __init__(self, host: Host, text: str = "", *, focus: bool = True) -> None:
         super().__init__(id=FIND_BAR)
@@ -128,6 +132,7 @@ class FindBar(Horizontal):
         self._transcript.highlight("")
         if not keep_focus:
             self._host.prompt.focus()
+            self.post_message(self.Closed())
         self.remove()
 
     def _search(self) -> None:
