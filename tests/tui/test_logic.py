@@ -123,6 +123,26 @@ class TestDraft:
         Draft(tmp_path, "/w", 1).save(Entry("typed elsewhere"))
         assert Draft(tmp_path, "/w").restore() is None
 
+    def test_of_a_private_conversation_waits_for_it(self, tmp_path: Path) -> None:
+        private, other = conversation(1, private=True), conversation(2)
+        gone = Draft(tmp_path, "/w", 4_194_305)
+        assert gone.open(private)
+        gone.save(Entry("a secret"))
+        next_one = Draft(tmp_path, "/w")
+        assert next_one.restore() is None
+        assert next_one.open(other) and next_one.restore() is None
+        assert next_one.open(conversation(1)), "it is no longer private"
+        assert next_one.restore() == Entry("a secret")
+        assert next_one.restore() is None
+
+    def test_a_conversation_that_becomes_private_takes_its_draft_along(self, tmp_path: Path) -> None:
+        gone = Draft(tmp_path, "/w", 4_194_305)
+        gone.open(conversation(1))
+        assert gone.open(conversation(1, private=True))
+        assert not gone.open(conversation(1, private=True))
+        gone.save(Entry("a secret"))
+        assert Draft(tmp_path, "/w").restore() is None
+
     def test_an_empty_prompt_leaves_nothing(self, tmp_path: Path) -> None:
         draft = Draft(tmp_path, "/w")
         draft.save(Entry("x"))

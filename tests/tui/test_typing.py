@@ -18,6 +18,7 @@ from ragforge_tui.tui.dialogs.help_screen import HelpScreen
 from ragforge_tui.tui.prompt.completion import SlashMenu
 from ragforge_tui.tui.prompt.draft import Draft
 from ragforge_tui.tui.prompt.history import Entry
+from tests.support.fake_engine import FakeEngine, conversation
 from tests.tui.conftest import ChatRunner
 
 
@@ -129,6 +130,26 @@ async def test_a_draft_survives_a_crash(run_chat: ChatRunner, tmp_path: Path) ->
         chat.app.chat.prompt.insert(" more")
         (kept,) = await _files(chat, tmp_path)
         assert b"half a thought more" in kept.read_bytes()
+
+
+async def test_a_private_draft_waits_for_its_conversation(run_chat: ChatRunner, tmp_path: Path) -> None:
+    engine = FakeEngine()
+    private = engine.store(conversation(1, private=True))
+    gone = Draft(tmp_path, "/w", 4_194_305)
+    gone.open(private)
+    gone.save(Entry("a secret"))
+    async with run_chat(engine) as chat:
+        await chat.ready()
+        prompt = chat.app.chat.prompt
+        await chat.type("hello")
+        await chat.until(lambda: chat.app.chat.session.state.conversation_id)
+        assert prompt.blank
+        chat.app.chat.session.spawn(chat.app.chat.session.open(private.uuid), group="open")
+        await chat.until(lambda: prompt.text == "a secret")
+        prompt.insert(", still")
+        prompt.save_draft()
+        (kept,) = await _files(chat, tmp_path)
+        assert private.uuid.encode() in kept.read_bytes()
 
 
 async def _files(chat: Any, folder: Path) -> list[Path]:

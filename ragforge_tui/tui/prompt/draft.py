@@ -1,6 +1,7 @@
 """Drafts of prompts that were not sent.
 
-Each belongs to one process, and is offered to the next one when that process is gone.
+Each belongs to one process, and is offered to the next one when that process is gone. The draft of a private
+conversation is offered in that conversation only.
 """
 
 from __future__ import annotations
@@ -14,9 +15,20 @@ import msgspec
 
 from ragforge_tui.shared.files import STATE_BYTES, atomic_write, read_regular
 from ragforge_tui.shared.json_text import decode_json
-from ragforge_tui.tui.prompt.history import Entry, masked
+from ragforge_tui.shared.records import Conversation
+from ragforge_tui.tui.prompt.history import Entry, is_hidden, masked
 
 log = logging.getLogger(__name__)
+
+
+class Unsent(Entry, frozen=True, omit_defaults=True):
+    """A prompt as it is stored.
+
+    Attributes:
+        only_in: Id of the private conversation that it belongs to; empty if it is offered anywhere.
+    """
+
+    only_in: str = ""
 
 
 class Draft:
@@ -26,6 +38,14 @@ class Draft:
         self._folder = state_dir / "drafts"
         self._key = workspace_key(workspace)
         self._path = self._folder / f"{self._key}-{pid or os.getpid()}.json"
+        self._conversation = self._only_in = ""
+
+    def open(self, conversation: Conversation | None) -> bool:
+        """Assign the prompt to a conversation, or to none yet; return whether that changes who may see it."""
+        before = self._conversation, self._only_in
+        self._conversation = conversation.uuid if conversation is not None else ""
+        self._only_in = self._conversation if conversation is not None and is_hidden(conversation) else ""
+        return before != (self._conversation, self._only_in)
 
     def save(self, entry: Entry) -> None:
         """Store a prompt; an empty one, or the beginning of a command, removes the file."""
@@ -33,12 +53,15 @@ class Draft:
             if entry.text.strip() in ("", "/"):
                 self._path.unlink(missing_ok=True)
                 return
-            atomic_write(self._path, masked(entry), sync=False)
+            atomic_write(self._path, masked(Unsent(entry.text, entry.pastes, self._only_in)), sync=False)
         except OSError as error:
             log.warning("draft not written: %s", error)
 
     def restore(self) -> Entry | None:
-        """Take the newest draft of this workspace whose process is gone; only one terminal gets it."""
+        """Take the newest draft of this workspace whose process is gone; only one terminal gets it.
+
+        With an open conversation it is one of that conversation's own, else one that is offered anywhere.
+        """
         try:
             drafts = sorted(self._folder.glob(f"{self._key}-*.json"), key=lambda path: -path.stat().st_mtime)
         except OSError:
@@ -49,8 +72,10 @@ class Draft:
                 continue
             try:
                 data = read_regular(path, STATE_BYTES)
-                path.unlink()
-                return decode_json(data, Entry)
+                draft = decode_json(data, Unsent)
+                if draft.only_in == self._conversation:
+                    path.unlink()
+                    return Entry(draft.text, draft.pastes)
             except (OSError, msgspec.MsgspecError) as error:
                 log.warning("draft %s not restored: %s", path.name, error)
         return None

@@ -18,6 +18,7 @@ from textual.widget import Widget
 from textual.widgets import TextArea
 
 from ragforge_tui.shared.formatting import counted, size_text
+from ragforge_tui.shared.records import Conversation
 from ragforge_tui.shared.sanitize import plain_text, storable
 from ragforge_tui.tui.command_registry import Parsed, Registry
 from ragforge_tui.tui.limits import SCREEN
@@ -227,10 +228,16 @@ class Prompt(TextArea):
         self.put(self._with_unsent([text]))
         self.focus()
 
+    def belongs_to(self, conversation: Conversation | None) -> None:
+        """Assign what is typed and sent to a conversation, or to none yet; show the draft that waits for it."""
+        self.earlier.open(conversation)
+        if self._draft.open(conversation):
+            self.restore_draft()
+            self.save_draft_soon()
+
     def restore_draft(self) -> None:
         """Show the draft of the last chat, unless the user is already typing."""
-        draft = self._draft.restore()
-        if draft is not None and not self.text:
+        if not self.text and (draft := self._draft.restore()) is not None:
             self.put(draft)
 
     def save_draft(self) -> None:
