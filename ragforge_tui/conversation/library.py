@@ -61,13 +61,14 @@ class ConversationLibrary:
         return await self.services.store()
 
     async def create_conversation(
-        self, title: str = "", *, tags: Sequence[str] = (), persona: str = ""
+        self, title: str = "", *, tags: Sequence[str] = (), persona: str = "", private: bool = False
     ) -> Conversation:
         """Create a conversation in this workspace.
 
         Args:
             title: Empty to make one from the first turn.
             persona: Name of a persona; empty for the default one.
+            private: Keep other conversations from recalling and finding it.
 
         Raises:
             NotFoundError: The persona does not exist.
@@ -90,6 +91,7 @@ class ConversationLibrary:
             model=self.services.model.state.name,
             workspace=str(self.services.workspace),
             owner=getpass.getuser(),
+            private=private,
         )
         await self.services.recorder.create_conversation(record)
         conversation = Conversation(self.services, record, [], self)

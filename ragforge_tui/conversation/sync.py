@@ -229,9 +229,11 @@ class SyncConversationAgent:
             self._thread.close()
             _open.discard(self)
 
-    def create_conversation(self, title: str = "", *, tags: Sequence[str] = (), persona: str = "") -> SyncConversation:
+    def create_conversation(
+        self, title: str = "", *, tags: Sequence[str] = (), persona: str = "", private: bool = False
+    ) -> SyncConversation:
         """See `ConversationAgent.create_conversation`."""
-        return self._conversation(self.agent.create_conversation(title, tags=tags, persona=persona))
+        return self._conversation(self.agent.create_conversation(title, tags=tags, persona=persona, private=private))
 
     def load_conversation(self, ref: str = "") -> SyncConversation:
         """See `ConversationAgent.load_conversation`."""

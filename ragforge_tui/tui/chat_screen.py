@@ -171,7 +171,7 @@ class ChatScreen(Screen[None]):
     def state_changed(self) -> None:
         """Update header, first screen, queue and status line; each redraws itself if that differs."""
         self.engine_questions.withdraw_plan()
-        self.prompt.belongs_to(self.session.state.conversation)
+        self.prompt.belongs_to(self.session.state.conversation, private=self.session.state.private)
         self.header.contents = header_contents(self.session.state)
         self.prompt_row.set_class(self.session.state.mode == "plan", "-plan")
         self.column.show_welcome()

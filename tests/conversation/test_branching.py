@@ -83,6 +83,17 @@ async def test_a_branch_of_nothing_begins_again(loaded: Loaded, server: OpenAISe
             await agent.branch_conversation(parent.record.uuid, 2)
 
 
+async def test_a_conversation_that_is_private_from_the_start(loaded: Loaded, server: OpenAIServer) -> None:
+    server.script([{"text": "hello"}])
+    async with ConversationAgent(loaded) as agent:
+        conversation = await agent.create_conversation(private=True)
+        store = await agent.store()
+        assert (await store.conversations.get(conversation.record.uuid)).private
+        await conversation.send_message("the zanzibar plan")
+        assert await store.search.turns("zanzibar", conversation_id=conversation.record.uuid)
+        assert not await store.search.turns("zanzibar")
+
+
 @ONE_BACKEND
 async def test_a_turn_running_cannot_be_branched_from_but_those_before_can(
     loaded: Loaded, server: OpenAIServer

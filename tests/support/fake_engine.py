@@ -248,7 +248,7 @@ class FakeEngine:
     @answers(CreateConversation)
     def _create_conversation(self, request: CreateConversation) -> Any:
         fresh = conversation(0xC0 + len(self.conversations), request.title)
-        fresh.persona = request.persona or fresh.persona
+        fresh.persona, fresh.private = request.persona or fresh.persona, request.private
         return self._view(self.store(fresh), 30)
 
     @answers(OpenConversation)

@@ -124,24 +124,31 @@ class TestDraft:
         assert Draft(tmp_path, "/w").restore() is None
 
     def test_of_a_private_conversation_waits_for_it(self, tmp_path: Path) -> None:
-        private, other = conversation(1, private=True), conversation(2)
+        private, other = conversation(1).uuid, conversation(2).uuid
         gone = Draft(tmp_path, "/w", 4_194_305)
-        assert gone.open(private)
+        assert gone.open(private, private=True)
         gone.save(Entry("a secret"))
         next_one = Draft(tmp_path, "/w")
         assert next_one.restore() is None
-        assert next_one.open(other) and next_one.restore() is None
-        assert next_one.open(conversation(1)), "it is no longer private"
+        assert next_one.open(other, private=False) and next_one.restore() is None
+        assert next_one.open(private, private=False), "it is no longer private"
         assert next_one.restore() == Entry("a secret")
         assert next_one.restore() is None
 
     def test_a_conversation_that_becomes_private_takes_its_draft_along(self, tmp_path: Path) -> None:
         gone = Draft(tmp_path, "/w", 4_194_305)
-        gone.open(conversation(1))
-        assert gone.open(conversation(1, private=True))
-        assert not gone.open(conversation(1, private=True))
+        gone.open("1", private=False)
+        assert gone.open("1", private=True)
+        assert not gone.open("1", private=True)
         gone.save(Entry("a secret"))
         assert Draft(tmp_path, "/w").restore() is None
+
+    def test_before_a_private_conversation_nothing_is_kept(self, tmp_path: Path) -> None:
+        draft = Draft(tmp_path, "/w")
+        draft.save(Entry("typed before /private"))
+        assert draft.open("", private=True)
+        draft.save(Entry("a secret"))
+        assert list((tmp_path / "drafts").iterdir()) == []
 
     def test_an_empty_prompt_leaves_nothing(self, tmp_path: Path) -> None:
         draft = Draft(tmp_path, "/w")

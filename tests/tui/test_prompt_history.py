@@ -170,6 +170,18 @@ class TestPrivate:
         assert texts(here) == [], "the next conversation is another one"
         assert texts(in_conversation(tmp_path, conversation(2, private=True))) == ["the first one"]
 
+    def test_what_is_sent_to_begin_a_private_one(self, tmp_path: Path) -> None:
+        here, elsewhere = in_conversation(tmp_path), in_conversation(tmp_path)
+        here.add(Entry("sent before"))
+        here.open(None, private=True)
+        here.add(Entry("a secret"))
+        assert texts(elsewhere) == []
+        here.open(PRIVATE)
+        assert (texts(elsewhere), texts(here)) == ([], ["a secret", "sent before"])
+        here.open(None)
+        here.add(Entry("no secret"))
+        assert texts(elsewhere) == ["no secret"]
+
     def test_another_terminal_that_does_not_know_yet(self, folder: Path) -> None:
         late = History(folder, "/w")
         late._read()

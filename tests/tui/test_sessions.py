@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -19,8 +20,10 @@ from ragforge_tui.shared.requests.sessions import (
     RestoreConversation,
     UpdateConversation,
 )
-from ragforge_tui.shared.requests.turns import CreateConversation, FetchTurns
+from ragforge_tui.shared.requests.turns import CreateConversation, FetchTurns, SendMessage
+from ragforge_tui.shared.wire import Request
 from ragforge_tui.tui.memory.memory_pane import MemoryPane
+from ragforge_tui.tui.prompt.history import History
 from ragforge_tui.tui.sessions.session_picker import SessionPicker
 from ragforge_tui.tui.sidebar.files_pane import FilesPane
 from ragforge_tui.tui.sidebar.trace_pane import TracePane
@@ -29,6 +32,8 @@ from ragforge_tui.tui.transcript.tool_block import ToolBlock
 from tests.support.chat_scene import tool_call
 from tests.support.fake_engine import FakeEngine, conversation, message, sessions, turn
 from tests.tui.conftest import Chat, ChatRunner
+
+R = TypeVar("R")
 
 
 @pytest.fixture
@@ -307,6 +312,59 @@ async def test_tag_and_private(run_chat: ChatRunner, engine: FakeEngine) -> None
         for line, private in (("/private", True), ("/private", False), ("/private on", True), ("/private off", False)):
             await chat.type(line)
             await chat.until(lambda wanted=private: chat.engine.asked(UpdateConversation)[-1].private is wanted)
+
+
+@pytest.mark.parametrize("line", ["hello", "!ls"])
+async def test_private_before_the_first_message(run_chat: ChatRunner, tmp_path: Path, line: str) -> None:
+    def marked(chat: Chat) -> bool:
+        return "(private)" in str(chat.app.query_one("#header").render())
+
+    async with run_chat() as chat:
+        await chat.ready()
+        for private in (True, False, True):
+            await chat.type("/private")
+            await chat.until(lambda wanted=private: marked(chat) is wanted)
+        assert not chat.engine.asked(CreateConversation)
+        await chat.type(line)
+        elsewhere = History(tmp_path, "/w")
+        assert not elsewhere.prompts(everywhere=True)
+        await chat.until(lambda: chat.app.chat.session.state.conversation_id)
+        assert [made.private for made in chat.engine.asked(CreateConversation)] == [True]
+        assert not chat.engine.asked(UpdateConversation)
+        assert marked(chat)
+        assert not elsewhere.prompts(everywhere=True)
+        await chat.until(lambda: not chat.app.chat.session.state.busy)
+        await chat.press("ctrl+n")
+        await chat.until(lambda: not marked(chat))
+
+
+class SlowToCreate(FakeEngine):
+    """An engine whose answer that a conversation was created takes until `goes_on` is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.goes_on = asyncio.Event()
+
+    async def request(self, request: Request[R]) -> R:
+        answer = await super().request(request)
+        if isinstance(request, CreateConversation):
+            await self.goes_on.wait()
+        return answer
+
+
+async def test_private_while_the_first_message_is_being_sent(run_chat: ChatRunner) -> None:
+    engine = SlowToCreate()
+    async with run_chat(engine) as chat:
+        await chat.ready()
+        state = chat.app.chat.session.state
+        await chat.type("hello")
+        await chat.until(lambda: chat.engine.asked(CreateConversation))
+        await chat.type("/private on")
+        await chat.until(lambda: state.next_private)
+        assert not chat.engine.asked(SendMessage)
+        engine.goes_on.set()
+        await chat.until(lambda: chat.engine.asked(SendMessage))
+        assert state.conversation is not None and state.conversation.private and not state.next_private
 
 
 async def test_export(run_chat: ChatRunner, engine: FakeEngine, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -136,7 +136,7 @@ async def test_a_private_draft_waits_for_its_conversation(run_chat: ChatRunner, 
     engine = FakeEngine()
     private = engine.store(conversation(1, private=True))
     gone = Draft(tmp_path, "/w", 4_194_305)
-    gone.open(private)
+    gone.open(private.uuid, private=True)
     gone.save(Entry("a secret"))
     async with run_chat(engine) as chat:
         await chat.ready()

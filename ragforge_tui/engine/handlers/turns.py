@@ -16,7 +16,7 @@ from ragforge_tui.shared.wire import Empty
 @handles(requests.CreateConversation)
 async def create(engine: EngineContext, request: requests.CreateConversation) -> requests.ConversationView:
     conversation = await engine.agent.create_conversation(
-        title=request.title, tags=request.tags, persona=request.persona
+        title=request.title, tags=request.tags, persona=request.persona, private=request.private
     )
     return await _view(engine, conversation, 0)
 

@@ -40,6 +40,7 @@ class CreateConversation(Request[ConversationView]):
     title: str = ""
     tags: list[str] = msgspec.field(default_factory=list)
     persona: str = ""
+    private: bool = False
 
 
 class OpenConversation(Request[ConversationView]):

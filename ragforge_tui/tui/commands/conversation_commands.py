@@ -242,17 +242,22 @@ async def tag(host: Host, tags: str) -> None:
     "private", "Keep other conversations from recalling this one", arguments="[on|off]", completes=("on", "off")
 )
 async def set_private(host: Host, wanted: str) -> None:
-    """Keep the conversation from being recalled and found elsewhere, or allow it again."""
-    conversation_id = open_conversation_id(host)
-    conversation = host.session.state.conversation
+    """Keep the conversation, or the next one if none is open, from being recalled and found elsewhere; or allow it."""
+    state = host.session.state
     if wanted not in ("", "on", "off"):
         raise RagforgeError(f"/private takes on or off, not {wanted!r}.", todo="/private alone toggles it.")
-    private = wanted == "on" if wanted else not (conversation and conversation.private)
-    await _service(host).set_private(conversation_id, private)
+    private = wanted == "on" if wanted else not state.private
+    if state.conversation is None and not state.opening:
+        which = "the one that your next message begins"
+        state.next_private = private
+        host.session.changed()
+    else:
+        which = "this one"
+        await _service(host).set_private(open_conversation_id(host), private)
     host.session.notice(
-        "Private: no other conversation recalls or finds this one. /private again allows it."
+        f"Private: no other conversation recalls or finds {which}. /private again allows it."
         if private
-        else "Not private: other conversations may recall this one."
+        else f"Not private: other conversations may recall {which}."
     )
 
 

@@ -15,8 +15,7 @@ import msgspec
 
 from ragforge_tui.shared.files import STATE_BYTES, atomic_write, read_regular
 from ragforge_tui.shared.json_text import decode_json
-from ragforge_tui.shared.records import Conversation
-from ragforge_tui.tui.prompt.history import Entry, is_hidden, masked
+from ragforge_tui.tui.prompt.history import Entry, masked
 
 log = logging.getLogger(__name__)
 
@@ -38,19 +37,21 @@ class Draft:
         self._folder = state_dir / "drafts"
         self._key = workspace_key(workspace)
         self._path = self._folder / f"{self._key}-{pid or os.getpid()}.json"
-        self._conversation = self._only_in = ""
+        self._conversation = ""
+        self._only_in: str | None = ""
+        """Id of the private conversation; None for a private one that has not begun and can never be opened again."""
 
-    def open(self, conversation: Conversation | None) -> bool:
-        """Assign the prompt to a conversation, or to none yet; return whether that changes who may see it."""
+    def open(self, conversation_id: str, *, private: bool) -> bool:
+        """Assign the prompt to a conversation, or to the next one; return whether that changes where it is offered."""
         before = self._conversation, self._only_in
-        self._conversation = conversation.uuid if conversation is not None else ""
-        self._only_in = self._conversation if conversation is not None and is_hidden(conversation) else ""
+        self._conversation = conversation_id
+        self._only_in = (conversation_id or None) if private else ""
         return before != (self._conversation, self._only_in)
 
     def save(self, entry: Entry) -> None:
-        """Store a prompt; an empty one, or the beginning of a command, removes the file."""
+        """Store a prompt; one without a use, such as an empty one or the beginning of a command, removes the file."""
         try:
-            if entry.text.strip() in ("", "/"):
+            if entry.text.strip() in ("", "/") or self._only_in is None:
                 self._path.unlink(missing_ok=True)
                 return
             atomic_write(self._path, masked(Unsent(entry.text, entry.pastes, self._only_in)), sync=False)

@@ -149,22 +149,29 @@ class History:
             )
             self._append(decode_json(masked(sent), Sent))
 
-    def open(self, conversation: Conversation | None) -> None:
-        """Assign the next prompts, and those sent while none was open, to this conversation; None: to a new one."""
+    def open(self, conversation: Conversation | None, *, private: bool = False) -> None:
+        """Assign the next prompts, and those sent while none was open, to this conversation.
+
+        Args:
+            conversation: None: the prompts begin a new one.
+            private: Whether that new one is to be private.
+        """
         if conversation is None:
             if self._conversation != self._stand_in:
                 self._conversation = self._stand_in = _new_stand_in()
+            if private != self._hidden.get(self._stand_in, False):
+                self.hide(self._stand_in, private)
         elif conversation.uuid != self._conversation:
             self._read()
             waited, self._conversation = self._conversation == self._stand_in, conversation.uuid
             if waited and self._has_prompts(self._stand_in):
-                self._append(_change(conversation.uuid, was=self._stand_in, hidden=is_hidden(conversation)))
+                self._append(_change(conversation.uuid, was=self._stand_in, hidden=_is_hidden(conversation)))
             else:
                 self.changed(conversation)
 
     def changed(self, conversation: Conversation) -> None:
         """Hide the prompts of a conversation that is private or deleted now, or offer them again."""
-        self.hide(conversation.uuid, is_hidden(conversation))
+        self.hide(conversation.uuid, _is_hidden(conversation))
 
     def hide(self, conversation_id: str, hidden: bool = True) -> None:
         """Keep the prompts of a conversation out of the others, or offer them there again."""
@@ -243,7 +250,7 @@ def _new_stand_in() -> str:
     return f"new-{uuid4().hex}"
 
 
-def is_hidden(conversation: Conversation) -> bool:
+def _is_hidden(conversation: Conversation) -> bool:
     return conversation.private or conversation.status == "deleted"
 
 

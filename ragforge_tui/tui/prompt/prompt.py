@@ -228,10 +228,10 @@ class Prompt(TextArea):
         self.put(self._with_unsent([text]))
         self.focus()
 
-    def belongs_to(self, conversation: Conversation | None) -> None:
-        """Assign what is typed and sent to a conversation, or to none yet; show the draft that waits for it."""
-        self.earlier.open(conversation)
-        if self._draft.open(conversation):
+    def belongs_to(self, conversation: Conversation | None, *, private: bool) -> None:
+        """Assign what is typed and sent to a conversation, or to the next one; show the draft that waits for it."""
+        self.earlier.open(conversation, private=private)
+        if self._draft.open(conversation.uuid if conversation is not None else "", private=private):
             self.restore_draft()
             self.save_draft_soon()
 

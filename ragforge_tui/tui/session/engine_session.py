@@ -19,7 +19,7 @@ from ragforge_tui.shared.errors import STORED_ALREADY, EngineGoneError, ErrorInf
 from ragforge_tui.shared.persona_records import PersonaList
 from ragforge_tui.shared.records import Conversation
 from ragforge_tui.shared.requests.personas import ListPersonas
-from ragforge_tui.shared.requests.sessions import LeaveConversation
+from ragforge_tui.shared.requests.sessions import LeaveConversation, UpdateConversation
 from ragforge_tui.shared.requests.turns import (
     CancelTurn,
     ConversationView,
@@ -387,8 +387,12 @@ class EngineSession:
     async def _conversation(self) -> str:
         """Return the id of the open conversation; the first message creates one."""
         if self.state.conversation is None:
-            view = await self.ask(CreateConversation(persona=self.state.persona))
-            self.state.conversation = view.conversation
+            state = self.state
+            view = await self.ask(CreateConversation(persona=state.persona, private=state.next_private))
+            conversation = view.conversation
+            while conversation.private != (private := state.next_private):  # The user changed it meanwhile.
+                conversation = await self.ask(UpdateConversation(conversation_id=conversation.uuid, private=private))
+            state.conversation, state.next_private = conversation, False
             self.state.first_turn = 1
             self.listener.conversation_created()
             self.changed()

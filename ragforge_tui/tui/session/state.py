@@ -86,6 +86,7 @@ class EngineState(msgspec.Struct):
 
     Attributes:
         opening: The conversation requested at the start is not loaded yet.
+        next_private: The conversation that the next message begins is to be private.
         first_turn: Lowest turn index of the open conversation.
         persona: The persona of the next conversation.
         persona_styles: Glyph and color of each persona, by name; `greetings` their greetings.
@@ -109,6 +110,7 @@ class EngineState(msgspec.Struct):
     connection: Connection = "starting"
     conversation: Conversation | None = None
     opening: bool = False
+    next_private: bool = False
     first_turn: int = 1
     persona: str = ""
     persona_styles: dict[str, tuple[str, str]] = {}
@@ -144,6 +146,11 @@ class EngineState(msgspec.Struct):
     def conversation_id(self) -> str:
         """Id of the open conversation, or an empty string."""
         return self.conversation.uuid if self.conversation else ""
+
+    @property
+    def private(self) -> bool:
+        """Whether the open conversation is private, or the next one is to be."""
+        return self.conversation.private if self.conversation else self.next_private
 
     @property
     def speaker(self) -> str:
@@ -191,7 +198,7 @@ class EngineState(msgspec.Struct):
             self._clear_turn()
 
     def leave_conversation(self) -> None:
-        """Forget the open conversation; a mode chosen for the next one stays."""
+        """Forget the open conversation; what was chosen for the next one stays."""
         self.conversation = None
         self.context_used = 0
         if not self.mode_unsent:

@@ -57,7 +57,7 @@ def header_contents(state: EngineState) -> HeaderContents:
     return HeaderContents(
         title=plain_text(conversation.title).strip() if conversation else "",
         opening=state.opening,
-        private=bool(conversation and conversation.private),
+        private=state.private,
         origin=_origin(conversation) if conversation else "",
         speaker=state.speaker,
         glyph=glyph,
