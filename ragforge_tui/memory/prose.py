@@ -6,30 +6,31 @@ Used by both writers of summaries, and for titles, as is the form in which a mod
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from typing import Any
 
 from ragforge_tui.shared.formulas import formulas, replace_formulas
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.sanitize import plain_text, storable
 
-FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n]*\n.*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)", re.M | re.S)
-_TABLE_ROW = re.compile(r"^[ \t]*\|.*$|^[ \t:|-]*\|[ \t:|-]+$", re.M)
+FENCE = re.compile(r"^[ \t]*(`{3,}+|~{3,}+)[^\n]*\n.*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)", re.M | re.S)
+_TABLE_ROW = re.compile(r"^[ \t]*\|.*$|^[ \t:-]*\|[ \t:|-]+$", re.M)
 _RULE = re.compile(r"^[ \t]*(?:[-*_=][ \t]*){3,}$", re.M)
-_HEADING = re.compile(r"^[ \t]*#{1,6}[ \t]+(.*?)[ \t]*#*[ \t]*$", re.M)
+_HEADING = re.compile(r"^[ \t]*#{1,6}[ \t]+(.*)$", re.M)
 _BULLET = re.compile(r"^[ \t]*(?:[-*+•]|\d{1,3}[.)]|>)[ \t]+(?:\[[ xX]\][ \t]+)?", re.M)
-_LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
-_EMPHASIS = re.compile(r"(\*\*\*|\*\*|~~)(?=\S)(.+?)(?<=\S)\1", re.S)
+_LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)")
+_EMPHASIS = re.compile(r"(\*\*\*|\*\*|~~)(?=\S)((?:(?!\1).)+)(?<=\S)\1", re.S)
 _ITALIC = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*\n]+?)(?<=[^\s*])\*(?![\w*])")
 _TAG = re.compile(r"</?[a-zA-Z][^<>\n]{0,100}>")
 
 _CODE_LINE = re.compile(
     r"""
-      [;{}]\s*$ | => | ^\W+$                                   # ends or brackets of a block, a table's rule
+      [;{}]\s*$ | => | ^\W+$                                            # ends or brackets of a block, a table's rule
     | ^\s*(?://|/\*|\*/|<[!/?]|<\w+[ >/]|\$[ ]|>>>|--->|@\w|\#include|\#!)
-    | ^\s*[+-]?\s*["']?[\w.$[\]]+["']?\s*[-+*/|&?:]?=\s*\S       # an assignment
-    | ^\s*[+-]?\s*["'][\w$.-]+["']\s*:\s                       # a pair of JSON
-    | ^\s*[+-]?\s*[\w.$]+\(.*\)[,;:]?\s*$                     # a call and nothing else
-    | ^\s*[+-]?\s*(?:async\ def|def|class|if|elif|for|while|with|except|return|function|func|fn)\b.*[:({]\s*$
+    | ^\s*(?:[+-]\s*)?["']?[\w.$[\]]+["']?\s*[-+*/|&?:]?=\s*\S          # an assignment
+    | ^\s*(?:[+-]\s*)?["'][\w$.-]+["']\s*:\s                            # a pair of JSON
+    | ^\s*(?:[+-]\s*)?[\w.$]+\(.*\)[,;:]?\s*$                           # a call and nothing else
+    | ^\s*(?:[+-]\s*)?(?:async\ def|def|class|if|elif|for|while|with|except|return|function|func|fn)\b.*[:({]\s*$
     | ^\s*(?:import|from)\ [\w.{}*, ]+(?:\ (?:from|import|as)\ \S.*)?$
     | ^\s*(?:export|const|let|var|using|public|private|protected|static|pub|return|raise|throw|await)\ .*[({=;]
     | ^\s*(?:CREATE|SELECT|INSERT|UPDATE|DELETE|ALTER|DROP)\ (?:[A-Z*]|\w+,)
@@ -46,6 +47,8 @@ _END = re.compile(
 _ABBREVIATION = re.compile(
     r"\b(?:[A-Z]|e\.g|i\.e|etc|vs|cf|approx|nos?|fig|Mrs?|Ms|Dr|Prof|St|Jr|Mme|p\. ?ex|env|ex|z\.B|bzw|ca|Nr|Sra?)\.$"
 )
+_LONGEST_ABBREVIATION = 12
+"""Characters before the end of a sentence that tell an abbreviation or an ordinal."""
 _ORDINAL = re.compile(r"(?:^|[^\w.,:])\d{1,2}\.$")
 """Number of a list or day of a month ("31. Oktober"), unless it ends the text."""
 _OPENER = re.compile(
@@ -65,7 +68,7 @@ ELLIPSIS = "…"
 
 _INTRODUCTION = re.compile(r"\A(?:I am the offline assistant|Je suis l['’]assistant hors ligne)[^\n]*\n*")
 """Introduction of the built-in assistant in its first answer."""
-_MEMORY = re.compile(r"^(?:From the memory|Dans la mémoire) ?:\s*\n+(?=`{3}|- \[)", re.M)
+_MEMORY = re.compile(r"^(?:From the memory|Dans la mémoire) ?:\s*\n(?=`{3}|- \[)", re.M)
 _EVIDENCE = re.compile(r"^[ \t]*[-*] (?:`[^`\n]+:\d+`.*|(?:you|me|vous|moi) ?:.*|`[^`\n ]+`)$", re.M)
 _LEAD_IN = re.compile(r"^[^\n`]{1,40}:[ \t]*$", re.M)
 _CODE_SPAN = re.compile(r"`[^`\n]*`")
@@ -75,12 +78,12 @@ _QUOTED_PLACE = re.compile(r"^(`[^`\n]+:\d+(?:-\d+)?`)[ \t]*\n+(?=\S)", re.M)
 _QUOTED_COMMAND = re.compile(r"^(`[^`\n]+`)[ \t]*\n+(?=\S)", re.M)
 _LINE_NUMBER = re.compile(r"^\s*\d+\t")
 _DEFINED = re.compile(
-    r"^[ \t]*(?:(?:export|pub|public|private|static|async|default)\s+)*(?:def|class|function|func|fn|struct|interface|"
-    r"type|trait|enum)\s+([\w.]+)",
+    r"^[ \t]*(?:(?:export|pub|public|private|static|async|default)[ \t]+)*(?:def|class|function|func|fn|struct|"
+    r"interface|type|trait|enum)\s+([\w.]+)",
     re.M,
 )
 _COMMENT = re.compile(
-    r'"""\s*([^"]{8,}?)(?:"""|\Z)|/\*\*?\s*(.{8,}?)\*/|^[ \t]*(?:#|//)[ \t]*(\S[^\n]{8,})$', re.M | re.S
+    r'"""\s*+([^"]{8,}?)(?:"""|\Z)|/\*\*?\s*+((?:(?!/\*).){8,}?)\*/|^[ \t]*(?:#|//)[ \t]*(\S[^\n]{8,})$', re.M | re.S
 )
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 _NOTHING = "∅"
@@ -110,11 +113,16 @@ def strip_markdown(text: str) -> str:
     """Return the prose of a Markdown text, without code blocks, tables and marks, one paragraph a line."""
     text = _joined_formulas(FENCE.sub("\n", text))
     text = _RULE.sub("", _TABLE_ROW.sub("", text))
-    text = _HEADING.sub(lambda m: f"{m[1]}\n" if m[1] else "", text)
+    text = _HEADING.sub(_heading, text)
     text = _BULLET.sub("", text)
     text = _LINK.sub(r"\1", text)
     text = _ITALIC.sub(r"\1", _EMPHASIS.sub(r"\2", text))
     return _lines(_TAG.sub("", text))
+
+
+def _heading(match: re.Match[str]) -> str:
+    words = match[1].rstrip(" \t").rstrip("#").rstrip(" \t")
+    return f"{words}\n" if words else ""
 
 
 def _joined_formulas(text: str) -> str:
@@ -260,16 +268,20 @@ def _closed(text: str) -> str:
 def _split(line: str) -> list[str]:
     pieces: list[str] = []
     start = 0
+    line = line.rstrip()
     spans = [found.span() for found in formulas(line)]
+    starts = [first for first, _ in spans]
     for match in _END.finditer(line):
-        if any(first < match.start() < last for first, last in spans):
+        end = match.end()
+        before = bisect_left(starts, match.start()) - 1
+        if before >= 0 and match.start() < spans[before][1]:
             continue
-        piece = line[start : match.end()].strip()
-        if _ABBREVIATION.search(piece) or (_ORDINAL.search(piece) and line[match.end() :].strip()):
+        last = line[max(start, end - _LONGEST_ABBREVIATION) : end]
+        if _ABBREVIATION.search(last) or (_ORDINAL.search(last) and end < len(line)):
             continue
-        if piece:
+        if piece := line[start:end].strip():
             pieces.append(piece)
-        start = match.end()
+        start = end
     rest = line[start:].strip()
     return [*pieces, rest] if rest else pieces
 

@@ -206,6 +206,8 @@ def test_markup_is_taken_off() -> None:
         "~~~\ncode\n~~~\n1. `__init__.py` and **strong words**"
     )
     assert strip_markdown(text) == "Title\none bold link\nsaid\n`__init__.py` and strong words"
+    assert strip_markdown("[![badge](b.svg)](ci) and [set](https://en.org/Set_(maths))") == "[badge](ci) and set"
+    assert strip_markdown("## In C ##\n2 ** 3 and **bold** ~~gone~~") == "In C\n2 ** 3 and bold gone"
 
 
 @pytest.mark.parametrize(

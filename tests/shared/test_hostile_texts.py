@@ -1,0 +1,29 @@
+"""Texts that would keep a careless pattern busy for minutes: each is read in a process that is stopped after one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+_LENGTH = 200_000
+_READ = """
+import importlib, sys
+module, name, length, *units = sys.argv[1:]
+read = getattr(importlib.import_module(module), name)
+for unit in units:
+    read(unit * (int(length) // len(unit)) + " z")
+"""
+_MARKS = ("[", "[a](", "`", "~~", "**a ", "/* ", " ", "# a  ", "-|", "e.g. ", "1. b ", "export\n")
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "units"),
+    [
+        ("ragforge_tui.memory.prose", "answer_prose", _MARKS),
+        ("ragforge_tui.memory.prose", "opening_sentence", _MARKS),
+    ],
+)
+def test_a_long_text_of_marks_is_read_in_time(module: str, name: str, units: tuple[str, ...]) -> None:
+    subprocess.run([sys.executable, "-c", _READ, module, name, str(_LENGTH), *units], check=True, timeout=60)
