@@ -94,16 +94,24 @@ async def create_persona(host: Host, line: str) -> None:
         parts = [part.strip() for part in line.split("|", len(ONE_LINE) - 1)]
         await _draft(host, PersonaBrief.of(dict(zip(ONE_LINE, parts, strict=False))))
         return
-    _ask_brief(host, None)
+    _ask_brief(host, host.session.state.unfinished_persona, kept=True)
 
 
-def _ask_brief(host: Host, previous: PersonaBrief | None) -> None:
+def _ask_brief(host: Host, previous: PersonaBrief | None, *, kept: bool = False) -> None:
+    """Show the form; what is typed and not used is kept for the next time."""
     from ragforge_tui.tui.personas.persona_editor import PersonaForm
 
-    def finished(brief: PersonaBrief) -> None:
-        host.session.spawn(_draft(host, brief), group="persona", exclusive=True)
+    form, state = PersonaForm(previous, kept=kept), host.session.state
 
-    host.open_screen(PersonaForm(previous), finished)
+    def finished(brief: PersonaBrief | None) -> None:
+        state.unfinished_persona = None
+        if brief is not None:
+            host.session.spawn(_draft(host, brief), group="persona", exclusive=True)
+        elif any(form.answers().values()):
+            state.unfinished_persona = PersonaBrief.of(form.answers())
+            host.session.notice("What you typed is kept until the chat ends: /create-persona shows it again.")
+
+    host.app.push_screen(form, finished)
 
 
 async def _draft(host: Host, brief: PersonaBrief) -> None:

@@ -32,7 +32,12 @@ COLOR_HELP = "The colour of its name."
 
 
 class PersonaForm(Dialog[PersonaBrief | None]):
-    """Returns the answers, None if it was cancelled. Enter goes to the next field, and from the last one on."""
+    """Returns the answers, None if it was cancelled. Enter goes to the next field, and from the last one on.
+
+    Args:
+        brief: The answers to begin with.
+        kept: They were kept when the form was cancelled.
+    """
 
     CSS = f"""
     PersonaForm > Vertical {{ width: 84; height: auto; }}
@@ -48,8 +53,9 @@ class PersonaForm(Dialog[PersonaBrief | None]):
         Binding("down", "app.focus_next", show=False),
     ]
 
-    def __init__(self, brief: PersonaBrief | None = None) -> None:
+    def __init__(self, brief: PersonaBrief | None = None, *, kept: bool = False) -> None:
         super().__init__()
+        self._note = "as you left it" if brief is not None and kept else "only the name is required"
         answers = brief.answers() if brief is not None else {}
         self._fields = {
             one.field: Input(answers.get(one.field, ""), placeholder=one.help or COLOR_HELP, compact=True)
@@ -61,7 +67,7 @@ class PersonaForm(Dialog[PersonaBrief | None]):
     def compose(self) -> ComposeResult:
         """Lay out a line for each question, what helps with the one at hand, and the keys."""
         with Vertical():
-            title = Content.assemble(("New persona", "bold"), ("  only the name is required", "dim"))
+            title = Content.assemble(("New persona", "bold"), (f"  {self._note}", "dim"))
             yield Static(title, classes="form-title")
             for one in QUESTIONS:
                 with Horizontal():
@@ -72,6 +78,10 @@ class PersonaForm(Dialog[PersonaBrief | None]):
 
     def on_mount(self) -> None:
         self._fields["name"].focus()
+
+    def answers(self) -> dict[str, str]:
+        """Return what is typed, by field."""
+        return {name: field.value.strip() for name, field in self._fields.items()}
 
     @property
     def _at(self) -> str:
@@ -103,7 +113,7 @@ class PersonaForm(Dialog[PersonaBrief | None]):
 
     def on_input_submitted(self) -> None:
         """Go to the next field, or from the last one on to the draft; what cannot be used is reported at its field."""
-        answers = {name: field.value.strip() for name, field in self._fields.items()}
+        answers = self.answers()
         names = list(answers)
         at = self._at
         last = at == names[-1]

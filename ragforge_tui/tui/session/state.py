@@ -14,6 +14,7 @@ import msgspec
 
 from ragforge_tui.settings.schema import Settings, TuiSettings
 from ragforge_tui.shared import events
+from ragforge_tui.shared.persona_records import PersonaBrief
 from ragforge_tui.shared.prompts import OwnPrompt
 from ragforge_tui.shared.records import Conversation, Message, Usage
 from ragforge_tui.shared.requests.memory import MemoryDue
@@ -104,6 +105,7 @@ class EngineState(msgspec.Struct):
         stale: Events of the running turn were missed: it is read again when it ends.
         last_deleted: Id of the conversation deleted last here, empty for none.
         refusable_persona: A project persona that waits for the user's consent, and the persona before it.
+        unfinished_persona: What was typed in the form of a new persona before it was cancelled.
         deleted_persona: The deleted persona that was speaking, and its replacement.
     """
 
@@ -140,6 +142,7 @@ class EngineState(msgspec.Struct):
     spent: Spent = msgspec.field(default_factory=Spent)
     last_deleted: str = ""
     refusable_persona: tuple[str, str] = ("", "")
+    unfinished_persona: PersonaBrief | None = None
     deleted_persona: tuple[str, str] = ("", "")
 
     @property
