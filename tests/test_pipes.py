@@ -19,10 +19,10 @@ from ragforge_tui.graph.journal_files import JournalFolders
 from ragforge_tui.settings.load import load
 from ragforge_tui.shared.errors import ConfigError
 from ragforge_tui.shared.git import current_branch
+from ragforge_tui.shared.prompt_files import HISTORY
 from ragforge_tui.tools.search.ignore import _read_spec
 from ragforge_tui.tools.shell.process import end_leftovers
 from ragforge_tui.tui import features
-from ragforge_tui.tui.prompt import history
 from ragforge_tui.tui.prompt.draft import Draft, workspace_key
 from ragforge_tui.tui.prompt.history import Entry, History
 from ragforge_tui.tui.sidebar.sidebar import FILE_NAME, Layout, load_layout
@@ -50,7 +50,7 @@ READS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "server": ("graph/server.json", lambda folder: ServerFiles(folder / "graph", folder).read_address() is None),
     "journal": ("journal/at-x/1.jsonl", lambda folder: JournalFolders(folder / "journal").waiting() == []),
     "note of a journal": ("journal/x/graph.json", lambda folder: JournalFolders(folder / "journal").waiting() == []),
-    "history": (history.FILE_NAME, _history),
+    "history": (HISTORY, _history),
     "log": ("logs/engine-stderr.log", lambda folder: open_log(HostFiles(folder)) > 2),
     "backup": ("file.backup", lambda folder: not is_backup(folder / "file.backup")),
 }

@@ -177,6 +177,7 @@ class ConversationAgent(ConversationLibrary):
         self.services = Services(
             settings=settings,
             workspace=workspace,
+            state=state,
             events=self._events,
             graph=graph,
             recorder=Recorder(

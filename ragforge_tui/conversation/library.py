@@ -24,6 +24,7 @@ from ragforge_tui.shared import records
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.shared.export_records import ConversationExport, Imported
 from ragforge_tui.shared.files import MAX_EXPORT_BYTES, read_regular
+from ragforge_tui.shared.prompt_files import forget_prompts
 from ragforge_tui.shared.records import ConversationFilter, ConversationStatus, SearchHit, SimilarConversation, now
 
 
@@ -350,12 +351,14 @@ class ConversationLibrary:
         return changed
 
     async def _purge_one(self, store: Store, uuid: str) -> bool:
-        """Remove a conversation and its exports; return False if its branches still need it."""
+        """Remove a conversation, its exports and its prompts; return False if its branches still need it."""
         helpers = await store.conversations.helpers(uuid)
         purged = await store.conversations.purge(uuid)
         for one in (uuid, *helpers) if purged else ():
             await asyncio.to_thread(self.services.recorder.forget, one)
             await self.services.exports.removed(one)
+        if purged:
+            await asyncio.to_thread(forget_prompts, self.services.state, [uuid])
         return purged
 
 

@@ -69,6 +69,7 @@ class Services:
 
     Attributes:
         workspace: The folder the agent works in.
+        state: Folder of what is kept between sessions.
         project: The user's answers about other files of the workspace.
         mcp: The MCP servers of the session.
         prompts: Skills and commands of the user and, once allowed, of the workspace.
@@ -83,6 +84,7 @@ class Services:
 
     settings: Settings
     workspace: Path
+    state: Path
     events: EventBus
     graph: GraphConnection
     recorder: Recorder

@@ -12,6 +12,7 @@ import pytest
 from ragforge_tui.graph import GraphTarget, Store
 from ragforge_tui.settings.load import load
 from ragforge_tui.settings.schema import Paths
+from ragforge_tui.shared.prompt_files import HISTORY
 from ragforge_tui.tui.prompt.history import Entry, History
 from tests.cli.conftest import Cli
 from tests.conftest import ONE_BACKEND, open_graph
@@ -214,8 +215,10 @@ def test_archive_delete_and_restore(cli: Cli) -> None:
     assert ids(cli) == [uuid]
     assert earlier_prompts() == ["Where do lanterns hang?"]
     cli.ok("delete", uuid)
+    assert b"lanterns" in (state / HISTORY).read_bytes()
     cli.ok("delete", "--now", uuid[:8])
     assert ids(cli, "--status", "any") == []
+    assert b"lanterns" not in (state / HISTORY).read_bytes()
     assert cli.run("restore", uuid).code == 1
 
 

@@ -10,10 +10,12 @@ import msgspec
 import pytest
 from textual import events
 
+from ragforge_tui.shared.prompt_files import HISTORY, forget_prompts
 from ragforge_tui.shared.records import Conversation
 from ragforge_tui.shared.requests.turns import SendMessage
 from ragforge_tui.tui.dialogs.history_search import Found, HistorySearch, found_with, prompt_row
-from ragforge_tui.tui.prompt.history import FILE_NAME, MAX_ENTRY_CHARS, MAX_FILE_BYTES, Entry, History, Sent
+from ragforge_tui.tui.prompt.draft import Draft
+from ragforge_tui.tui.prompt.history import MAX_ENTRY_CHARS, MAX_FILE_BYTES, Entry, History, Sent
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
 from tests.support.fake_engine import conversation
 from tests.tui.conftest import Chat, ChatRunner
@@ -67,7 +69,7 @@ class TestWalking:
 class TestFile:
     def test_a_broken_line_takes_no_other_with_it(self, tmp_path: Path) -> None:
         History(tmp_path, "/w").add(Entry("good"))
-        file = tmp_path / FILE_NAME
+        file = tmp_path / HISTORY
         file.write_bytes(file.read_bytes() + b'\xff\n[]\n\n{"text": "ha')
         history = History(tmp_path, "/w")
         assert texts(history) == ["good"]
@@ -90,18 +92,18 @@ class TestFile:
         for number in range(30):
             history.add(Entry(f"{number} {'x' * (MAX_ENTRY_CHARS - 10)}"))
             assert texts(watching)[0].startswith(f"{number} ")
-        assert (tmp_path / FILE_NAME).stat().st_size <= MAX_FILE_BYTES + MAX_ENTRY_CHARS + 200
+        assert (tmp_path / HISTORY).stat().st_size <= MAX_FILE_BYTES + MAX_ENTRY_CHARS + 200
         kept = [int(text.partition(" ")[0]) for text in texts(history)]
         assert kept == list(range(29, 29 - len(kept), -1)) and len(kept) >= 8
         assert texts(watching) == texts(history), "a terminal that saw the file before it was cut"
 
     def test_a_message_that_is_too_long_is_not_kept(self, tmp_path: Path) -> None:
         History(tmp_path, "/w").add(Entry("x" * (MAX_ENTRY_CHARS + 1)))
-        assert not (tmp_path / FILE_NAME).exists()
+        assert not (tmp_path / HISTORY).exists()
 
     def test_only_its_owner_can_read_it(self, tmp_path: Path) -> None:
         History(tmp_path, "/w").add(Entry("mine"))
-        file = tmp_path / FILE_NAME
+        file = tmp_path / HISTORY
         assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 
     def test_an_unwritable_folder_is_no_error(self, tmp_path: Path) -> None:
@@ -199,16 +201,55 @@ class TestPrivate:
 
     def test_a_conversation_that_is_private_from_the_start(self, tmp_path: Path) -> None:
         history = in_conversation(tmp_path, PRIVATE)
-        assert not (tmp_path / FILE_NAME).exists(), "there is nothing to hide yet"
+        assert not (tmp_path / HISTORY).exists(), "there is nothing to hide yet"
         history.add(Entry("a secret"))
         assert texts(in_conversation(tmp_path, OTHER)) == []
 
     def test_a_change_is_written_once(self, folder: Path) -> None:
-        lines = (folder / FILE_NAME).read_bytes().splitlines()
+        lines = (folder / HISTORY).read_bytes().splitlines()
         for _ in range(3):
             history = in_conversation(folder, PRIVATE)
             history.changed(msgspec.structs.replace(PRIVATE, title="another title"))
-        assert (folder / FILE_NAME).read_bytes().splitlines() == lines
+        assert (folder / HISTORY).read_bytes().splitlines() == lines
+
+
+class TestPurged:
+    def test_its_prompts_and_drafts_leave_the_disk(self, tmp_path: Path) -> None:
+        here = in_conversation(tmp_path)
+        here.add(Entry("the first secret"))
+        here.open(PRIVATE)
+        here.add(Entry("a secret"))
+        watching = in_conversation(tmp_path, OTHER)
+        watching.add(Entry("no secret"))
+        assert texts(watching) == ["no secret"]
+        with (tmp_path / HISTORY).open("ab") as file:
+            file.write(b"{half a li\n")
+        for pid, owner, private in ((1, PRIVATE, True), (2, PRIVATE, False), (3, OTHER, True)):
+            draft = Draft(tmp_path, "/w", pid)
+            draft.open(owner.uuid, private=private)
+            draft.save(Entry("a draft"))
+        forget_prompts(tmp_path, [PRIVATE.uuid])
+        kept = (tmp_path / HISTORY).read_bytes()
+        assert b"a secret" not in kept and b"first secret" not in kept and PRIVATE.uuid.encode() not in kept
+        assert b"no secret" in kept and b"{half a li\n" in kept
+        assert {path.stem.rpartition("-")[2] for path in (tmp_path / "drafts").iterdir()} == {"2", "3"}
+        here.add(Entry("after it"))
+        assert texts(here) == ["after it", "no secret"]
+        assert texts(watching) == ["no secret"]
+
+    def test_nothing_is_lost_that_is_sent_meanwhile(self, tmp_path: Path) -> None:
+        in_conversation(tmp_path, PRIVATE).add(Entry("a secret"))
+        spawn = multiprocessing.get_context("spawn")
+        writer = spawn.Process(target=_append, args=(str(tmp_path), "a", 50))
+        writer.start()
+        while writer.is_alive():
+            in_conversation(tmp_path, PRIVATE).add(Entry("a secret"))
+            forget_prompts(tmp_path, [PRIVATE.uuid])
+        assert len(texts(History(tmp_path, "/w"))) == 50
+
+    def test_without_a_file_nothing_is_made(self, tmp_path: Path) -> None:
+        forget_prompts(tmp_path, [PRIVATE.uuid])
+        assert list(tmp_path.iterdir()) == []
 
 
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)

@@ -15,6 +15,7 @@ import msgspec
 
 from ragforge_tui.shared.files import STATE_BYTES, atomic_write, read_regular
 from ragforge_tui.shared.json_text import decode_json
+from ragforge_tui.shared.prompt_files import DRAFTS
 from ragforge_tui.tui.prompt.history import Entry, masked
 
 log = logging.getLogger(__name__)
@@ -34,7 +35,7 @@ class Draft:
     """The contents of the prompt, stored on disk so that a crash does not lose them."""
 
     def __init__(self, state_dir: Path, workspace: str, pid: int | None = None) -> None:
-        self._folder = state_dir / "drafts"
+        self._folder = state_dir / DRAFTS
         self._key = workspace_key(workspace)
         self._path = self._folder / f"{self._key}-{pid or os.getpid()}.json"
         self._conversation = ""

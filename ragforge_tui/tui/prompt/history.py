@@ -1,8 +1,9 @@
 """Prompt history: the prompts sent from all folders, for the arrow keys and for the search.
 
 One file of JSON lines in the state folder, appended to under a lock, so that terminals can share it. No widgets. The
-prompts of a private or deleted conversation are offered in that conversation only. It may become private after they
-were written, and has no id before the first of them: a line without a text changes the lines before it.
+prompts of a private or deleted conversation are offered in that conversation only, and removed when it is purged. It
+may become private after they were written, and has no id before the first of them: a line without a text changes the
+lines before it.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ import msgspec
 
 from ragforge_tui.shared.files import atomic_write, locked, make_private, open_regular
 from ragforge_tui.shared.json_text import decode_json
+from ragforge_tui.shared.prompt_files import HISTORY
 from ragforge_tui.shared.records import Conversation
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.sanitize import storable
 
 log = logging.getLogger(__name__)
 
-FILE_NAME = "history/prompts.jsonl"
 MAX_ENTRY_CHARS = 128_000
 """A longer message is not kept in the history: its turn is in the graph anyway."""
 MAX_FILE_BYTES = 2 * 1024 * 1024
@@ -72,7 +73,7 @@ class History:
     """
 
     def __init__(self, state_dir: Path, workspace: str) -> None:
-        self._path = state_dir / FILE_NAME
+        self._path = state_dir / HISTORY
         self._folder = storable(workspace)
         self._conversation = self._stand_in = _new_stand_in()
         self._read_until: tuple[int, int] = (0, 0)
