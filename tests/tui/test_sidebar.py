@@ -26,6 +26,7 @@ from ragforge_tui.tui.transcript.tool_block import ToolBlock
 from ragforge_tui.tui.widgets.key_bar import KeyBar
 from tests.support.calls_scene import calls_engine, calls_of
 from tests.support.fake_engine import CLOCK, FakeEngine, conversation, message, turn
+from tests.support.no_resize import take_new_places
 from tests.tui.conftest import Chat, ChatRunner
 from tests.tui.test_questions import approval, screen_text
 
@@ -514,6 +515,17 @@ async def test_a_wide_screen_has_two_columns_of_panes(run_chat: ChatRunner) -> N
         assert trace_of(chat).region.right == 220
         await chat.pilot.resize_terminal(150, 55)
         await chat.until(lambda: memory.region.x == trace_of(chat).region.x)
+
+
+async def test_panes_fit_where_textual_sends_no_resize(run_chat: ChatRunner) -> None:
+    async with run_chat(calls_engine(), size=(160, 40), tui=SHOWN, continue_last=True) as chat:
+        await traced(chat)
+        await chat.pilot.pause()
+        body = chat.app.chat.query_one("#body")
+        body.styles.height = 22
+        take_new_places(chat.app.chat)
+        await chat.until(lambda: chat.app.chat.sidebar.size.height == 22)
+        await chat.until(lambda: not files_of(chat).display, "in little height one pane is open")
 
 
 async def test_titles_follow_panes_that_a_question_folds(run_chat: ChatRunner) -> None:

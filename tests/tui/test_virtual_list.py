@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from textual.app import App, ComposeResult
-from textual.widgets import Static
 
 from ragforge_tui.tui.drawing.lines import Run
 from ragforge_tui.tui.drawing.palette import Palette
 from ragforge_tui.tui.memory.context_screen import ContextRows
 from ragforge_tui.tui.widgets.virtual_list import VirtualList
+from tests.support.no_resize import take_new_places
 from tests.support.waiting import until
 
 NOTE = "Nothing was kept of what was sent in turn 2000. It was imported, or held no turn."
@@ -68,10 +68,7 @@ async def test_the_end_stays_in_view_when_textual_sends_no_resize() -> None:
         app.rows.show(range(30))
         await until(lambda: app.seen() == [f"line {number}" for number in range(18, 30)], pause=pilot.pause)
         app.rows.styles.height = 7
-        # A dirty widget that was not shown before makes Textual look up the new places before it lays them out.
-        app.screen._clear_arrangement_cache()
-        app.screen._compositor.update_widgets({Static()})
-        assert app.screen._compositor.full_map[app.rows].region.height == 7
+        take_new_places(app.screen)
         await until(lambda: app.seen() == [f"line {number}" for number in range(23, 30)], pause=pilot.pause)
 
 

@@ -28,6 +28,7 @@ from ragforge_tui.tui.host import HISTORY_BAR, Host
 from ragforge_tui.tui.keys import key_name
 from ragforge_tui.tui.prompt.history import Sent
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
+from ragforge_tui.tui.widgets.new_size import on_new_size
 
 MOST_ROWS = 8
 MOST_FOUND = 200
@@ -119,16 +120,17 @@ class HistorySearch(Vertical):
         """Take the focus and list the prompts."""
         self._words.focus()
         self._list_prompts()
+        on_new_size(self, self._cut_rows)
 
     def _list_prompts(self) -> None:
         prompts = self._host.prompt.earlier.prompts(everywhere=self._everywhere)
         self._prompts = [Found(sent, sent.text.lower()) for sent in prompts]
         self._narrow()
 
-    def on_resize(self, event: events.Resize) -> None:
-        """Cut the rows again; their number changes the height only."""
-        if event.size.width != self._width:
-            self._width = event.size.width
+    def _cut_rows(self) -> None:
+        """Cut the rows for a new width; their number changes the height only."""
+        if self.outer_size.width != self._width:
+            self._width = self.outer_size.width
             self._narrow(keep=True)
 
     def on_input_changed(self) -> None:

@@ -60,6 +60,7 @@ from ragforge_tui.tui.memory.memory_tree import (
 from ragforge_tui.tui.memory.topic_list import NO_TOPICS, TopicList, TopicRows, topic_sections
 from ragforge_tui.tui.sidebar.pane import Pane
 from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
+from ragforge_tui.tui.widgets.new_size import on_new_size
 from ragforge_tui.tui.widgets.virtual_list import MARGIN, TreeList, VirtualList
 
 log = logging.getLogger(__name__)
@@ -252,9 +253,7 @@ class MemoryPane(Pane):
 
     def on_mount(self) -> None:
         self.call_later(self.show)  # What was fetched before, for the line that counts it.
-
-    def on_resize(self) -> None:
-        self.show()
+        on_new_size(self, self.show)
 
     # -- lists
 

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
-from textual import events
 from textual.content import Content
 from textual.widgets import Static
 
@@ -19,6 +18,7 @@ from ragforge_tui.shared.persona_records import FIELDS, PersonaInfo, PersonaRema
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.drawing.lines import one_line
 from ragforge_tui.tui.drawing.palette import DEFAULT_GLYPH, persona_color
+from ragforge_tui.tui.widgets.new_size import on_new_size
 
 NARROWEST = 12
 """If a head leaves fewer cells than this, its line is wrapped below it."""
@@ -64,9 +64,12 @@ class HangingText(Static):
         self._lines = lines
         self.update(wrap_hanging(lines, self._width))
 
-    def on_resize(self, event: events.Resize) -> None:
-        if event.size.width != self._width:
-            self._width = event.size.width
+    def on_mount(self) -> None:
+        on_new_size(self, self._wrap)
+
+    def _wrap(self) -> None:
+        if self.outer_size.width != self._width:
+            self._width = self.outer_size.width
             self.update(wrap_hanging(self._lines, self._width))
 
 

@@ -38,6 +38,7 @@ from ragforge_tui.tui.questions.command_text import MIN_ROWS, CommandText, drawn
 from ragforge_tui.tui.questions.lines_left import LinesLeft
 from ragforge_tui.tui.transcript.block_view import MARGIN, BlockView
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList, line_cells
+from ragforge_tui.tui.widgets.new_size import on_new_size
 
 MAX_DETAIL_CHARS = 100_000
 MAX_DIFF_CHARS = 1_000_000
@@ -312,6 +313,7 @@ class QuestionPanel(Vertical, can_focus=True):
         """Lay out title, scrolling detail or diff, and choices."""
         scroll = VerticalScroll(self._detail, id="question-scroll", can_focus=False)
         self.mount_all([self._title, scroll, self._diff, self._more, self._choices])
+        on_new_size(self, self.make_room)
         # The rows of the terminal may change and leave the panel as it is.
         laid_out = self.screen.screen_layout_refresh_signal
         laid_out.subscribe(self, lambda screen: None if screen.size == self._made_for else self.make_room())
@@ -576,9 +578,6 @@ class QuestionPanel(Vertical, can_focus=True):
         """Report the lost focus: this event arrives late, when the next question may already be shown."""
         if self._waiting:
             self.post_message(self.Emptied())
-
-    def on_resize(self) -> None:
-        self.make_room()
 
     def on_key(self, event: events.Key) -> None:
         """Pick a choice by its key, or hold the key back; the app passes any other letter to the prompt."""

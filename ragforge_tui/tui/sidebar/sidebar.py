@@ -45,6 +45,7 @@ from ragforge_tui.tui.keys import key_name
 from ragforge_tui.tui.sidebar.heights import heights
 from ragforge_tui.tui.sidebar.pane import PANES, Pane, PaneTitle
 from ragforge_tui.tui.sidebar.strip import PaneStrip, Tally
+from ragforge_tui.tui.widgets.new_size import on_new_size
 
 log = logging.getLogger(__name__)
 
@@ -508,10 +509,9 @@ class Sidebar(Horizontal):
             self._stack.columns.second = frozenset(others)
             self._stack.refresh(layout=True)
 
-    def on_resize(self) -> None:
-        """Open or close panes for the new height."""
-        if self._mounted and self.display:
-            self._arrange()
+    def on_mount(self) -> None:
+        """Open or close panes for each new height."""
+        on_new_size(self, lambda: self._arrange() if self._mounted else None)
 
     def _title_clicked(self, pane: Pane) -> None:
         names = [one.name_ for one in self.panes]
@@ -605,8 +605,8 @@ class Body(Container):
         sidebar.body = self
         sidebar.fit(self.app.size.width)
 
-    def on_resize(self) -> None:
-        self._sidebar.fit(self.app.size.width)
+    def on_mount(self) -> None:
+        on_new_size(self, lambda: self._sidebar.fit(self.app.size.width))
 
 
 def _make_panes(host: Host) -> Iterator[Pane]:

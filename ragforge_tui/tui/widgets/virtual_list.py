@@ -6,7 +6,7 @@ Subclasses draw the lines and give a key to those that can be chosen; lines of a
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -21,6 +21,7 @@ from textual.strip import Strip
 
 from ragforge_tui.tui.drawing.lines import Run, clip, line_of, one_line, wrap_spans
 from ragforge_tui.tui.drawing.palette import Palette, palette_for
+from ragforge_tui.tui.widgets.new_size import on_new_size
 
 L = TypeVar("L")
 
@@ -75,8 +76,7 @@ class VirtualList(ScrollView, Generic[L], can_focus=True):
         self._top_reported = False
         self._at_end = True
         self._moved = False
-        self._placed_for = Size(0, 0)
-        """The size of the window when the lines were placed last."""
+        self._check_size: Callable[[], None] = lambda: None
         self._hovered = -1
         """Row of the window that the mouse is over, -1 for none."""
 
@@ -140,7 +140,7 @@ class VirtualList(ScrollView, Generic[L], can_focus=True):
 
     def _settle(self) -> None:
         """Do what needs the layout of the new lines."""
-        self._laid_out(self)  # The first layout of an app is not reported.
+        self._check_size()
         if self.show_vertical_scrollbar:
             # The scrollbar appeared with these lines, after the list had scrolled: its position is not set yet.
             self.vertical_scrollbar.position = self.scroll_y
@@ -166,21 +166,14 @@ class VirtualList(ScrollView, Generic[L], can_focus=True):
 
     def on_mount(self) -> None:
         self.app.theme_changed_signal.subscribe(self, self._theme_changed)
-        # Not a Resize event: Textual sends none if something asked for the new places before the layout was made.
-        self.screen.screen_layout_refresh_signal.subscribe(self, self._laid_out)
+        self._check_size = on_new_size(self, self._place)
 
     def _theme_changed(self, _: object) -> None:
         self._palette = None
         self.refresh()
 
-    def _laid_out(self, _: object) -> None:
-        """Keep the cursor in view when the size has changed."""
-        size = self.scrollable_content_region.size
-        if size == self._placed_for:
-            return
-        self._placed_for = size
-        if not size:
-            return  # Hidden: the lines stay where they are, until it is shown again.
+    def _place(self) -> None:
+        """Keep the cursor, or the end, in view in the new size."""
         self.virtual_size = Size(self.scrollable_content_region.width, len(self._lines))
         if self._follow and self._at_end:
             self._go_to(len(self._lines))
