@@ -208,6 +208,9 @@ async def test_the_newest_session_continues_with_one_key(run_chat: ChatRunner) -
         await chat.until(lambda: chat.app.chat.session.state.conversation_id == conversation(1).uuid)
         await chat.until(lambda: not chat.app.chat.welcome.display)
         assert chat.app.chat.prompt.text == "half a thought"
+        await chat.press("ctrl+l")
+        await chat.until(lambda: chat.app.chat.status_line.hint == "this is the newest conversation already")
+        assert len(engine.asked(OpenConversation)) == 1
 
 
 async def test_the_key_waits_for_the_graph(run_chat: ChatRunner) -> None:

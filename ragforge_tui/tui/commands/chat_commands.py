@@ -52,15 +52,19 @@ async def resume(host: Host, ref: str) -> None:
 @COMMANDS.add("continue", "Continue the newest conversation of this folder", arguments="[NUMBER]", key="ctrl+l")
 async def continue_recent(host: Host, number: str) -> None:
     """Open the newest conversation of the folder, or the one with this place among the newest."""
-    place = turn_number(number, "continue 2 continues the conversation before the newest")
-    if place <= 1:
+    place = max(turn_number(number, "continue 2 continues the conversation before the newest"), 1)
+    opened = host.session.state.conversation_id
+    if place == 1 and not opened:
         host.session.open_newest()
         return
     wanted = ConversationFilter(workspace=host.options.workspace or None, limit=place)
     found = await host.session.ask(ListConversations(filter=wanted))
     if len(found) < place:
         raise NotFoundError(f"This folder has {len(found)} conversations.", todo="/sessions lists them.")
-    await host.navigator.open_conversation(found[place - 1].uuid)
+    if found[place - 1].uuid == opened:
+        host.hint("this is the newest conversation already" if place == 1 else "this conversation is open already")
+    else:
+        await host.navigator.open_conversation(found[place - 1].uuid)
 
 
 @COMMANDS.add("sessions", "Find and open an earlier conversation", key="ctrl+o", opens=True)
