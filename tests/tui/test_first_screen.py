@@ -99,6 +99,19 @@ def test_less_height_costs_tips_before_gaps_and_tips_before_sessions() -> None:
     assert sum("Session" in row for row in texts(FULL, height=7)) == 2
 
 
+@pytest.mark.parametrize("width", [76, 40])
+def test_a_branch_is_told_from_its_conversation(width: int) -> None:
+    own = conversation(1, "Retries double turns", next_turn=4, updated_at=CLOCK)
+    branches = [
+        msgspec.structs.replace(own, uuid=f"{turn}", branch_of=own.uuid, branch_turn=turn or None) for turn in (2, 0)
+    ]
+    rows = texts(msgspec.structs.replace(FULL, sessions=(own, *branches)), width)
+    of_it, from_the_start, plain = (next(row for row in rows if row.startswith(f"{n}  ")) for n in (2, 3, 1))
+    assert "Retries" in of_it and "branch from turn 2" in of_it
+    assert "branch from the start" in from_the_start and "branch" not in plain
+    assert max(map(len, rows)) <= width
+
+
 def test_nothing_moves_when_the_engine_answers() -> None:
     early = msgspec.structs.replace(FULL, greeting="", branch="", model=None, sessions=None)
     none = msgspec.structs.replace(FULL, sessions=())

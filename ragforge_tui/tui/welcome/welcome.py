@@ -38,6 +38,7 @@ from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.keys import spoken_key
 from ragforge_tui.tui.sessions.session_list_model import short_time
 from ragforge_tui.tui.welcome.tips import chosen_tips, sign_of
+from ragforge_tui.tui.widgets.header import origin
 
 SESSIONS = 3
 POINTS = 3
@@ -212,6 +213,8 @@ def _sessions(shown: WelcomeContents, width: int, palette: Palette) -> list[Row]
             facts = ""
         elif shown.now is not None:
             facts += f"{age_text(session.updated_at, shown.now):>8}"
+        if branch := origin(session):
+            facts = f"{branch} · {facts}" if facts else branch
         room = max(width - 3 - cell_len(facts) - 2, 4)
         title = clip(one_line(session.title) or f"untitled {session.uuid[:8]}", room)
         gap = " " * max(width - 3 - cell_len(title) - cell_len(facts), 1)

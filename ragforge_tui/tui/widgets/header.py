@@ -58,7 +58,7 @@ def header_contents(state: EngineState) -> HeaderContents:
         title=plain_text(conversation.title).strip() if conversation else "",
         opening=state.opening,
         private=state.private,
-        origin=_origin(conversation) if conversation else "",
+        origin=origin(conversation) if conversation else "",
         speaker=state.speaker,
         glyph=glyph,
         color=color,
@@ -145,7 +145,7 @@ def _cells(parts: list[tuple[str, str, str]]) -> int:
     return sum(cell_len(text) + 3 for text, *_ in parts)
 
 
-def _origin(conversation: Conversation) -> str:
+def origin(conversation: Conversation) -> str:
     """Return where a branch left its parent; empty for another conversation."""
     if not conversation.branch_of:
         return ""
