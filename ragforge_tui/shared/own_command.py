@@ -10,6 +10,7 @@ from pathlib import Path
 from ragforge_tui.shared.records import SHORT_ID
 
 NAME = "ragforge-chat"
+_PACKAGE = Path(__file__).parents[1]
 
 
 def own_command() -> str:
@@ -18,7 +19,7 @@ def own_command() -> str:
     The virtual environment of a clone is usually not on the PATH.
     """
     script = Path(sys.argv[0])
-    if script.name == "__main__.py":
+    if script.name == "__main__.py" and script.is_relative_to(_PACKAGE):
         return f"{_from_here(Path(sys.executable))} -m ragforge_tui"
     if script.name != NAME or not script.is_file():
         return NAME

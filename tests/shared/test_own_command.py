@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import ragforge_tui
 from ragforge_tui.shared.own_command import own_command, resume_command
 
 
@@ -56,5 +57,11 @@ def test_another_installation_on_the_path_is_not_meant(
 
 def test_the_module_is_named_with_its_interpreter(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", str(script.parent / "python"))
-    monkeypatch.setattr(sys, "argv", ["/somewhere/ragforge_tui/__main__.py"])
+    monkeypatch.setattr(sys, "argv", [str(Path(ragforge_tui.__file__).with_name("__main__.py"))])
     assert own_command() == ".venv/bin/python -m ragforge_tui"
+
+
+def test_another_program_names_the_installed_one(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for program in ("/lib/pytest/__main__.py", "/home/me/report.py", "-c", ""):
+        monkeypatch.setattr(sys, "argv", [program])
+        assert own_command() == "ragforge-chat"
