@@ -241,6 +241,8 @@ async def test_a_call_is_opened_and_its_turn_shown(run_chat: ChatRunner) -> None
         row = pane.trace.row(pane.rows.chosen)
         assert row is not None and row.turn < 20
         assert await opened(chat) == ["Why", "Arguments", "Result"]
+        keys = chat.app.screen.query_one(KeyBar).render().plain
+        assert "n next section" in keys and "N previous" in keys
         assert [request.call_id for request in engine.asked(FetchCall)] == [row.key]
         await chat.press("g")
         await chat.until(lambda: chat.app.chat.transcript.document.holds(row.turn))

@@ -314,7 +314,8 @@ class DetailScreen(Dialog[str | None]):
         """Return the keys that help with the loaded text."""
         hints = [KeyHint("dismiss(None)", "esc", "back")]
         hints += [KeyHint(f"dismiss('{action}')", key, words) for key, (action, words) in self._actions.items()]
-        hints += [KeyHint("section(1)", "n", "next section")] if len(self.sections) > 1 else []
+        if len(self.sections) > 1:
+            hints += [KeyHint("section(1)", "n", "next section"), KeyHint("section(-1)", "N", "previous")]
         return [*hints, KeyHint("copy", "y", "copy")]
 
     def action_copy(self) -> None:
