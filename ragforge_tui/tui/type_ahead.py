@@ -109,6 +109,8 @@ class TypeAheadApp(App[str]):
         """Let the field handle its own key, after the letters before it."""
         field = self.focused
         bound = self.screen.active_bindings.get(key)
+        if key in AT_ONCE and not getattr(field, "selected_text", ""):
+            return False  # A field of a dialog copies with ctrl+c, which closes the dialog where nothing is selected.
         if field is None or bound is None or bound.node is not field or not bound.enabled:
             return False
         if bound.binding.action.startswith(SCROLLS):

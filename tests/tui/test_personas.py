@@ -223,14 +223,15 @@ class TestMaking:
             await chat.until(lambda: not isinstance(chat.app.screen, PersonaForm))
             assert chat.engine.asked(DraftPersona) == []
 
-    async def test_cancelled_it_comes_back_as_it_was_left(self, run_chat: ChatRunner) -> None:
+    @pytest.mark.parametrize("key", ["escape", "ctrl+c"])
+    async def test_cancelled_it_comes_back_as_it_was_left(self, run_chat: ChatRunner, key: str) -> None:
         async with run_chat() as chat:
             await chat.ready()
             await chat.type("/create-persona")
             form = await on(chat, PersonaForm)
             await chat.press(*"Vega", "enter", *"Reviews")
             await chat.until(lambda: form.answers()["purpose"] == "Reviews")
-            await chat.press("escape")
+            await chat.press(key)
             await chat.until(lambda: chat.noticed("What you typed is kept"))
             for typed in ({"name": "Vega", "purpose": "Reviews"}, {}):
                 await chat.type("/create-persona")
@@ -239,8 +240,19 @@ class TestMaking:
                 assert ("as you left it" in drawn(chat)) is bool(typed)
                 for field in form.query(Input):
                     field.value = ""
-                await chat.press("escape")
+                await chat.press(key)
                 await chat.until(lambda form=form: chat.app.screen is not form)
+
+    async def test_ctrl_c_copies_what_is_selected_in_a_field(self, run_chat: ChatRunner) -> None:
+        async with run_chat() as chat:
+            await chat.ready()
+            await chat.type("/create-persona")
+            form = await on(chat, PersonaForm)
+            await chat.press(*"Vega", "shift+home")
+            await chat.until(lambda: form.query(Input).first().selected_text == "Vega")
+            await chat.press("ctrl+c")
+            await chat.until(lambda: chat.app.clipboard == "Vega")
+            assert chat.app.screen is form
 
     async def test_in_one_line_and_improved_by_the_model(self, run_chat: ChatRunner) -> None:
         async with run_chat(size=(120, 40)) as chat:
