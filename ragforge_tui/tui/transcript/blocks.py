@@ -309,16 +309,23 @@ class TextBlock(Block):
         self._pieces = [text]
         self.finished = True
         if len(text) > _MAX_MARKDOWN:
-            self.stream = None
             self.folded = True
+            if (before := self.stream) is not None:
+                self.begin_stream(before.width, before.palette).lines = before.lines
         self.touch()
+
+    @property
+    def unended(self) -> StreamedText | None:
+        """The stream, if its text is complete and drawing that takes long enough for a thread."""
+        stream = self.stream
+        return stream if self.finished and stream is not None and not stream.ends_light else None
 
     def begin_stream(self, width: int, palette: Palette) -> StreamedText:
         """Start a stream for this width with the text so far."""
         from ragforge_tui.tui.transcript.stream import StreamedText
 
         self.stream = StreamedText(min(width, MEASURE), palette)
-        self.stream.add(self.source)
+        self.stream.add(self.source[:_MAX_MARKDOWN] if self.finished else self.source)
         return self.stream
 
     def streams_at(self, width: int, palette: Palette) -> bool:
@@ -332,22 +339,25 @@ class TextBlock(Block):
             if not fits:
                 self.begin_stream(width, palette).advance()
             return self.stream.lines if self.stream is not None else []
-        stream, self.stream = self.stream, None
+        stream = self.stream
         if stream is None or not fits:
-            return self._draw_whole(width, palette)
-        stream.finish()
-        return stream.lines
+            from ragforge_tui.tui.transcript.markdown import render
 
-    def _draw_whole(self, width: int, palette: Palette) -> Sequence[Line]:
-        from ragforge_tui.tui.transcript.markdown import render
+            self.stream = None
+            return self._with_rest(render(self.source[:_MAX_MARKDOWN], width, palette), width, palette)
+        if not stream.complete and stream.ends_light:
+            stream.finish()
+        if stream.complete:
+            self.stream = None
+        return self._with_rest(stream.lines, width, palette)
 
-        text = self.source
+    def _with_rest(self, lines: list[Line], width: int, palette: Palette) -> Sequence[Line]:
+        """Return the lines of the part that is drawn as Markdown, and below them those of the rest, or its size."""
         if self.folded is None:
-            return render(text, width, palette)
-        lines = render(text[:_MAX_MARKDOWN], width, palette)
-        hidden = len(text) - _MAX_MARKDOWN
+            return lines
+        text = self.source
         if self.folded:
-            label = f"{counted(hidden)} more characters"
+            label = f"{counted(len(text) - _MAX_MARKDOWN)} more characters"
             return [*lines, line_of([(label, palette.muted), self.arrow(palette)], width)]
         rest = LongText(clean(text[_MAX_MARKDOWN:]), width, palette.text)
         return stack(lines, rest, [line_of([("fold", palette.muted), self.arrow(palette)], width)])

@@ -42,10 +42,12 @@ class OpenBlock(Protocol):
     Attributes:
         closed: Whether it has ended, so that nothing can continue it.
         ends_at: One of these characters must arrive before it can end or be rendered as a whole again.
+        unsettled: Characters that are rendered again each time.
     """
 
     closed: bool
     ends_at: str
+    unsettled: int
 
     def extend(self, text: str, partial: str) -> list[Line] | None:
         """Return the lines so far; None if the block has closed.
@@ -85,6 +87,7 @@ class _OpenFence:
         self._drawn: list[Line] = []
         self.closed = False
         self.ends_at = mark[0]
+        self.unsettled = 0
 
     def extend(self, text: str, partial: str) -> list[Line] | None:
         if self._closing.search(text, self._taken):
@@ -93,6 +96,7 @@ class _OpenFence:
         if fresh := text[self._taken :]:
             self._taken = len(text)
             self._drawn.extend(self._lines(self._growing.add(clean(fresh)), whole=True))
+        self.unsettled = len(partial)
         return [*self._drawn, *(self._lines(self._growing.peek(clean(partial))) if partial else [])]
 
     def _lines(self, runs: list[Run], *, whole: bool = False) -> list[Line]:
@@ -105,6 +109,7 @@ class _OpenTable:
     def __init__(self, text: str, width: int, palette: Palette) -> None:
         self.closed = False
         self.ends_at = "\n"
+        self.unsettled = 0
         self._head = "".join(text.splitlines(keepends=True)[:2])
         self._palette = palette
         self._taken = len(self._head)
@@ -130,12 +135,13 @@ class _OpenTable:
 class _OpenParagraph:
     """Rendered for good up to a blank before which no inline element is open; only the rest is rendered again.
 
-    If there is none for long, as after a lone backtick, it is cut anyway.
+    If there is none for long, as after a lone backtick, it is cut anyway, even within a word.
     """
 
     def __init__(self, body: str, width: int, palette: Palette) -> None:
         self.closed = False
         self.ends_at = "\n"
+        self.unsettled = 0
         self._width = width
         self._palette = palette
         start = _LEADING_BLANKS.match(body)
@@ -156,6 +162,7 @@ class _OpenParagraph:
         if len(piece) > max(_PIECE, self._tried):
             self._settle(piece)
             piece = body[self._cut :].rstrip()
+        self.unsettled = len(piece)
         runs, _ = markdown.inline_runs(piece, self._palette)
         return [*self._drawn, *wrap([*self._last, *runs], self._width)]
 
@@ -173,6 +180,8 @@ class _OpenParagraph:
         """Render as much as possible for good."""
         self._tried = 0
         blanks = [match.start() for match in _BREAK.finditer(piece)]
+        if not blanks and len(piece) > _LONGEST_PIECE:
+            blanks = [len(piece) - _PIECE]
         for share in (0.95, 0.6, 0.3):
             if not blanks:
                 break
@@ -211,13 +220,17 @@ class StreamedText:
         self._lock = threading.Lock()
         self.lines: list[Line] = []
         """The lines of the last rendering; replaced, never changed."""
+        self.complete = False
+        """Whether they are those of the whole text, as `finish` renders it."""
 
     def add(self, text: str) -> None:
         self._pending.append(text)
 
     @property
     def light(self) -> bool:
-        """Whether the next `advance` is fast; not valid while another thread runs it."""
+        """Whether the next `advance` is fast; it is not while another thread runs one."""
+        if self._lock.locked():
+            return False
         came = sum(map(len, self._pending))
         size = len(self._tail) + len(self._line)
         block = self._block
@@ -225,7 +238,13 @@ class StreamedText:
             return came + size <= _LIGHT
         if size > _LIGHT_BLOCK and any(mark in piece for piece in self._pending for mark in block.ends_at):
             return False
-        return came <= _LIGHT
+        return came + block.unsettled <= _LIGHT
+
+    @property
+    def ends_light(self) -> bool:
+        """Whether `finish` is fast."""
+        size = sum(map(len, self._pending)) + len(self._tail) + len(self._line)
+        return not self._lock.locked() and size <= _LIGHT
 
     def advance(self) -> None:
         """Render what has arrived since the last call."""
@@ -241,6 +260,7 @@ class StreamedText:
             self._tail += self._line + markdown.clean_source(self._raw)
             self._line = self._raw = ""
             self.lines = [*self._closed, *self._draw(markdown.parse(self._tail, self._list).units)]
+            self.complete = True
 
     def _take(self) -> None:
         """Clean what has arrived; an incomplete escape sequence at its end waits for the rest."""

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 SHORTEST_PAUSE = 0.05
 _PAUSE_FACTOR = 3
+_SLOW = 0.02
+"""Seconds of a drawing after which the next one runs in a thread, however little has arrived."""
 
 
 class StreamPainter:
@@ -53,13 +55,14 @@ class StreamPainter:
         self._waiting: set[TextBlock] = set()
         self._timer: Timer | None = None
         self._drawing = False
+        self._ending: set[TextBlock] = set()
         self._last_cost = 0.0
         self.shortest_pause = SHORTEST_PAUSE
 
     @property
     def busy(self) -> bool:
         """Whether some text has arrived that is not drawn yet."""
-        return self._timer is not None or self._drawing or bool(self._waiting)
+        return self._timer is not None or self._drawing or bool(self._waiting or self._ending)
 
     def clear(self) -> None:
         """Forget the text that is not drawn yet."""
@@ -72,6 +75,23 @@ class StreamPainter:
         if document.stable != len(document.blocks):
             self._view.sync()
         self.draw_soon()
+
+    def texts_ended(self) -> None:
+        """Draw the texts that are complete in a thread, if that takes long; until then they stay as they are."""
+        for block in self._view.document.changed:
+            stream = block.unended if isinstance(block, TextBlock) and block not in self._ending else None
+            if isinstance(block, TextBlock) and stream is not None:
+                self._ending.add(block)
+                self._view.run_worker(self._end_in_thread(block, stream), group="transcript", exclusive=False)
+
+    async def _end_in_thread(self, block: TextBlock, stream: StreamedText) -> None:
+        try:
+            await asyncio.to_thread(stream.finish)
+        finally:
+            self._ending.discard(block)
+        block.touch()
+        self._view.correct(block)
+        self._view.sync()
 
     def draw_soon(self) -> None:
         """Draw after a pause, unless that is already planned."""
@@ -87,7 +107,7 @@ class StreamPainter:
             self._view.sync()
             return
         streams = [self._stream_of(block) for block in blocks]
-        if all(stream.light for stream in streams):
+        if self._last_cost < _SLOW and all(stream.light for stream in streams):
             start = time.perf_counter()
             for stream in streams:
                 stream.advance()
@@ -248,6 +268,7 @@ class Transcript(BlockView, can_focus=True):
         elif isinstance(event, ReasoningDelta) and self.document.stable == len(self.document.blocks):
             self.stream_painter.draw_soon()
         else:
+            self.stream_painter.texts_ended()
             self.sync()
 
     def load(self, turns: Sequence[Turn], *, first: int, last: int) -> None:

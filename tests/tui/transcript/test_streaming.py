@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,7 +15,9 @@ from textual.pilot import Pilot
 from ragforge_tui.shared.events import MessageFinished, MessageStarted, ReasoningDelta, TextDelta, TurnStarted
 from ragforge_tui.tui.drawing.code import GrowingCode, highlight
 from ragforge_tui.tui.drawing.lines import Run, WrappedLines, wrap
+from ragforge_tui.tui.drawing.palette import Palette
 from ragforge_tui.tui.transcript import markdown
+from ragforge_tui.tui.transcript.blocks import TextBlock
 from ragforge_tui.tui.transcript.markdown import render
 from ragforge_tui.tui.transcript.stream import StreamedText
 from tests.tui.transcript.app import TranscriptApp
@@ -219,6 +222,63 @@ async def test_only_rows_that_changed_are_drawn_again(monkeypatch: pytest.Monkey
         await streaming(app, pilot, " three")
         assert regions == [(Region(0, 23, view.size.width, 1),)]
         assert app.screen_text()[-1] == "  two and three"
+
+
+def test_what_is_not_settled_counts_as_much_to_draw() -> None:
+    stream = StreamedText(80, DARK)
+    for _ in range(5):
+        stream.add("[" * 500)
+        stream.advance()
+    stream.add("[")
+    assert not stream.light
+
+
+def test_a_word_without_end_is_settled_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "a" * 50_000
+    stream = StreamedText(80, DARK)
+    longest = 0
+    rendered = markdown.inline_runs
+
+    def noted(piece: str, palette: Palette) -> tuple[list[Run], bool]:
+        nonlocal longest
+        longest = max(longest, len(piece))
+        return rendered(piece, palette)
+
+    monkeypatch.setattr(markdown, "inline_runs", noted)
+    for piece in cuts(text, (400,)):
+        stream.add(piece)
+        stream.advance()
+    assert longest < 6_000
+    assert "".join(text_of(stream.lines)).replace("\n", "") == text
+
+
+TABLE = "| a |\n|---|\n" + "| b |\n" * 400
+
+
+@pytest.mark.parametrize("text", [TABLE, "word " * 80_000], ids=["table", "more than is drawn"])
+async def test_a_long_end_is_drawn_in_a_thread(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = TranscriptApp(plain_turns(2))
+    async with app.run_test(size=(80, 24)) as pilot:
+        view = app.transcript
+        begin(app)
+        await streaming(app, pilot, text)
+        threads: list[bool] = []
+        finish = StreamedText.finish
+
+        def noted(stream: StreamedText) -> None:
+            threads.append(threading.current_thread() is threading.main_thread())
+            finish(stream)
+
+        monkeypatch.setattr(StreamedText, "finish", noted)
+        where: Any = {**WHERE, "turn_index": 21}
+        view.apply(MessageFinished(message=reply(text, 21), **where))
+        assert view.stream_painter.busy
+        await drawn(app, pilot)
+        assert threads == [False]
+        block = next(block for block in view.document.blocks if isinstance(block, TextBlock) and block.turn_index == 21)
+        fresh = TextBlock(21, "other", gap=block.gap)
+        fresh.finish(text)
+        assert list(block.lines(70, DARK)) == list(fresh.lines(70, DARK))
 
 
 async def test_rows_kept_look_as_rows_rendered_again() -> None:
