@@ -32,7 +32,7 @@ MOST_LINKS = 100
 MOST_TALKS = 20
 FILTERED = 5
 """Times the wanted number that is searched for where a path leaves some out."""
-_PLACED = re.compile(r"^(?P<file>[^:]*[./][^:]*):(?::)?(?P<name>[^:].*)$")
+_PLACED = re.compile(r"^(?P<file>[^:./]*[./][^:]*):(?::)?(?P<name>[^:].*)$")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SEPARATORS = re.compile(r"::|->|#")
 

@@ -22,7 +22,7 @@ FEWEST_CHARS = 3
 MOST_TEXTS = 200
 """Lines of a call that are kept to compare."""
 
-_FENCE = re.compile(r"^(```+|~~~+)[^\n]*\n.*?(?:^\1|\Z)", re.M | re.S)
+_FENCE = re.compile(r"^(```++|~~~++)[^\n]*\n.*?(?:^\1|\Z)", re.M | re.S)
 _QUOTED = re.compile(r"`([^`\n]{1,200})`")
 _NAME = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|->|#)[A-Za-z_$][\w$]*)*")
 _SEPARATOR = re.compile(r"::|->|[.#]")

@@ -30,7 +30,7 @@ _LOCK_FILES = frozenset(
 _PACKAGE_NAMES = {
     "go.mod": re.compile(r"^module\s+(\S+)", re.MULTILINE),
     "Cargo.toml": re.compile(r'^\[package\][^\[]*?^name\s*=\s*"([^"]+)"', re.MULTILINE | re.DOTALL),
-    "tsconfig.json": re.compile(r'^[^/]*"baseUrl"\s*:\s*"([^"]+)"', re.MULTILINE),
+    "tsconfig.json": re.compile(r'^[^/\n]*"baseUrl"\s*:\s*"([^"]+)"', re.MULTILINE),
 }
 _LONGEST_LINE = 20_000
 _LONGEST_MEAN = 300

@@ -390,7 +390,7 @@ _PATH = re.compile(r"[^\W\d][\w$]*(?:\.[^\W\d][\w$]*)*|\$[\w$]*")
 _TYPE_WORDS = re.compile(
     r"^(?:[:&*\s]|'\w+\b|(?:mut|dyn|impl|const|volatile|struct|class|enum|typename|readonly|static)\b)+"
 )
-_COMMENT_MARK = re.compile(r"^\s*(?:///?!?|//!|/\*\*?!?|\*/|\*(?!/)|#:?!?|;+|--)[ \t]?|\s*\*/\s*$", re.MULTILINE)
+_COMMENT_MARK = re.compile(r"^[^\S\n]*(?:///?!?|//!|/\*\*?!?|\*/|\*(?!/)|#:?!?|;+|--)[ \t]?|\*/\s*$", re.MULTILINE)
 
 
 def plain_comment(text: str) -> str:

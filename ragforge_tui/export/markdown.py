@@ -49,7 +49,7 @@ _SENTINEL = "after-the-text"
 _OWN_HEADINGS = ("h1", "h2")
 """Heading levels that the document uses itself; a text may contain lower ones."""
 _FENCE_RUN = re.compile(r"`{3,}")
-_CODE_SPAN = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
+_TICKS = re.compile("`+")
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 _PUNCTUATION = frozenset("\\`*_[]<>#+-.)!&~|")
 _SPECIAL = re.compile(r"[\\`*_\[\]<>#!&~|]|^[-+]|^\d+[.)]")
@@ -307,15 +307,25 @@ def _escape_tags(text: str) -> str:
     if any(_is_tag(token) for token in _parser().parse(quoted)):
         escaped = _TAG.sub("&lt;", text)
     # A link definition would turn brackets anywhere in the document into links.
-    return re.sub(r"^((?:\s|>|[-*+]\s)*)\[(?=[^\]\n]*\]:)", r"\1\\[", escaped, flags=re.MULTILINE)
+    return re.sub(r"^((?:[^\S\n]|>|[-*+][^\S\n])*)\[(?=[^\]\n]*\]:)", r"\1\\[", escaped, flags=re.MULTILINE)
 
 
 def _escape_outside_spans(line: str) -> str:
+    runs = [match.span() for match in _TICKS.finditer(line)]
+    closings: list[int] = []
+    later: dict[int, int] = {}
+    for at, (start, end) in reversed(list(enumerate(runs))):
+        closings.append(later.get(end - start, -1))
+        later[end - start] = at
+    closings.reverse()
     parts: list[str] = []
-    position = 0
-    for match in _CODE_SPAN.finditer(line):
-        parts += [_TAG.sub("&lt;", line[position : match.start()]), match[0]]
-        position = match.end()
+    position = at = 0
+    while at < len(runs):
+        if (closing := closings[at]) >= 0:
+            start, end = runs[at][0], runs[closing][1]
+            parts += [_TAG.sub("&lt;", line[position:start]), line[start:end]]
+            position, at = end, closing
+        at += 1
     return "".join((*parts, _TAG.sub("&lt;", line[position:])))
 
 

@@ -27,7 +27,7 @@ _CONTEXT_WORDS = re.compile(
 _WINDOW = re.compile(
     r"maximum (?:context|prompt|input|number of)?[^\d]{0,40}?(?:is|of|allowed)?[^\d]{0,12}(\d[\d,]{2,})"
     r"|(?:context|n_ctx)(?:[ _](?:length|window|size))?\W{1,4}(\d[\d,]{2,})"
-    r"|(\d[\d,]{2,}) (?:tokens )?maximum",
+    r"|(?<![\d,])(\d[\d,]{2,}) (?:tokens )?maximum",
     re.IGNORECASE,
 )
 """Limit stated by a provider; its groups are alternatives."""

@@ -39,7 +39,7 @@ _NO_TESTS_STATUS = 5
 
 _SENTENCE = re.compile(r"(?<=[.!?;:])\s+|\n+")
 _CODE_BLOCK = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
-_QUOTED_LINE = re.compile(r"^\s*>.*$", re.MULTILINE)
+_QUOTED_LINE = re.compile(r"^[^\S\n]*>.*$", re.MULTILINE)
 _UNSURE = re.compile(
     # en
     r"\b(?:not|n't|never|no longer|cannot|can't|would|should|will|could|may|might|must|if|once|until|unless|except|"

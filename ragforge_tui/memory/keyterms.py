@@ -30,7 +30,10 @@ _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _TERM = re.compile(r"[\u3400-\u9fff]{2,4}|[\u30a1-\u30ff]{2,12}|[\uac00-\ud7af]{2,8}")
 _LETTER = re.compile(r"[^\W\d_]")
 _IDENTIFIER = re.compile(r"\w[./_]\w|[a-z][A-Z]|\w\(\)|_")
-_CLAUSE = re.compile(r"[.!?…;:,()\[\]{}«»“”\"\n]+(?=\s|$)|\s[–—-]\s|\n|(?<=\s)[(«“\"]")
+_CLAUSE = re.compile(
+    r"(?<![.!?…;:,()\[\]{}«»“”\"\n])[.!?…;:,()\[\]{}«»“”\"\n]+(?=\s|$)"
+    r"|\s[–—-]\s|\n|(?<=\s)[(«“\"]"
+)
 _CALLED = re.compile(
     r"(?:\b(?i:hey|hi|hello|dear|thanks|thank you|bye|wow|yeah|bonjour|salut|merci|coucou),?\s|,\s)"
     r"[^\W\d_a-zà-ÿ][\w'’-]+(?=\s*[,.!?…]|$)"

@@ -8,7 +8,7 @@ CARRY_OUT = "Carry out the plan."
 """The message that an approved plan is carried out with."""
 _FENCE = re.compile(r"^ {0,3}(```|~~~).*?(?:^ {0,3}\1|\Z)", re.DOTALL | re.MULTILINE)
 _STEP = re.compile(r"^ {0,3}(?:[-*+•]|\d{1,3}[.)]|#{1,6}|\|)[ \t]+\S", re.MULTILINE)
-_NAMED = re.compile(r"`[^`\n]+`|\w[\w.-]*/[\w./-]*\w|\b[\w-]{2,}\.[A-Za-z]\w{0,4}\b")
+_NAMED = re.compile(r"`[^`\n]+`|(?<![\w.-])[.-]*\w[\w.-]*/[\w./-]*\w|(?<![\w-])[\w-]{2,}\.[A-Za-z]\w{0,4}\b")
 _FEWEST_STEPS = 2
 
 

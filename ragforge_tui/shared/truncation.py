@@ -11,10 +11,10 @@ import re
 FEWEST_FOLDED = 5
 """Lines of one shape from which a run is folded."""
 _PASSED = re.compile(
-    r"(?:\b(?:PASSED|PASS|ok|OK)|[✓✔])(?:\s+\(?\d[\d.]*\s*m?s\)?)?\s*(?:\[\s*\d+%\])?\s*$"
+    r"(?:\b(?:PASSED|PASS|ok|OK)|[✓✔])(?:\s+\(?\d[\d.]*\s*m?s\)?)?(?:\s*\[\s*\d+%\])?\s*$"
     r"|^\s*(?:ok \d+|[✓✔]|PASS|--- PASS:)\s"
 )
-_DOTS = re.compile(r"(?:\S+\s+)?[.sx]{3,}\s*(?:\[\s*\d+%\])?\s*")
+_DOTS = re.compile(r"(?:\S+\s+)?[.sx]{3,}(?:\s*\[\s*\d+%\])?\s*")
 _PROGRESS = re.compile(r"\b\d{1,3}(?:\.\d+)?%")
 _BAR = re.compile(r"[#=>━╸█▉▊▋▌▍▎▏░▒▓\- ]+")
 _DIGITS = re.compile(r"(?<![\w.])\d+(?:\.\d+)?")

@@ -7,13 +7,16 @@ import sys
 
 import pytest
 
-_LENGTH = 200_000
+_LENGTH = 190_000
+_HALF = _LENGTH // 2
+_BLANKS = " " * _HALF
+_NEWLINES = "\n" * _HALF
 _READ = """
 import importlib, sys
 module, name, length, *units = sys.argv[1:]
 read = getattr(importlib.import_module(module), name)
 for unit in units:
-    read(unit * (int(length) // len(unit)) + " z")
+    read(unit * (int(length) // len(unit)) + " <b> z")
 """
 _MARKS = ("[", "[a](", "`", "~~", "**a ", "/* ", " ", "# a  ", "-|", "e.g. ", "1. b ", "export\n")
 
@@ -23,6 +26,11 @@ _MARKS = ("[", "[a](", "`", "~~", "**a ", "/* ", " ", "# a  ", "-|", "e.g. ", "1
     [
         ("ragforge_tui.memory.prose", "answer_prose", _MARKS),
         ("ragforge_tui.memory.prose", "opening_sentence", _MARKS),
+        ("ragforge_tui.shared.plans", "is_plan", (f"- b\n- c\n{'a' * _HALF}", f"- b\n- c\n{'a-' * (_HALF // 2)}")),
+        ("ragforge_tui.shared.truncation", "fold_runs", (f"ok{_BLANKS}", f"...{_BLANKS}")),
+        ("ragforge_tui.export.markdown", "escaped_block", (f"a{'`' * _HALF}", f"a{_NEWLINES}b")),
+        ("ragforge_tui.code.walk", "plain_comment", ("\n", " ")),
+        ("ragforge_tui.code.mentions", "names_in", ("`",)),
     ],
 )
 def test_a_long_text_of_marks_is_read_in_time(module: str, name: str, units: tuple[str, ...]) -> None:

@@ -111,9 +111,9 @@ _WRAPPERS = frozenset({"./gradlew", "./mvnw"})
 _SYSTEM = ("/usr/bin/", "/usr/local/bin/", "/bin/", "/opt/homebrew/bin/")
 
 _RISKY = re.compile(
-    r"--?[\w-]*(config|plugin|require|loader|import|out-?(put|file|dir)|exec|shell|hook|preset|resolver|transform|runner|"
+    r"--?(?=[\w-]*(?:config|plugin|require|loader|import|out-?(put|file|dir)|exec|shell|hook|preset|resolver|transform|runner|"
     r"setup|reporter|formatter|prefix|cwd|cache|root|project|env|with|path|dir|report|save|install|extension|eval|code|"
-    r"inspect|profile|trace|dump|log|init|rule|server|watch|api|open|browser|option|argument|override|flag)[\w-]*([=.].*)?|"
+    r"inspect|profile|trace|dump|log|init|rule|server|watch|api|open|browser|option|argument|override|flag))[\w-]*([=.].*)?|"
     r"-[cCopreEPRXIDmn].*",
     re.IGNORECASE,
 )

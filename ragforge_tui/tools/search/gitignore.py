@@ -21,7 +21,7 @@ _STAR = "*"
 _IN_NAME = "[^/]"
 _NAME_ENDS = f"(?!{_IN_NAME})"
 _SPECIAL = re.compile(r"[*?\[\\]")
-_DOUBLE_STAR = re.compile(r"\*{2,}(?=/|\Z)")
+_DOUBLE_STAR = re.compile(r"(?<!\*)\*{2,}+(?=/|\Z)")
 _CLASS = re.compile(r"\[:([^]]*):\]")
 _CLASSES = {
     "alnum": "0-9A-Za-z",

@@ -68,7 +68,7 @@ _EMPTY = re.compile(
 _QUOTED = re.compile(r"`[^`]+:\d+")
 """Start of a sentence that quotes a place in a file."""
 _PATH = re.compile(
-    r"(?<![\w/.:])(?:[\w.-]+/)*[\w-]+(?:\.[A-Za-z][A-Za-z0-9]{0,7})+(?![\w/])|(?<![\w/.:])(?:[\w.-]+/)+[\w.-]*\w"
+    r"(?<![\w/.:-])(?:[\w.-]+/)*[\w-]+(?:\.[A-Za-z][A-Za-z0-9]{0,7})+(?![\w/])|(?<![\w/.:-])(?:[\w.-]+/)+[\w.-]*\w"
 )
 _EXTENSIONS_TEXT = (
     "py pyi js ts tsx jsx mjs go rs java kt c h cc cpp hpp cs rb php sh bash zsh toml yaml yml json jsonl md rst "
