@@ -56,7 +56,7 @@ class BlockView(ScrollView):
         self.viewport = Viewport(self.document)
         self._palette: Palette | None = None
         self._placing = False
-        self._placed_for = Size(0, 0)
+        self._placed_for = Size(0, 0), Size(0, 0)
         """The size of the window when the blocks were placed last."""
         self._thumb: tuple[int, ...] = ()
         self._rows: list[Row] = []
@@ -86,6 +86,11 @@ class BlockView(ScrollView):
         return Frame(max(1, region.width - MARGIN - 1), region.height, self.palette)
 
     @property
+    def _sizes(self) -> tuple[Size, Size]:
+        """The size of the window and the one that limits scrolling, which may only be the same after a layout."""
+        return self.scrollable_content_region.size, self.container_size
+
+    @property
     def top(self) -> int:
         """The line at the top of the window."""
         return round(self.scroll_y)
@@ -102,7 +107,7 @@ class BlockView(ScrollView):
 
     def _laid_out(self, _: object) -> None:
         """Draw the visible blocks for the new size; the lines being read stay in view."""
-        if self.scrollable_content_region.size != self._placed_for:
+        if self._sizes != self._placed_for:
             self.settle()
 
     def sync(self) -> None:
@@ -140,7 +145,7 @@ class BlockView(ScrollView):
 
     def _place(self) -> None:
         frame = self.frame
-        self._placed_for = self.scrollable_content_region.size
+        self._placed_for = self._sizes
         top = self.viewport.place(frame, at_end=self.follow)
         size = Size(self.scrollable_content_region.width, self.viewport.index.total)
         if size != self.virtual_size:

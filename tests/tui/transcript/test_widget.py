@@ -63,6 +63,7 @@ async def test_the_end_stays_in_view_when_textual_sends_no_resize() -> None:
         app.screen._clear_arrangement_cache()
         compositor.update_widgets({Static()})
         assert compositor.full_map[view].region.height == 7
+        view.settle()  # For the new place, while the old size still limits scrolling.
         await until(lambda: view.size.height == 7 and app.screen_text() == end, pause=pilot.pause)
 
 
