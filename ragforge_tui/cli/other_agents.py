@@ -106,7 +106,7 @@ def _told(chosen: list[ListedSession], outcomes: list[tuple[str, SessionImport]]
         counts[outcome.outcome] += 1
     turns = sum(len(outcome.adds.turns) for _, outcome in outcomes)
     parts = [
-        f"{counts['imported']} sessions imported",
+        f"{counted(counts['imported'], 'session')} imported",
         f"{counts['extended']} extended",
         f"{counted(turns)} turns added",
     ]

@@ -144,7 +144,7 @@ async def _made(
 
 
 def _announce(plan: InsightPlan) -> None:
-    many = f"{plan.count} conversation{'s' * (plan.count != 1)}"
+    many = counted(plan.count, "conversation")
     if plan.model:
         about = f"about {counted(plan.tokens)} tokens at most"
         complain(f"asking {plan.model} ({plan.destination}) about {many}, {about}; ctrl+c stops, what is done is kept.")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, tzinfo
 
 from ragforge_tui.export.markdown import readable_line
+from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.past_records import WorkDone
 from ragforge_tui.shared.records import SHORT_ID, Finding
 from ragforge_tui.shared.redaction import mask_secrets
@@ -43,7 +44,7 @@ def _sums(done: Sequence[WorkDone]) -> str:
         (sum(len(one.open_points) for one in done), "point open", "points open"),
     ]
     told = [f"{count} {one if count == 1 else many}" for count, one, many in sums if count]
-    spent = f"{turns} turn{'s' * (turns != 1)} in {len(done)} conversation{'s' * (len(done) != 1)}"
+    spent = f"{counted(turns, 'turn')} in {counted(len(done), 'conversation')}"
     return f"{spent}: {', '.join(told)}." if told else f"{spent}."
 
 

@@ -11,6 +11,8 @@ from typing import Literal
 
 import msgspec
 
+from ragforge_tui.shared.formatting import counted
+
 ScopeKind = Literal[
     "function", "method", "class", "interface", "struct", "enum", "trait", "type", "constant", "module", "section"
 ]
@@ -180,7 +182,7 @@ class CodeTotals(msgspec.Struct, kw_only=True):
         """Return the totals as a phrase."""
         left_out = ", ".join(f"{count} {reason}" for reason, count in sorted(self.left_out.items()))
         parts = [
-            f"{self.files} files, {self.scopes} scopes, {self.references} references",
+            f"{counted(self.files, 'file')}, {counted(self.scopes, 'scope')}, {counted(self.references, 'reference')}",
             f"{self.unresolved} unresolved names",
             f"{self.vectors} with vectors",
             f"left out: {left_out}" if left_out else "",

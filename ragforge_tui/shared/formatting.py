@@ -19,9 +19,10 @@ def size_text(count: float) -> str:
     return f"{count:.1f} GB"
 
 
-def counted(number: int) -> str:
-    """Return a number with blanks between its thousands, such as 12 345."""
-    return f"{number:,}".replace(",", " ")
+def counted(number: int, noun: str = "") -> str:
+    """Return a number with blanks between its thousands, such as 12 345; with a noun, as many: 1 line, 12 345 lines."""
+    shown = f"{number:,}".replace(",", " ")
+    return f"{shown} {noun}{'' if number == 1 else 's'}" if noun else shown
 
 
 def short_count(number: int) -> str:

@@ -60,7 +60,7 @@ def test_every_agent_is_listed_imported_once_and_searched(cli: Cli, store_home: 
     assert [(entry["sessions"], entry["imported"]) for entry in listed] == [(1, 0)] * len(listed)
 
     for agent in stores.WRITERS:
-        assert "1 sessions imported, 0 extended, 2 turns added" in cli.ok("import", "--from", agent, "--all").out
+        assert "1 session imported, 0 extended, 2 turns added" in cli.ok("import", "--from", agent, "--all").out
     assert [entry["imported"] for entry in cli.ok("import", "--json").json] == [1] * len(listed)
     before = sessions(cli)
     assert len(before) == len(listed)
@@ -97,7 +97,7 @@ def test_session_that_went_on_is_extended_and_can_be_resumed(cli: Cli, store_hom
 def test_only_the_chosen_folder_is_imported(cli: Cli, store_home: Path) -> None:
     stores.codex(store_home)
     assert "No session was found there" in cli.ok("import", "--from", "codex").out
-    assert "1 sessions imported" in cli.ok("import", "--from", "codex", "--folder", stores.FOLDER).out
+    assert "1 session imported" in cli.ok("import", "--from", "codex", "--folder", stores.FOLDER).out
 
 
 @ONE_BACKEND
@@ -142,7 +142,7 @@ def test_unreadable_session_fails_alone(cli: Cli, store_home: Path) -> None:
     assert [entry["agent"] for entry in cli.ok("import", "--json").json] == ["opencode"]
     refused = cli.run("import", "--from", "goose", "--all")
     assert refused.code == 1 and "The sessions of goose cannot be listed" in refused.err
-    assert "1 sessions imported" in cli.ok("import", "--from", "opencode", "--all").out
+    assert "1 session imported" in cli.ok("import", "--from", "opencode", "--all").out
 
 
 @ONE_BACKEND
@@ -161,7 +161,7 @@ def test_a_session_that_was_imported_whole_is_not_rescued_by_half(cli: Cli, stor
 
 def test_helper_comes_with_its_parent_and_goes_with_it(cli: Cli, store_home: Path) -> None:
     stores.add_claude_helper(stores.claude_code(store_home))
-    for outcome in ("1 sessions imported", "1 were here already"):
+    for outcome in ("1 session imported", "1 were here already"):
         assert outcome in cli.ok("import", "--from", "claude-code", "--all").out
     [parent] = sessions(cli, "--status", "any")
     calls = [c for m in cli.ok("show", parent["uuid"], "--json").json["messages"] for c in m["tool_calls"]]

@@ -44,7 +44,7 @@ def topics(screen: InsightsScreen) -> list[str]:
 
 def note(screen: InsightsScreen) -> str:
     """What is asked, and the keys or the note below it."""
-    question = str(screen._question.render()) if screen._question.display else ""
+    question = f"{screen._question.render()} {screen._answers.render().plain}" if screen._question.display else ""
     return f"{question} {screen._keys.render().plain}"
 
 

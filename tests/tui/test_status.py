@@ -60,7 +60,7 @@ def test_escape_promises_to_go_back_only_from_an_empty_prompt() -> None:
         (56, "○ idle · ask · ctx 6 %{}/ commands · esc esc go back"),
         (40, "○ idle · ask · ctx 6 %{}/ commands"),
         (30, "○ idle · ask · ctx 6 %{}"),
-        (18, "○ idle · ctx 6 %{}"),
+        (18, "○ idle · ask{}"),
         (10, "○ idle{}"),
         (3, "○ i"),
     ],

@@ -34,6 +34,7 @@ from ragforge_tui.shared.events import (
     ReasoningDelta,
     TextDelta,
 )
+from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.json_text import json_object
 from ragforge_tui.shared.limits import LIMITS
 from ragforge_tui.shared.records import Message, MessageState, Turn, now
@@ -193,7 +194,7 @@ class Reply:
             await self._end_checkpoints()
             if isinstance(error, RagforgeError):
                 words = len("".join(self._text).split())
-                part = f"{words} word{'s' if words != 1 else ''} of the answer {'are' if words != 1 else 'is'} stored."
+                part = f"{counted(words, 'word')} of the answer {'are' if words != 1 else 'is'} stored."
                 kept = part if words else MESSAGE_KEPT
                 error.info = msgspec.structs.replace(error.info, kept=error.info.kept or kept)
             await self._finish("failed", str(error))

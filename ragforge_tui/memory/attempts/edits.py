@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.json_text import json_object
 from ragforge_tui.shared.records import ToolCall
 
@@ -148,7 +149,7 @@ def told(change: Change) -> str:
     line = (added or removed or [""])[0]
     more = len(added or removed) - 1
     text = _cut(line) if added else f"without {_cut(line)}"
-    return f"{text} and {more} more line{'s' * (more != 1)}" if more > 0 else text
+    return f"{text} and {counted(more, 'more line')}" if more > 0 else text
 
 
 def _signed(change: Change) -> Iterator[tuple[str, str]]:

@@ -10,6 +10,7 @@ from rich.cells import cell_len
 
 from ragforge_tui.shared.code_records import Scope, ScopeTalk
 from ragforge_tui.shared.code_views import ScopeCode, ScopeLink, ScopeView, scope_name, scope_place
+from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.records import SHORT_ID
 from ragforge_tui.tui.dialogs.detail import Section
 from ragforge_tui.tui.drawing.code import language_of
@@ -74,7 +75,7 @@ def _links(title: str, links: list[ScopeLink], own: Scope) -> list[ScopeLine]:
 def _talks(talks: list[ScopeTalk]) -> list[ScopeLine]:
     if not talks:
         return [ScopeLine(text="No turn is about it yet")]
-    turns = f"{len(talks)} turn{'' if len(talks) == 1 else 's'}"
+    turns = counted(len(talks), "turn")
     lines = [ScopeLine(text=f"Talked about in {turns}")]
     for talk in talks:
         title = talk.title or f"untitled {talk.conversation_id[:SHORT_ID]}"

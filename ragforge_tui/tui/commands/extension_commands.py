@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
+from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.prompts import OwnPrompt, message_of
 from ragforge_tui.shared.requests.extensions import (
     ListMcpServers,
@@ -48,7 +49,7 @@ async def show_servers(host: Host, name: str) -> None:
 
 def server_row(one: McpServerState) -> Choice:
     """Return a server's row: its state, and its tools or what is wrong."""
-    tools = f"{len(one.tools)} tool{'s' * (len(one.tools) != 1)}"
+    tools = counted(len(one.tools), "tool")
     if one.left_out:
         tools += f", {len(one.left_out)} left out"
     detail = plain_text(one.error) if one.state == "failed" else tools if one.tools else plain_text(one.where)

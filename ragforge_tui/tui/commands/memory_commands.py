@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragforge_tui.shared.formatting import short_count
+from ragforge_tui.shared.formatting import counted, short_count
 from ragforge_tui.tui.command_registry import Commands
 from ragforge_tui.tui.commands.chat_commands import conversation_with_messages, turn_number
 from ragforge_tui.tui.host import Host
@@ -240,7 +240,7 @@ async def show_standup(host: Host, since: str) -> None:
 
     async def load() -> tuple[str, list[Section]]:
         found = await host.session.ask(Standup(since=start, current=host.session.state.conversation_id))
-        count = f"{len(found)} conversation{'s' * (len(found) != 1)}"
+        count = counted(len(found), "conversation")
         return "Standup", [Section(title=count, text=standup_markdown(found, start), kind="markdown")]
 
     host.open_screen(DetailScreen("Standup", load, actions={}))

@@ -9,6 +9,7 @@ import asyncio
 from uuid import uuid4
 
 from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.process_records import ProcessEntry
 from ragforge_tui.shared.requests.work import (
     MODES,
@@ -185,7 +186,7 @@ async def _offer_undo(host: Host, request: PlanUndo) -> None:
 
 
 def _question(plan: UndoPlan) -> str:
-    files = f"{len(plan.restored)} file{'s' if len(plan.restored) > 1 else ''}"
+    files = counted(len(plan.restored), "file")
     what = f"Revert the undo of turn {plan.turn_index}" if plan.redo else f"Undo turn {plan.turn_index}"
     unchanged = f"; {len(plan.refused)} unchanged" if plan.refused else ""
     back = "/undo" if plan.redo else "/redo"

@@ -17,6 +17,7 @@ from textual.timer import Timer
 from textual.widgets import Input, Static
 
 from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.requests.turns import FindText
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.host import FIND_BAR, Host
@@ -202,7 +203,7 @@ class FindBar(Horizontal):
     def _show_place(self, within: str) -> None:
         """Show the place of the match: among the lines of its turn, and its turn among all."""
         turn = self._turns.index(self._turn) + 1
-        turns = f"{len(self._turns)}{' loaded' if self._only_loaded else ''} turn{'s' if len(self._turns) > 1 else ''}"
+        turns = counted(len(self._turns), "loaded turn" if self._only_loaded else "turn")
         self._show(f"{within}turn {self._turn}, {turn} of {turns} · ↓↑ · esc")
 
     def _show(self, text: str) -> None:

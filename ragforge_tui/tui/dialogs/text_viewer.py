@@ -349,7 +349,7 @@ class DiffScreen(DetailScreen):
             return "No changes by the agent", [Section(title="", text=self._empty, kind="prose")]
         counts = [diff_counts(one.diff) for one in self._diffs]
         added, removed = sum(one for one, _ in counts), sum(one for _, one in counts)
-        files = f"{len(self._diffs)} file{'s' if len(self._diffs) > 1 else ''}"
+        files = counted(len(self._diffs), "file")
         return f"Changes by the agent: {files}, +{added} −{removed}", [diff_section(one) for one in self._diffs]
 
     def key_hints(self) -> list[KeyHint]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from functools import cached_property, lru_cache
 from typing import Literal, NamedTuple
 
+from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.sanitize import plain_length
 from ragforge_tui.tui.drawing.lines import clean, one_line
 
@@ -166,7 +167,7 @@ class _Parser:
         old, new = old + (old_count == 0), new + (new_count == 0)
         hidden = new - self._next_line
         if file.new_starts and hidden > 0:
-            file.rows.append(DiffRow("fold", f"{hidden} unchanged line{'s' if hidden > 1 else ''}"))
+            file.rows.append(DiffRow("fold", counted(hidden, "unchanged line")))
         file.old_starts.append(len(file.old_lines))
         file.new_starts.append(len(file.new_lines))
         old_end, new_end = old + old_count, new + new_count

@@ -17,7 +17,7 @@ import msgspec
 from rich.style import Style
 
 from ragforge_tui.shared.events import Event, SummaryCreated, SummaryFailed, SummaryStarted, TurnStarted
-from ragforge_tui.shared.formatting import short_count
+from ragforge_tui.shared.formatting import counted, short_count
 from ragforge_tui.shared.moments import age_text
 from ragforge_tui.shared.records import EXTRACTIVE, Summary
 from ragforge_tui.shared.requests.memory import MemoryDue, MemoryTree, ShownSummary, TreeNode, TurnLine
@@ -299,7 +299,7 @@ def spoken_range(first: int, last: int) -> str:
 
 
 def turns_text(number: int) -> str:
-    return f"{number} turn{'s' if number != 1 else ''}"
+    return counted(number, "turn")
 
 
 def state_text(due: MemoryDue | None, left: str = "") -> str:

@@ -117,7 +117,7 @@ class InsightsScreen(TreeScreen[Place | None]):
         self._plan = plan
         self._question.display = self._answers.display = plan is not None
         if plan is not None:
-            many = f"{plan.count} conversation{'s' * (plan.count != 1)}"
+            many = counted(plan.count, "conversation")
             text = f"Ask {plan.model} ({plan.destination}) about {many}, {counted(plan.tokens)} tokens at most?"
             self._question.update(Content(plain_text(text)))
         self._show_keys()
@@ -209,4 +209,4 @@ def _outcome(made: InsightsMade) -> str:
     left = f" · {made.left} left, m makes them" if made.left else ""
     if made.problem:
         return f"{made.problem} {made.made} made and kept{left}"
-    return f"{made.made} insight{'s' * (made.made != 1)} made{left}"
+    return f"{counted(made.made, 'insight')} made{left}"

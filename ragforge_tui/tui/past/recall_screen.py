@@ -13,6 +13,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Input, Static
 
+from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.past_records import PastChoice, Quote, Recalled
 from ragforge_tui.shared.records import SearchHit
 from ragforge_tui.shared.requests.past import RecallPast
@@ -111,7 +112,7 @@ class RecallScreen(ListScreen[Quote | None]):
             more = [] if self._everywhere else [self._folders()]
             self._keys.show_keys([*more, BACK], lead="nothing here answers that")
             return
-        count = f"{len(found.quotes)} quote{'s' * (len(found.quotes) != 1)}"
+        count = counted(len(found.quotes), "quote")
         hints = [KeyHint("ask", "enter", "open at that turn"), KeyHint("answer", "alt+m", "let the model answer")]
         self._keys.show_keys([*hints, self._folders(), BACK], lead=count)
 

@@ -14,6 +14,7 @@ import msgspec
 from textual.content import Content
 from textual.widgets import Static
 
+from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.persona_records import FIELDS, PersonaInfo, PersonaRemark
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.drawing.lines import one_line
@@ -124,7 +125,7 @@ def preview(info: PersonaInfo, text: str, *, dark: bool, source: bool = True) ->
         lines.append(_line(f"✗ cannot be used: {one_line(info.problem)}", "$error"))
     if wrong := faults(info):
         more = f" (and {info.more_remarks} more)" if info.more_remarks else ""
-        things = f"! {len(wrong)} problem{'s' * (len(wrong) != 1)}{', marked below' if source else ''}"
+        things = f"! {counted(len(wrong), 'problem')}{', marked below' if source else ''}"
         lines.append(_line(things + more, "$warning"))
         if not source:
             lines += [

@@ -96,7 +96,7 @@ class CommandText:
             tail.insert(0, row)
         first, last = head[-1], tail[0]
         lines = bisect_left(self._starts, last.start) - bisect_right(self._starts, first.end)
-        more = f"{lines} more line{'s' if lines != 1 else ''}, " if lines > 0 else ""
+        more = f"{counted(lines, 'more line')}, " if lines > 0 else ""
         between = f"{more}{counted(last.start - first.end)} characters between"
         note = Row(self._mark("⋮"), between, first.end, last.start, note=True)
         return [*head, note, *tail]

@@ -23,5 +23,5 @@ class LinesLeft(Static):
     def count(self) -> None:
         """Say what is below the window now."""
         below = max(0, self._view.viewport.index.total - self._view.top - self._view.size.height)
-        where = f"{counted(below)} more line{'' if below == 1 else 's'} · PgDn" if below else "the end · PgUp"
+        where = f"{counted(below, 'more line')} · PgDn" if below else "the end · PgUp"
         self.update(Content.styled(f"… {where} · o whole", "dim"), layout=False)

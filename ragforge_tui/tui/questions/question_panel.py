@@ -150,15 +150,11 @@ def batch_question(calls: Sequence[Question], at: int) -> Question:
     files = len({call.title.partition("?")[0].partition(" ")[2] for call in edits})
     parts = []
     if edits:
-        parts.append(f"{_number(len(edits), 'edit')} in {_number(files, 'file')}")
+        parts.append(f"{counted(len(edits), 'edit')} in {counted(files, 'file')}")
     if others:
-        parts.append(_number(others, "command"))
+        parts.append(counted(others, "command"))
     title = f"Allow {' and '.join(parts)}? {at + 1} of {len(calls)} (← →): {shown.title}"
     return msgspec.structs.replace(shown, title=title, answers=answers)
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _named(patterns: Sequence[str]) -> str:

@@ -86,7 +86,7 @@ def _told(outcomes: list[SessionImport]) -> str:
     brought = sum(outcome.outcome in ("imported", "extended") for outcome in outcomes)
     if not outcomes:
         return "nothing new there · esc back"
-    text = f"{brought} sessions with {counted(turns)} turns imported · /sessions lists them"
+    text = f"{counted(brought, 'session')} with {counted(turns, 'turn')} imported · /sessions lists them"
     return f"{text} · {len(failed)} failed: {failed[0]}" if failed else text
 
 
@@ -107,4 +107,4 @@ def _row(number: int, place: FoundInFolder) -> Choice:
 def _detail(place: FoundInFolder) -> str:
     new = place.sessions - place.imported
     state = f"{new} new" if new else "imported"
-    return f"{place.sessions} sessions · {size_text(place.bytes)} · {state}"
+    return f"{counted(place.sessions, 'session')} · {size_text(place.bytes)} · {state}"

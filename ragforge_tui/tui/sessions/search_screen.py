@@ -21,6 +21,7 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input
 
+from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.records import SearchHit
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.drawing.lines import one_line
@@ -192,7 +193,7 @@ class SearchScreen(ListScreen[SearchHit | None]):
             elsewhere = [] if wanted.scope == "all" else [KeyHint("scope", "alt+w", "search elsewhere")]
             self._keys.show_keys([*elsewhere, BACK], lead=f"no match in {where}")
             return
-        count = f"the best {MOST_HITS} hits" if len(hits) >= MOST_HITS else f"{len(hits)} hit{'s' * (len(hits) > 1)}"
+        count = f"the best {MOST_HITS} hits" if len(hits) >= MOST_HITS else counted(len(hits), "hit")
         self._keys.show_keys([KeyHint("open", "enter", "open at that turn"), BACK], lead=f"{count} in {where}")
 
     def _show_hits(self, hits: list[SearchHit]) -> None:
@@ -246,10 +247,7 @@ class SearchScreen(ListScreen[SearchHit | None]):
 
     async def _topics(self) -> list[Choice]:
         found = await self._service.topics(everywhere=self._scope != "folder")
-        rows = [
-            Choice(topic.name, topic.name, f"{topic.conversations} session{'' if topic.conversations == 1 else 's'}")
-            for topic in found
-        ]
+        rows = [Choice(topic.name, topic.name, counted(topic.conversations, "session")) for topic in found]
         return [Choice(ANY_TOPIC, "any topic"), *rows] if rows else []
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from ragforge_tui.shared.events import ModelChanged
-from ragforge_tui.shared.formatting import short_count
+from ragforge_tui.shared.formatting import counted, short_count
 from ragforge_tui.shared.records import PURGE_AFTER_DAYS, Conversation
 from ragforge_tui.tui import fuzzy
 from ragforge_tui.tui.drawing.lines import one_line
@@ -65,7 +65,7 @@ def _badges(conversation: Conversation, now: datetime) -> Iterable[str]:
     if conversation.status == "deleted" and conversation.deleted_at is not None:
         left = conversation.deleted_at + timedelta(days=PURGE_AFTER_DAYS) - now
         days = max(left.days, 0)
-        yield f"deleted, kept {days} day{'' if days == 1 else 's'}" if days else "deleted, purged soon"
+        yield f"deleted, kept {counted(days, 'day')}" if days else "deleted, purged soon"
     elif conversation.status != "active":
         yield conversation.status
 

@@ -489,6 +489,6 @@ def _to(conversation_id: str, turn_index: int) -> Style:
 
 def _amount(place: RecalledPlace) -> str:
     """Return how much was recalled from a conversation; empty for nothing."""
-    turns = f"{place.turns} turn{'' if place.turns == 1 else 's'}" if place.turns else ""
+    turns = counted(place.turns, "turn") if place.turns else ""
     notes = f"{place.notes} summar{'y' if place.notes == 1 else 'ies'}" if place.notes else ""
     return " and ".join(filter(None, (turns, notes)))

@@ -56,7 +56,7 @@ class EndChip:
             self._alarm = ""
             return None
         palette = view.palette
-        lines = f"{counted(below)} line{'' if below == 1 else 's'}"
+        lines = counted(below, "line")
         alarm = f" · {self._alarm}" if self._alarm else ""
         text = f"{lines} below{alarm} · End" if palette.plain else f"↓ {lines}{alarm} · End"
         style = palette.running + BOLD if alarm else palette.accent

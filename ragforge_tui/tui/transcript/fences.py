@@ -38,4 +38,4 @@ def said(fences: Sequence[Fence], at: int) -> str:
     language, code = fences[at]
     lines = code.removesuffix("\n").count("\n") + 1
     number = f"code {at + 1} of {len(fences)}" if len(fences) > 1 else "code"
-    return " · ".join(filter(None, (number, language, f"{counted(lines)} line{'' if lines == 1 else 's'} copied")))
+    return " · ".join(filter(None, (number, language, f"{counted(lines, 'line')} copied")))

@@ -297,7 +297,7 @@ class ToolBlock(Block):
         prefix = "    " if palette.plain else "    │ "
         lines: list[Line] = []
         if self._hidden and not running:
-            more = f"… {counted(self._hidden)} more line{'s' if self._hidden > 1 else ''}"
+            more = f"… {counted(self._hidden, 'more line')}"
             lines.append(line_of([(prefix, palette.faint), (more, palette.muted)], width))
         for text in shown:
             runs = [(prefix, palette.faint), (clip(clean(text).replace("\n", " "), width - len(prefix)), palette.muted)]

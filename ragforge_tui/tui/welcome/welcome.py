@@ -23,6 +23,7 @@ from textual.widget import Widget
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import ModelChanged
 from ragforge_tui.shared.finding_records import KeptFinding
+from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.model_help import OFFLINE_ANSWERS, WAYS_TO_A_MODEL
 from ragforge_tui.shared.moments import age_text
 from ragforge_tui.shared.past_records import PastChoice
@@ -269,7 +270,7 @@ def _found(shown: WelcomeContents, width: int, palette: Palette) -> Row:
     """Return what other agents left, and the key that brings it in."""
     count = sum(sessions for _, sessions in shown.found)
     agents = ", ".join(one_line(agent) for agent, _ in shown.found)
-    text = f"imports {count} earlier session{'' if count == 1 else 's'} of {agents}"
+    text = f"imports {counted(count, 'earlier session')} of {agents}"
     key = f"{shown.import_key}  "
     return Row(((key, palette.you), (clip(text, max(width - cell_len(key), 0)), palette.text)), "import")
 
