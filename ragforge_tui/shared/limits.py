@@ -18,6 +18,7 @@ class RequestLimits:
         past: For older turns to be read; it then holds those read so far.
         summary: For a summary that is due, before turns are cut that it is about; then it is extracted.
         recall: For its vector, for other conversations and for code, each searched beside the others.
+        first_recall: The same for the first message of a conversation, which has no other memory.
         wishes: For the user's wishes, which are read while its message is stored.
         vector_share: Share of `recall`, or of another limit, spent waiting for the vector; the rest is for the graph.
         code_vectors: For vectors of code that changed, before those read before are used.
@@ -31,6 +32,7 @@ class RequestLimits:
     past: float = 0.1
     summary: float = 2.0
     recall: float = 0.3
+    first_recall: float = 2.0
     wishes: float = 2.0
     vector_share: float = 0.5
     code_vectors: float = 0.1

@@ -58,7 +58,11 @@ class Command(msgspec.Struct, frozen=True):
     @property
     def needs_choice(self) -> bool:
         """Whether it does nothing without an argument, which the prompt completes."""
-        return bool(self.completes) and bool(self.arguments) and not self.arguments.startswith("[")
+        return bool(self.completes) and self.needs_argument
+
+    @property
+    def needs_argument(self) -> bool:
+        return bool(self.arguments) and not self.arguments.startswith("[")
 
 
 class Commands(list[Command]):

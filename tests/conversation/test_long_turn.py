@@ -179,5 +179,7 @@ async def test_that_nothing_had_to_be_recalled_is_told_once(loaded: Loaded, serv
         for turn in range(1, 6):
             events = [event async for event in conversation.stream(f"What is {turn} times the harbour?")]
             notices = [event.text for event in events if isinstance(event, Notice)]
-            told += [turn for text in notices if text == "Nothing recalled: all 2 earlier turns fit."]
+            told += [
+                turn for text in notices if text == "All 2 earlier turns were sent whole: nothing had to be recalled."
+            ]
     assert told == [3]

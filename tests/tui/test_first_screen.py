@@ -117,7 +117,7 @@ def test_nothing_moves_when_the_engine_answers() -> None:
     none = msgspec.structs.replace(FULL, sessions=())
     assert len(texts(early)) == len(texts(FULL)) == len(texts(none))
     assert texts(early)[-4:] == texts(FULL)[-4:]
-    assert texts(early)[5] == "model   looking for one …"
+    assert texts(early)[5] == "model   waiting for the engine …"
     assert "your first message starts one" in "".join(texts(none))
 
 

@@ -32,6 +32,7 @@ from ragforge_tui.memory.claims import contradicted
 from ragforge_tui.memory.context import all_turns_fit, recalled_amounts
 from ragforge_tui.memory.history import ChatMessage, user_messages
 from ragforge_tui.memory.retrieval.reach import called_from
+from ragforge_tui.memory.retrieval.recall import OTHERS_MISSED
 from ragforge_tui.shared.errors import ErrorInfo, RagforgeError, storage_error
 from ragforge_tui.shared.events import Notice, Steered, TurnCancelled, TurnCompleted, TurnEnd, TurnFailed
 from ragforge_tui.shared.output_schema import OutputSchema
@@ -298,7 +299,7 @@ class TurnRunner:
         """Stream and store one reply."""
         await self._budget.before_request()
         self._requests += 1
-        self._tell_nothing_recalled(request)
+        self._tell_of_memory(request)
         reply = Reply(
             turn=self._turn,
             persona=request.inputs.persona,
@@ -324,11 +325,17 @@ class TurnRunner:
         earlier = [turn for turn in self._earlier() if turn.turn_index < self._turn.turn_index]
         return contradicted(answer, self._turn, earlier)
 
-    def _tell_nothing_recalled(self, request: TurnRequest) -> None:
-        """Tell once in a conversation, when it has a past, that its memory was not needed."""
+    def _tell_of_memory(self, request: TurnRequest) -> None:
+        """Tell when other conversations were not searched, and once in a conversation that its turns are sent whole."""
         record = request.inputs.context.record
-        if not self._answered and self._turn.turn_index == TELLS_IN_TURN and all_turns_fit(record):
-            text = f"Nothing recalled: all {TELLS_IN_TURN - 1} earlier turns fit."
+        if self._answered:
+            return
+        missed = [sentence for sentence in record.missing if sentence.startswith(OTHERS_MISSED)]
+        if missed:
+            text = f"{' '.join(missed)} Ask again to search them."
+            self._services.emit(Notice(text=text, conversation_id=self._conversation_id))
+        elif self._turn.turn_index == TELLS_IN_TURN and all_turns_fit(record):
+            text = f"All {TELLS_IN_TURN - 1} earlier turns were sent whole: nothing had to be recalled."
             self._services.emit(Notice(text=text, conversation_id=self._conversation_id))
 
     def _announce_mode(self, request: TurnRequest) -> None:

@@ -59,6 +59,8 @@ from ragforge_tui.shared.records import Summary, Turn
 
 log = logging.getLogger(__name__)
 
+OTHERS_MISSED = "Other conversations were not searched"
+"""Beginning of the sentence that gives the reason."""
 FEWEST_CHARS_PER_TOKEN = 3
 """A safe bound to show, without counting, that this conversation does not need all tokens."""
 
@@ -255,7 +257,7 @@ class Recall:
         """Start the search for `for_context`, which is called with the same query once its message is stored."""
         self._drop_begun()
         if self._asked(query):
-            self._begun = self._with_context(query), asyncio.create_task(self._searched(query, LIMITS.recall))
+            self._begun = self._with_context(query), asyncio.create_task(self._searched(query, self._patience))
 
     async def _result(self, query: str) -> _Searched:
         """Return the result of the search begun for a query, or of a new one."""
@@ -263,7 +265,7 @@ class Recall:
             task, self._begun = self._begun[1], None
             return await task
         self._drop_begun()
-        return await self._searched(query, LIMITS.recall)
+        return await self._searched(query, self._patience)
 
     def _drop_begun(self) -> None:
         begun, self._begun = self._begun, None
@@ -275,7 +277,7 @@ class Recall:
         return query, context_of(query, self.index.turn_text(self.index.last))
 
     async def for_context(self, query: str, **wanted: Unpack[Wanted]) -> Recalled:
-        """Return the result of `recall` within `LIMITS.recall`; after a failure only the reason, in `missing`."""
+        """Return the result of `recall` within `LIMITS`; after a failure only the reason, in `missing`."""
         if not self._asked(query):
             return Recalled(reason=self.reason)
         try:
@@ -286,6 +288,10 @@ class Recall:
             # A turn without recalled passages is better than a failed turn.
             log.exception("recall failed")
         return Recalled(missing=["Earlier turns were not searched: recall failed."])
+
+    @property
+    def _patience(self) -> float:
+        return LIMITS.recall if self.index.turns else LIMITS.first_recall
 
     async def search(self, query: str, *, limit: int) -> list[Candidate]:
         """Return the turns of this conversation that a query asks for, best first; none if none is relevant.
@@ -541,7 +547,7 @@ def _not_searched(error: Exception) -> str:
     """Return a sentence with the reason why other conversations were not searched."""
     reason = str(error).rstrip(".") or "that took too long"
     log.warning("other conversations not searched: %s", reason)
-    return f"Other conversations were not searched: {reason}."
+    return f"{OTHERS_MISSED}: {reason}."
 
 
 def _sentence(parts: Sequence[str]) -> str:

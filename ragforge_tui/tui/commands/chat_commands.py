@@ -88,7 +88,7 @@ async def import_sessions(host: Host, _: str) -> None:
     host.open_screen(ImportScreen(host.session.ask, host.session.state.folder))
 
 
-@COMMANDS.add("search", "Find words in all sessions", arguments="[WORDS]", key="ctrl+t", opens=True)
+@COMMANDS.add("search", "Find words in sessions, here or in all folders", arguments="[WORDS]", key="ctrl+t", opens=True)
 async def search(host: Host, words: str) -> None:
     """Search all conversations and open the picked hit at its turn."""
     from ragforge_tui.tui.sessions.search_screen import SearchScreen

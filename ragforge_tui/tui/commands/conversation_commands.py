@@ -62,6 +62,18 @@ async def _find_again(host: Host) -> None:
     await host.app.mount(FindBar(host, host.transcript.finder.last_text, focus=False), before="#prompt-row")
 
 
+@COMMANDS.add("copy", "Copy the last answer")
+async def copy_answer(host: Host, _: str) -> None:
+    """Copy the block at the chat's cursor, or the last answer."""
+    host.transcript.copier.block()
+
+
+@COMMANDS.add("copy-code", "Copy the last answer's code, its next piece each time")
+async def copy_code(host: Host, _: str) -> None:
+    """Copy the next piece of code of the last answer that has any."""
+    host.transcript.copier.code()
+
+
 def view_block(host: Host, block: Block) -> None:
     """Show a whole block of the chat in a screen of its own."""
     from ragforge_tui.tui.dialogs.answer_screen import AnswerScreen

@@ -138,7 +138,7 @@ def command_suggestion(command: Command, key: str) -> Suggestion:
     """Return a command as a row; `key` is the short form of its key."""
     detail = f"{command.help} · {key}" if key else command.help
     space = " " if command.arguments else ""
-    return Suggestion(f"/{command.name}{space}", command.usage, detail, unfinished=bool(command.arguments))
+    return Suggestion(f"/{command.name}{space}", command.usage, detail, unfinished=command.needs_argument)
 
 
 class SlashMenu(Container):

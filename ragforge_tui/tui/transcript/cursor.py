@@ -49,7 +49,7 @@ class Cursor:
         failed = failure_at(block, self._view.document.blocks)
         cures = tuple(f"{one.key} {one.word}" for one in failed.remedies) if failed is not None else ()
         if block is None:
-            return (*cures, "j k choose a block", "y copy the last answer", "c its code")
+            return (*cures, "y copy answer", "c copy code", "j k choose")
         mine = isinstance(block, UserBlock)
         # A message of the user shows at its own line that `b` goes back to it.
         back = ("e edit it",) if mine else (f"b {_GO_BACK}", "e edit the question")

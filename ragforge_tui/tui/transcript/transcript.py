@@ -243,7 +243,7 @@ class Transcript(BlockView, can_focus=True):
         block: Block
 
     class CursorMoved(Message):
-        """The cursor is at another block, or at none."""
+        """The cursor is at another block, at none, or at one that was folded or unfolded."""
 
     def __init__(self, *, shown: DisplayOptions | None = None) -> None:
         super().__init__(shown=shown)
@@ -371,6 +371,7 @@ class Transcript(BlockView, can_focus=True):
         self.follow = False
         self.viewport.hold(block, self.top - self.viewport.start(block))
         block.toggle()
+        self.post_message(self.CursorMoved())
         if isinstance(block, RecallBlock) and not block.folded and block.texts is None:
             self.post_message(self.RecalledWanted(block))
         self.settle()

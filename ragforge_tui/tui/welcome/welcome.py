@@ -169,7 +169,7 @@ def _model(model: ModelChanged | None, width: int, palette: Palette) -> list[Row
     """Return the model and where words go, or how to get a model."""
     room = width - _LABEL
     if model is None or (model.phase == "loading" and not model.name):
-        return [_fact("model", "looking for one …", palette)]
+        return [_fact("model", "waiting for the engine …", palette)]
     if model.offline:
         rows = []
         for number, (text, action) in enumerate(NO_MODEL):

@@ -118,7 +118,7 @@ def status_parts(state: EngineState, situation: Situation, elapsed: int | None =
         doing = f"{state.retry.word}, {retry_in} s"
     parts = [
         Part(f"{glyph} {doing}", style, 100),
-        Part(mode, mode_style, 88 if state.mode == "ask" else 99, command="mode"),
+        Part(mode, mode_style, 89 if state.mode == "ask" else 99, command="mode"),
     ]
     if state.summarising:
         parts.append(Part("summarising", "dim", 50, command="tree"))
