@@ -236,7 +236,7 @@ class Stage:
         Raises:
             LookupError: It is not among the first lines.
         """
-        chosen = re.compile(rf"│ ?▸ .*{re.escape(text)}")
+        chosen = re.compile(rf"(?:│ ?|^)▸ .*{re.escape(text)}", re.M)
         for _ in range(_MOST_LINES):
             if chosen.search(self.window.text):
                 await self.press(ENTER)
