@@ -38,7 +38,7 @@ from ragforge_tui.memory.findings.settled import NOTHING_SETTLED, Settled
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.recent_files import RecentFiles
 from ragforge_tui.memory.retrieval import Recall
-from ragforge_tui.memory.retrieval.recall import OTHERS_MISSED
+from ragforge_tui.memory.retrieval.recall import STILL_STARTING
 from ragforge_tui.memory.retrieval.terms import asked_words
 from ragforge_tui.memory.summaries import Summarizer
 from ragforge_tui.memory.titles import make_title
@@ -63,7 +63,6 @@ FEWEST_ASKED = 2
 OFFER_SCORE = 0.45
 """Smallest cosine at which an earlier conversation is offered. Measured with the local model: first messages on the
 subject of a summary scored 0.31 to 0.64, others at most 0.21."""
-STILL_STARTING = f"{OTHERS_MISSED}: the graph was still starting."
 UPGRADES = 3
 """Extracted summaries that a model rewrites between two turns: enough to catch up, too few to be noticed."""
 PROGRESS_SECONDS = 1.0

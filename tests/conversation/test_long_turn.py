@@ -9,8 +9,10 @@ import pytest
 
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.graph import GraphTarget
+from ragforge_tui.memory.retrieval.recall import LATE
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.events import Event, ModelChanged, Notice, TurnCompleted, TurnFailed
+from ragforge_tui.shared.limits import LIMITS
 from tests.conftest import ONE_BACKEND
 from tests.support.agents import with_model
 from tests.support.model_script import Call, Step, request_tokens
@@ -183,3 +185,20 @@ async def test_that_nothing_had_to_be_recalled_is_told_once(loaded: Loaded, serv
                 turn for text in notices if text == "All 2 earlier turns were sent whole: nothing had to be recalled."
             ]
     assert told == [3]
+
+
+@ONE_BACKEND
+async def test_a_memory_that_came_too_late_is_told(
+    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.script([Step(text=f"Answer {number}.") for number in range(4)])
+    told = []
+    async with ConversationAgent(with_model(loaded, context_window=32_000)) as agent:
+        await (await agent.create_conversation()).send_message("Our harbour is called Bluebird.")
+        conversation = await agent.create_conversation()
+        for limit in (0.0, 30.0):
+            monkeypatch.setattr(LIMITS, "first_recall", limit)
+            monkeypatch.setattr(LIMITS, "recall", 30.0)
+            events = [event async for event in conversation.stream("What is our harbour called?")]
+            told.append([event.text for event in events if isinstance(event, Notice)])
+    assert told == [[f"{LATE} Ask again to search them."], []]

@@ -32,7 +32,7 @@ from ragforge_tui.memory.claims import contradicted
 from ragforge_tui.memory.context import all_turns_fit, recalled_amounts
 from ragforge_tui.memory.history import ChatMessage, user_messages
 from ragforge_tui.memory.retrieval.reach import called_from
-from ragforge_tui.memory.retrieval.recall import OTHERS_MISSED
+from ragforge_tui.memory.retrieval.recall import LATE, STILL_STARTING
 from ragforge_tui.shared.errors import ErrorInfo, RagforgeError, storage_error
 from ragforge_tui.shared.events import Notice, Steered, TurnCancelled, TurnCompleted, TurnEnd, TurnFailed
 from ragforge_tui.shared.output_schema import OutputSchema
@@ -326,17 +326,17 @@ class TurnRunner:
         return contradicted(answer, self._turn, earlier)
 
     def _tell_of_memory(self, request: TurnRequest) -> None:
-        """Tell when other conversations were not searched, and once in a conversation that its turns are sent whole."""
+        """Tell when memory came too late, and once in a conversation that its turns are sent whole."""
         record = request.inputs.context.record
         if self._answered:
             return
-        missed = [sentence for sentence in record.missing if sentence.startswith(OTHERS_MISSED)]
-        if missed:
-            text = f"{' '.join(missed)} Ask again to search them."
-            self._services.emit(Notice(text=text, conversation_id=self._conversation_id))
+        if missed := [sentence for sentence in (LATE, STILL_STARTING) if sentence in record.missing]:
+            text = f"{missed[0]} Ask again to search them."
         elif self._turn.turn_index == TELLS_IN_TURN and all_turns_fit(record):
             text = f"All {TELLS_IN_TURN - 1} earlier turns were sent whole: nothing had to be recalled."
-            self._services.emit(Notice(text=text, conversation_id=self._conversation_id))
+        else:
+            return
+        self._services.emit(Notice(text=text, conversation_id=self._conversation_id))
 
     def _announce_mode(self, request: TurnRequest) -> None:
         """Inform the model of a mode change since the start of the turn."""

@@ -59,8 +59,9 @@ from ragforge_tui.shared.records import Summary, Turn
 
 log = logging.getLogger(__name__)
 
-OTHERS_MISSED = "Other conversations were not searched"
-"""Beginning of the sentence that gives the reason."""
+_OTHERS_MISSED = "Other conversations were not searched"
+LATE = f"{_OTHERS_MISSED}: that took too long."
+STILL_STARTING = f"{_OTHERS_MISSED}: the graph was still starting."
 FEWEST_CHARS_PER_TOKEN = 3
 """A safe bound to show, without counting, that this conversation does not need all tokens."""
 
@@ -545,9 +546,9 @@ def _few_of_others(summaries: Sequence[SummaryCandidate], turns: Sequence[Candid
 
 def _not_searched(error: Exception) -> str:
     """Return a sentence with the reason why other conversations were not searched."""
-    reason = str(error).rstrip(".") or "that took too long"
-    log.warning("other conversations not searched: %s", reason)
-    return f"{OTHERS_MISSED}: {reason}."
+    sentence = f"{_OTHERS_MISSED}: {reason}." if (reason := str(error).rstrip(".")) else LATE
+    log.warning("%s", sentence)
+    return sentence
 
 
 def _sentence(parts: Sequence[str]) -> str:

@@ -329,22 +329,20 @@ class Sidebar(Horizontal):
         Without a name, show or hide the whole sidebar, and keep it that way.
         """
         if not pane:
-            self._keep(not self.display)
+            wanted = not self.display
+            if not self._over:
+                self._choice = self.pane_layout.open = wanted
+            if wanted:
+                self.show(self.pane_layout.active)
+                self._called = False
+            else:
+                self.fold()
         elif not self.display or (found := self.pane(pane)) is None or not found.has_focus_within:
             self.show(pane)
         elif self._called:
             self.fold()
         else:
             self.action_leave()
-
-    def _keep(self, wanted: bool) -> None:
-        if not self._over:
-            self._choice = self.pane_layout.open = wanted
-        if wanted:
-            self.show(self.pane_layout.active)
-            self._called = False
-        else:
-            self.fold()
 
     def pane(self, name: str) -> Pane | None:
         try:
@@ -444,8 +442,9 @@ class Sidebar(Horizontal):
         """
         panes = list(self.panes)
         names, screen = [pane.name_ for pane in panes], self.app.size.height
-        shown = self._opened(names, self.size.height or screen)
-        active = {*shown, *self._opened(names, screen)}
+        layout, alone = self.pane_layout, self._alone
+        shown = layout.opened(names, self.size.height or screen, alone=alone) if self.display else []
+        active = {*shown, *layout.opened(names, screen, alone=alone)} if self.display else set()
         if self._counted:
             active = set(names)
         for pane in panes:
@@ -459,9 +458,6 @@ class Sidebar(Horizontal):
         self._active = active
         for pane in fresh:
             pane.opened()
-
-    def _opened(self, names: Sequence[str], rows: int) -> list[str]:
-        return self.pane_layout.opened(names, rows, alone=self._alone) if self.display else []
 
     def _share_rows(self, column: Sequence[Pane], *, alone: bool) -> None:
         """Give the panes of a column their heights; one that is alone takes all there is."""
