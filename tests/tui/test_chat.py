@@ -29,7 +29,7 @@ from ragforge_tui.tui.prompt.history import Entry
 from ragforge_tui.tui.transcript.blocks import UserBlock
 from ragforge_tui.tui.widgets.choice_list import ChoiceList
 from ragforge_tui.tui.widgets.list_screen import Picker
-from tests.support.fake_engine import CLOCK, FakeEngine, R, endless
+from tests.support.fake_engine import CLOCK, FakeEngine, R, conversation, endless, turn
 from tests.tui.conftest import ChatRunner
 
 
@@ -169,6 +169,19 @@ async def test_ctrl_c_twice_quits(run_chat: ChatRunner) -> None:
         assert not chat.engine.closed
         await chat.press("ctrl+c")
         await chat.until(lambda: chat.engine.closed)
+
+
+async def test_commands_copy_the_last_answer_and_its_code(run_chat: ChatRunner) -> None:
+    engine, text = FakeEngine(), "First:\n\n```python\none\n```\n\nthen:\n\n```sh\ntwo\n```\n"
+    owner = conversation(1, "Code")
+    engine.store(owner, turn(owner, 1, "how?", text))
+    async with run_chat(engine, continue_last=True) as chat:
+        await chat.until(lambda: chat.loaded)
+        await chat.type("/copy")
+        await chat.until(lambda: chat.app.clipboard == text)
+        for code in ("one\n", "two\n"):
+            await chat.type("/copy-code")
+            await chat.until(lambda code=code: chat.app.clipboard == code)
 
 
 async def test_ctrl_c_copies_a_selection(run_chat: ChatRunner) -> None:
