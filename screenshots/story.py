@@ -58,7 +58,7 @@ async def play(stage: Stage, server: OpenAIServer) -> None:
     stage.open()
     await stage.shell()
     await stage.type("ragforge-chat -c")
-    await stage.shows("settle later.", IDLE, "Keys of retried orders")
+    await stage.shows("settle later.", IDLE, "Keys of retried orders", without="memory")
     stage.take("resumed", hold=1.4)
 
     stage.cut()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -236,4 +237,4 @@ def test_lines_from_a_pipe(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "I am the offline assistant" in done.stdout
     assert "counted: 42" in done.stdout
-    assert f"Resume: {PROGRAM} --resume " in done.stdout
+    assert f"Resume: {shlex.quote(str(PROGRAM))} --resume " in done.stdout

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from ragforge_tui.conversation import Conversation, ConversationAgent, current_model
-from ragforge_tui.conversation.memory import STILL_STARTING
 from ragforge_tui.conversation.storage import token_counts
 from ragforge_tui.engine.handlers import EngineContext, answer
 from ragforge_tui.graph import Graph, JournalFolders
 from ragforge_tui.llm import ModelChoice
+from ragforge_tui.memory.retrieval.recall import STILL_STARTING
 from ragforge_tui.settings.schema import ExportSettings, Loaded
 from ragforge_tui.shared.errors import GraphError, RagforgeError
 from ragforge_tui.shared.events import Event, GraphChanged, Notice, TurnCompleted
@@ -80,7 +80,8 @@ async def test_the_first_message_is_answered_while_the_graph_starts(
             states = [event for event in events if isinstance(event, GraphChanged)]
             assert {state.phase for state in states} == {"starting"}
             assert [state.error for state in states if state.error] == []
-            assert [event.text for event in events if isinstance(event, Notice)] == []
+            told = [event.text for event in events if isinstance(event, Notice)]
+            assert told == [f"{STILL_STARTING} Ask again to search them."]
             assert waiting_in(loaded) > 0
 
             graph.finish()

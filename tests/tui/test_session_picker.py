@@ -204,10 +204,10 @@ async def test_export(run_chat: ChatRunner, engine: FakeEngine, tmp_path: Path) 
 async def test_preview(run_chat: ChatRunner, engine: FakeEngine) -> None:
     async with run_chat(engine) as chat:
         picking = await opened(chat)
-        await picking.until(lambda: "you\nAbout Retries double turns" in picking.messages)
+        await picking.until(lambda: "first   > About Retries double turns" in picking.line("preview"))
         await chat.press("down", "down", "down")
         await picking.until(lambda: "turn 1 of Café menu" in picking.line("preview"))
-        await picking.until(lambda: "✶ Ragnarök\nLast words" in picking.messages)
+        await picking.until(lambda: "last    Last words" in picking.line("preview"))
         await chat.press("tab")
         assert not picking.screen._pane.display
         asked = len(engine.asked(PeekConversation))
@@ -217,6 +217,8 @@ async def test_preview(run_chat: ChatRunner, engine: FakeEngine) -> None:
         assert len(engine.asked(PeekConversation)) == asked, "hidden, it asks for nothing"
         await chat.press("tab")
         await picking.until(lambda: "you\nAbout Café" in picking.messages)
+        await chat.press("down")
+        await picking.until(lambda: "✶ Ragnarök\nLast words" in picking.messages)
 
 
 @pytest.mark.parametrize(("size", "shown"), [((60, 20), False), ((80, 24), True), ((120, 40), True)])

@@ -143,9 +143,8 @@ class CommandText:
         at = begin
         while True:
             piece = _first_cells(line[at : at + inner], inner)
-            if at + len(piece) < len(line):
-                # An option such as -m stays whole where a blank is near; the blank ends the row, so nothing is hidden.
-                piece = piece[: piece.rfind(" ", len(piece) // 2) + 1] or piece
+            if line[at + len(piece) : at + len(piece) + 1].strip():
+                piece = _before_cut_word(piece, line[at : at + 2 * inner + 1], inner)
             mark = self._mark(number) if at == 0 else self._mark(_WRAPPED.strip())
             yield Row(mark, piece, start + at, start + at + len(piece))
             at += len(piece)
@@ -162,6 +161,16 @@ def _first_cells(text: str, width: int) -> str:
         return text
     pieces = chop_cells(text, width)
     return next((piece for piece in pieces if piece), text[:1])
+
+
+def _before_cut_word(piece: str, text: str, width: int) -> str:
+    """Return a row up to a blank in its second half, if the word that it cuts fits on a row: an option stays whole.
+
+    The blank ends the row, so nothing is hidden.
+    """
+    blank = piece.rfind(" ", len(piece) // 2)
+    word = text[blank + 1 :].split(" ", 1)[0]
+    return piece[: blank + 1] if blank >= 0 and cell_len(word) <= width else piece
 
 
 def drawn(rows: list[Row]) -> Content:
