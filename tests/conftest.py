@@ -171,8 +171,8 @@ def loaded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Loaded:
     """Settings of an agent on an empty graph of each backend, talking to the scripted server."""
-    # What recall finds within 300 ms says something of the machine; tests of that limit set it themselves.
-    for limit in ("load", "past", "recall", "first_recall", "code_vectors"):
+    # What is found or written within such a limit says something of the machine; tests of that limit set it themselves.
+    for limit in ("load", "past", "summary", "recall", "first_recall", "wishes", "code_vectors"):
         monkeypatch.setattr(LIMITS, limit, 30.0)
     # Background work that waits for a rest between turns has it at once; tests of that rest set it themselves.
     for limit in ("idle", "first_patience"):
