@@ -31,6 +31,9 @@ _MARKS = ("[", "[a](", "`", "~~", "**a ", "/* ", " ", "# a  ", "-|", "e.g. ", "1
         ("ragforge_tui.export.markdown", "escaped_block", (f"a{'`' * _HALF}", f"a{_NEWLINES}b")),
         ("ragforge_tui.code.walk", "plain_comment", ("\n", " ")),
         ("ragforge_tui.code.mentions", "names_in", ("`",)),
+        ("ragforge_tui.memory.findings.likeness", "gist", ("a", "a.")),
+        ("ragforge_tui.llm.offline.intents", "parse_intent", ("a", ".", "a/")),
+        ("ragforge_tui.graph.store.summary_tree", "finding_from", (f"a{_BLANKS}b",)),
     ],
 )
 def test_a_long_text_of_marks_is_read_in_time(module: str, name: str, units: tuple[str, ...]) -> None:

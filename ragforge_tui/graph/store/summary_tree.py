@@ -15,7 +15,7 @@ from ragforge_tui.graph.store.records import derived
 from ragforge_tui.shared.records import Finding, FindingKind, Summary
 from ragforge_tui.shared.sanitize import storable
 
-_CITED = re.compile(r"\s*\[(t\d+(?:,\s*t\d+)*)\]\s*$")
+_CITED = re.compile(r"(?<!\s)\s*\[(t\d+(?:,\s*t\d+)*)\]\s*$")
 _PATH_SEPARATORS = re.compile(r"[/._-]")
 _KINDS = tuple(kind for kind in get_args(FindingKind) if kind)
 

@@ -107,7 +107,7 @@ _FIND_FILE = re.compile(
     re.I,
 )
 _LINES = re.compile(r"\b(?:lines?|lignes?)\s+(\d+)(?:\s*(?:-|–|to|à|and|et)\s*(\d+))?", re.I)
-_GLOB = re.compile(r"\S*\*\S*")
+_GLOB = re.compile(r"(?<!\S)\S*\*\S*")
 
 
 def parse_intent(text: str) -> Intent:

@@ -13,7 +13,7 @@ from ragforge_tui.memory.language import language_of
 from ragforge_tui.shared.finding_records import KeptFinding
 
 _NAME = re.compile(
-    r"`([^`\n]{2,60})`|((?:[\w.-]+/)+[\w.-]+|\b\w+\.(?:py|js|ts|tsx|go|rs|c|h|java|md|rst|toml|ya?ml|json|sql)\b)|"
+    r"`([^`\n]{2,60})`|((?<![\w.-])(?:[\w.-]+/)+[\w.-]+|\b\w+\.(?:py|js|ts|tsx|go|rs|c|h|java|md|rst|toml|ya?ml|json|sql)\b)|"
     r"\b(\w+_\w+|[a-z]+[A-Z]\w*|[A-Z][a-z]+(?:[A-Z][a-z]+)+)\b|\b([a-z]\w+)(?=\(\))"
 )
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")

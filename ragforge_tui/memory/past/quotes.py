@@ -34,7 +34,7 @@ _FROM_CODE = 0.6
 _FROM_RESULT = 0.5
 _MOST_LINES = 400
 _NOISE = re.compile(
-    r"\[ *\d{1,3}%\]|^\S+::\S+ (?:PASSED|SKIPPED|XFAIL|ok)\b|\b\d{1,3}%[| ]|\d(?:it|[kMG]?i?B)/s|(\S)\1{9}"
+    r"\[ *\d{1,3}%\]|^\S{1,300}::\S{1,300} (?:PASSED|SKIPPED|XFAIL|ok)\b|\b\d{1,3}%[| ]|\d(?:it|[kMG]?i?B)/s|(\S)\1{9}"
 )
 """Progress that a command prints: it holds names, but states nothing."""
 _REFERRING = re.compile(r"^\W*(?:it|this|that|these|those|they|he|she|so|both|ça|cela|das|dies)\b", re.I)
