@@ -239,13 +239,15 @@ class ConversationMemory:
         try:
             if not await self._overdue():
                 return
-            model = await self._services.memory.summary_model("summary", self._record.uuid)
-            if self._due.running and model is not None and model.destination != THIS_MACHINE:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._due.settle(), LIMITS.summary)
-                if not await self._overdue():
-                    return
-            await asyncio.wait_for(self._make_due(None), LIMITS.summary)
+            memory = self._services.memory
+            model = await memory.summary_model("summary", self._record.uuid)
+            with memory.pace.awaited():
+                if self._due.running and model is not None and model.destination != THIS_MACHINE:
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(self._due.settle(), LIMITS.summary)
+                    if not await self._overdue():
+                        return
+                await asyncio.wait_for(self._make_due(None), LIMITS.summary)
         except (RagforgeError, TimeoutError) as error:
             log.warning("turns are cut before their summary was written: %s", error or "that took too long")
 

@@ -488,7 +488,9 @@ async def test_a_summary_gives_way_to_a_turn_and_is_written_after_it(loaded: Loa
         assert made[0].made_by == "openai/scripted"
 
 
-async def test_a_summary_that_is_due_is_written_before_its_turns_are_cut(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_summary_that_is_due_is_written_before_its_turns_are_cut(
+    loaded: Loaded, server: OpenAIServer, caplog: pytest.LogCaptureFixture
+) -> None:
     """The model is busy with turns, as a local one is, so the summary is extracted; the model may rewrite it later."""
     small = with_memory(loaded, max_context_chars=SMALL, summarization=FEW)
     async with ConversationAgent(with_model(small, first_token_timeout=600.0)) as agent:
@@ -500,6 +502,7 @@ async def test_a_summary_that_is_due_is_written_before_its_turns_are_cut(loaded:
                 await conversation.memory.ready()
             told = [events.get_nowait() for _ in range(events.qsize())]
         assert "## What happened before, summarised" in block(server)
+        assert "turns are cut before" not in caplog.text, "background work is not held back by the turn that needs it"
         # The user is told once for each summary that takes the place of turns, and not with each message.
         condensed = [event for event in told if isinstance(event, TurnsCondensed)]
         assert condensed and len(condensed) <= len(conversation.memory.summaries)
