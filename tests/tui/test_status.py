@@ -98,6 +98,21 @@ def test_the_way_back_to_the_prompt_shows_wherever_else_the_keyboard_is() -> Non
         assert "/ commands" not in line(state(), 120, focus=focus)
 
 
+@pytest.mark.parametrize(
+    ("now", "keys"),
+    [
+        ({"hints": HINTS}, ["/ ", "^p "]),
+        ({"focus": "chat", "chat_keys": ("j k choose", "enter fold")}, ["j k ", "enter ", "esc "]),
+        ({"focus": "prompt", "refusal": "no"}, ["tab ", "esc "]),
+        ({"editing": 3}, ["enter ", "esc "]),
+    ],
+)
+def test_keys_have_a_color_and_what_they_do_is_dim(now: dict[str, Any], keys: list[str]) -> None:
+    content = drawn(fitted(status_parts(state(), Situation(**now)), 140), 140)
+    colored = [content.plain[span.start : span.end] for span in content.spans if "$primary" in str(span.style)]
+    assert colored[: len(keys)] == keys
+
+
 def test_without_a_turn_there_is_none_to_go_back_to() -> None:
     assert "go back" not in line(state(), 140, newest_turn=0)
 

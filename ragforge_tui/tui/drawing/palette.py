@@ -235,7 +235,7 @@ def palette_of(variables: Mapping[str, str], *, dark: bool, ansi: bool) -> Palet
     foreground = color_of("foreground", "#e0e0e0" if dark else "#1f1f1f")
     if ansi:
         text = Style(color=foreground.rich_color)
-        muted = faint = text + Style(dim=True)
+        muted = faint = arrow = text + Style(dim=True)
         grounds = [Style()] * 5
         purple = Color.parse("ansi_bright_magenta" if dark else "ansi_magenta")
     else:
@@ -249,6 +249,8 @@ def palette_of(variables: Mapping[str, str], *, dark: bool, ansi: bool) -> Palet
         surface = over(color_of("surface", background.hex), background)
         faint_color = _seen(foreground.blend(background, faint_share), [background, surface], FRAME_CONTRAST, dark=dark)
         faint = Style(color=faint_color.rich_color)
+        # An arrow stands on the band of its row too.
+        arrow = Style(color=_seen(faint_color, [mixed[-1]], FRAME_CONTRAST, dark=dark).rich_color)
         # Most themes have no violet of their own; this one is as light as their text colors are.
         own_violet = Color.from_hsl(0.75, 0.75, 0.79) if dark else Color.from_hsl(0.75, 0.55, 0.42)
         purple = color_of("secondary", "#d2a8ff") if theme_kind == "contrast" else own_violet
@@ -268,7 +270,7 @@ def palette_of(variables: Mapping[str, str], *, dark: bool, ansi: bool) -> Palet
         you=blue + bold,
         persona=violet + bold,
         glyph=violet,
-        arrow=faint + bold,
+        arrow=arrow + bold,
         tool=text + bold,
         ok=green,
         running=amber,

@@ -37,7 +37,7 @@ from ragforge_tui.tui.sessions.session_service import (
     with_topic,
 )
 from ragforge_tui.tui.sessions.turn_pane import TurnPane
-from ragforge_tui.tui.widgets.choice_list import HIGHLIGHT, Choice
+from ragforge_tui.tui.widgets.choice_list import HIGHLIGHT, Choice, banded
 from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
 from ragforge_tui.tui.widgets.list_screen import BACK, ListScreen
 
@@ -100,7 +100,9 @@ class HitList(Widget):
         top, now, current = self._top(), self._service.now, self._service.current
         lines: list[Content] = []
         for index, hit in enumerate(self.hits[top : top + self.page + 1], top):
-            lines += hit_lines(hit, now, self.size.width, selected=index == self._cursor, current=current)
+            selected = index == self._cursor
+            of_hit = hit_lines(hit, now, self.size.width, selected=selected, current=current)
+            lines += [banded(line, self.size.width) if selected and line.plain else line for line in of_hit]
         return Content("\n").join(lines[: max(self.size.height, 1)])
 
     def on_click(self, event: events.Click) -> None:

@@ -20,7 +20,8 @@ from textual.widget import Widget
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.drawing.lines import fit, one_line, with_path
 
-HOVERED = "on $foreground 7%"
+BAND = "on $foreground 5%"
+"""The ground of the row at the cursor, and of the one under the mouse."""
 HIGHLIGHT = "bold $accent"
 """A match of what was typed."""
 LEAST_LABEL = 8
@@ -176,10 +177,11 @@ class ChoiceList(Widget):
             if isinstance(line, str):
                 lines.append(Content.styled(line, "dim"))
                 continue
-            drawn = self._draw(self._rows[line], line == self._cursor and not self._muted, width)
+            selected = line == self._cursor and not self._muted
+            drawn = self._draw(self._rows[line], selected, width)
             if self._muted:
                 drawn = Content.styled(drawn.plain, "dim")  # Dimmed, the color of the keys would be hard to read.
-            lines.append(drawn.pad_right(width - drawn.cell_length).stylize(HOVERED) if row == self._hovered else drawn)
+            lines.append(banded(drawn, width) if selected or row == self._hovered else drawn)
         return Content("\n").join(lines)
 
     def _draw_line(self) -> Content:
@@ -189,7 +191,7 @@ class ChoiceList(Widget):
             selected = index == self._cursor and not self._muted
             key = "dim" if self._muted else "$primary bold" if selected else "$primary"
             shown = "dim" if self._muted else "bold" if selected else ""
-            ground = f" {HOVERED}" if index == self._hovered else ""
+            ground = f" {BAND}" if selected or index == self._hovered else ""
             cursor = ("▸ " if selected else "  ", "$text-primary")
             parts += [cursor, (f"{row.mark} ", key + ground), (one_line(row.short), shown + ground), " "]
         return Content.assemble(*parts)
@@ -213,13 +215,14 @@ class ChoiceList(Widget):
         label = one_line(row.label)
         detail = one_line(row.detail)
         room = max(width - 2 - cell_len(mark), 1)
-        parts: list[Any] = [(cursor, "$primary"), (mark, "$primary bold" if selected else "$primary")]
+        beside = "" if selected else "dim"  # Dim on the band of the row would be hard to read.
+        parts: list[Any] = [(cursor, "$text-primary"), (mark, "$primary bold" if selected else "$primary")]
         label_width = self._label_width
         if self._detail_right:
             detail = with_path(detail, row.path, room - cell_len(row.lead) - cell_len(label) - 1)
             space = max(room - cell_len(detail) - 1, 1)
             parts += _labelled(row, label, space, selected)
-            parts.append((f" {fit(detail, max(room - space - 1, 0))}", "dim"))
+            parts.append((f" {fit(detail, max(room - space - 1, 0))}", beside))
         else:
             badge = f" {one_line(row.badge)}" if row.badge else ""
             shown = fit(label, min(label_width, room))
@@ -233,7 +236,7 @@ class ChoiceList(Widget):
                 label_width += value_width + 2
             space = room - label_width - cell_len(badge)
             if space >= (LEAST_DETAIL if detail else 0):
-                parts += [(fit(detail, space), "dim"), (badge, "$accent")]
+                parts += [(fit(detail, space), beside), (badge, "$accent")]
         return Content.assemble(*parts)
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
@@ -254,6 +257,11 @@ class ChoiceList(Widget):
             self._cursor = index
             self.refresh()
             self.post_message(self.Picked(self._rows[index], again))
+
+
+def banded(line: Content, width: int) -> Content:
+    """Return a line on the ground of the row at the cursor, over its whole width."""
+    return line.pad_right(width - line.cell_length).stylize(BAND)
 
 
 def line_cells(rows: Sequence[Choice]) -> int:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from math import ceil
 from typing import Literal
@@ -44,6 +45,8 @@ MODES = {
     "edits": ("accept edits", "$warning"),
     "auto": ("auto", "$warning"),
 }
+_KEYS = re.compile(r"(?:^|[·:] )((?:(?:/|\^?\S|F\d+|(?:alt|shift)\+\S+|enter|esc|space|tab) )+)")
+"""Names of keys before what they do."""
 LEAVE_SIDEBAR = "esc back to prompt"
 NEXT_PANE = "tab next pane"
 GAUGE_WARNS, GAUGE_ALARMS = 70, 90
@@ -232,11 +235,21 @@ def drawn(parts: list[Part], width: int) -> Content:
         side = keys if part.key else left
         if side:
             side.append(Content.styled(" · ", "dim"))
-        side.append(runs_command(Content.styled(plain_text(part.text), part.style), part.command))
+        side.append(runs_command(_styled(part), part.command))
     used = sum(text.cell_length for text in (*left, *keys))
     if used > width and len(parts) == 1:
         return Content.styled(set_cell_size(plain_text(parts[0].text), max(width, 0)), parts[0].style)
     return Content.assemble(*left, " " * max(width - used, 0), *keys)
+
+
+def _styled(part: Part) -> Content:
+    """Return a part in its style; keys have the color that they have in every bar of keys."""
+    text = plain_text(part.text)
+    content = Content.styled(text, part.style)
+    if part.key and part.style == "dim":
+        for found in _KEYS.finditer(text):
+            content = content.stylize("not dim $primary", found.start(1), found.end(1))
+    return content
 
 
 def foot_hints(registry: Registry, keymap: Mapping[str, str]) -> tuple[Hint, ...]:

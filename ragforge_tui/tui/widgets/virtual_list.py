@@ -193,7 +193,7 @@ class VirtualList(ScrollView, Generic[L], can_focus=True):
         place = y + round(self.scroll_y)
         if place >= len(self._lines):
             runs = [(self._note(y, width - MARGIN), palette.muted)]
-            key = ""
+            on_band = False
         else:
             line = self._lines[place]
             key = self.key_of(line)
@@ -201,10 +201,11 @@ class VirtualList(ScrollView, Generic[L], can_focus=True):
             runs = [("▸ " if marked else "  ", palette.you if self.has_focus else palette.faint)]
             # A scrollbar would touch the last letter.
             runs += self.draw(line, max(1, width - MARGIN - self.show_vertical_scrollbar), palette)
-            if marked and self.has_focus:
+            if chosen := marked and self.has_focus:
                 runs = [(text, style + _BOLD) for text, style in runs]
+            on_band = chosen or (key != "" and y == self._hovered)
         strip = line_of(runs, width).strip.crop_extend(0, width, None)
-        return strip.apply_style(base + palette.band if key and y == self._hovered else base)
+        return strip.apply_style(base + palette.band if on_band else base)
 
     def _note(self, y: int, width: int) -> str:
         """Return a part of the text for an empty list, which may continue in the next row."""
