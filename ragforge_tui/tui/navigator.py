@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
+from ragforge_tui.shared.records import SHORT_ID
 from ragforge_tui.shared.requests.turns import FetchTurns
 from ragforge_tui.tui.session.engine_session import EngineSession
 from ragforge_tui.tui.transcript import Transcript
@@ -29,12 +30,18 @@ class Navigator:
         self._session.spawn(self.open_conversation(conversation_id, turn=turn), group="open", exclusive=True)
 
     def go_to_turns(self, first: int, last: int = 0, *, conversation_id: str = "") -> None:
-        """Bring turns into view, of the open conversation or another one."""
+        """Bring turns into view, of the open conversation or another one; say then how to return."""
         if conversation_id in ("", self._session.state.conversation_id):
             self._uncover()
             self._session.spawn(self.show_turn(first, last), group="turns", exclusive=True)
         else:
-            self.go_to_conversation(conversation_id, first)
+            self._session.spawn(self._leave_for(conversation_id, first), group="open", exclusive=True)
+
+    async def _leave_for(self, conversation_id: str, turn: int) -> None:
+        left = self._session.state.conversation_id
+        await self.open_conversation(conversation_id, turn=turn)
+        if left:
+            self._session.notice(f"This is another conversation. /resume {left[:SHORT_ID]} returns.", passing=True)
 
     async def open_conversation(self, ref: str, *, turn: int = 0) -> None:
         """Open a conversation by id or prefix, at a turn or at its end."""

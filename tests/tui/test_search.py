@@ -56,6 +56,17 @@ async def test_a_hit_is_opened_at_its_turn(run_chat: ChatRunner, engine: FakeEng
         assert chat.app.chat.prompt.has_focus
 
 
+async def test_the_way_back_from_another_conversation_is_told(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine, resume="00000002") as chat:
+        await chat.until(lambda: chat.app.chat.session.state.conversation_id)
+        await chat.type("/search okapi")
+        await chat.until(lambda: isinstance(chat.app.screen, SearchScreen) and len(where(chat)) == 3)
+        await chat.press("enter")
+        told = "This is another conversation. /resume 00000002 returns."
+        await chat.until(lambda: chat.noticed(told))
+        assert chat.app.chat.session.state.conversation_id == conversation(1).uuid
+
+
 async def test_the_turn_of_a_hit_is_shown_with_its_speakers(run_chat: ChatRunner, engine: FakeEngine) -> None:
     async with run_chat(engine) as chat:
         await opened(chat)

@@ -95,7 +95,7 @@ async def search(host: Host, words: str) -> None:
     from ragforge_tui.tui.sessions.session_service import SessionService
 
     def picked(hit: SearchHit) -> None:
-        host.navigator.go_to_conversation(hit.conversation_id, hit.turn_index)
+        host.navigator.go_to_turns(hit.turn_index, conversation_id=hit.conversation_id)
 
     host.open_screen(SearchScreen(SessionService(host), words), picked)
 

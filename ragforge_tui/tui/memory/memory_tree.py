@@ -35,7 +35,8 @@ ABOUT_LINES = 3
 SHOWN_CHARS = 160
 EXPLAINED = (
     "Every few turns are summed up in one line here, and later several lines in one. What no longer fits into a "
-    "request is sent as these summaries; what matters for a question is looked up in full."
+    "request is sent as these summaries; what matters for a question is looked up in full. "
+    "/memory shows the wishes, decisions and open points of the folder."
 )
 _TURN = "turn:"
 _MOST_CITED = 9

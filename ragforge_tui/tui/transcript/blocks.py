@@ -437,6 +437,11 @@ class RecallBlock(Block):
     def source(self) -> str:
         return "".join(text for text, *_ in self._pieces())
 
+    def folds_at(self, line: int, height: int) -> bool:
+        """Return whether a line is one of the amounts; they may take more than one."""
+        texts = 0 if self.folded else max(len(self.texts or ()), 1)
+        return self.gap <= line < height - texts
+
     def show_texts(self, texts: Sequence[RecalledText]) -> None:
         self.texts = texts
         self.touch()

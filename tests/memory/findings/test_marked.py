@@ -68,6 +68,10 @@ def test_where_a_wish_holds() -> None:
         ("Open question for later: who may sign?", "open"),
         ("Désormais, écris les commentaires en anglais.", "preference"),
         ("What is still open?", ""),
+        ("We call the branch for releases slug_of, remember that.", "fact"),
+        ("On appelle toujours le module slug_of, retiens ça.", "fact"),
+        ("Der Testserver lauscht auf Port 8443, merk dir das.", "fact"),
+        ("Why does it fail there, do you remember that?", ""),
     ],
 )
 def test_the_kind_of_a_sentence(sentence: str, kind: str) -> None:

@@ -370,6 +370,10 @@ def test_recalled_conversations_are_named_above_the_answer() -> None:
         assert text_of(block.lines(100, DARK))[-1] == "▎ loading …"
         block.show_texts([RecalledText("We retry [twice]\nin all", "abc", 4)])
         assert text_of(block.lines(100, DARK))[-1] == "▎ turn 4 We retry [twice] in all"
+        height = len(block.lines(50, DARK))
+        assert [block.folds_at(line, height) for line in range(height)] == [False, True, True, False]
+        block.toggle()
+        assert [block.folds_at(line, 3) for line in range(3)] == [False, True, True], "the arrow is on the last line"
 
 
 def test_turns_made_elsewhere_are_a_gap_before_one_that_begins() -> None:
