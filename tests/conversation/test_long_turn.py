@@ -177,13 +177,12 @@ async def test_that_nothing_had_to_be_recalled_is_told_once(loaded: Loaded, serv
     server.script([Step(text=f"Answer {number}.") for number in range(5)])
     async with ConversationAgent(with_model(loaded, context_window=32_000)) as agent:
         conversation = await agent.create_conversation()
+        whole = "All 2 earlier turns were sent whole; once they no longer fit, what matters is recalled."
         told: list[int] = []
         for turn in range(1, 6):
             events = [event async for event in conversation.stream(f"What is {turn} times the harbour?")]
             notices = [event.text for event in events if isinstance(event, Notice)]
-            told += [
-                turn for text in notices if text == "All 2 earlier turns were sent whole: nothing had to be recalled."
-            ]
+            told += [turn for text in notices if text == whole]
     assert told == [3]
 
 

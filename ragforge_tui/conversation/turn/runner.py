@@ -333,7 +333,8 @@ class TurnRunner:
         if missed := [sentence for sentence in (LATE, STILL_STARTING) if sentence in record.missing]:
             text = f"{missed[0]} Ask again to search them."
         elif self._turn.turn_index == TELLS_IN_TURN and all_turns_fit(record):
-            text = f"All {TELLS_IN_TURN - 1} earlier turns were sent whole: nothing had to be recalled."
+            whole = f"All {TELLS_IN_TURN - 1} earlier turns were sent whole"
+            text = f"{whole}; once they no longer fit, what matters is recalled."
         else:
             return
         self._services.emit(Notice(text=text, conversation_id=self._conversation_id))

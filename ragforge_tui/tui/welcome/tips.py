@@ -29,8 +29,8 @@ class Tip(msgspec.Struct, frozen=True):
 
 
 TIPS = (
+    Tip("tree", "shows the memory: all is kept, what matters returns by itself"),
     Tip("@", "points the answer at a file of this folder", sign="@name"),
-    Tip("tree", "shows what is remembered of this conversation"),
     Tip("branch", "goes back to an earlier turn; nothing is lost"),
     Tip("mode", "switches between plan, ask, accept edits and auto"),
     Tip("recall", "asks all your past conversations a question"),

@@ -55,10 +55,6 @@ _LOGO = ("·", "∙", "•", "●")
 """The logo: turns that become a memory."""
 NAME = "ragforge"
 CLAIM = "the chat that remembers"
-NO_SESSION = (
-    "No conversation in this folder yet: your first message starts one.",
-    "All is kept; what matters comes back by itself, in later sessions too.",
-)
 CHAT_FEATURES = frozenset({"undo", "edit", "branch", "context", "recall"})
 """Tips about a conversation that does not exist yet, or about a command with an argument: a click runs nothing."""
 NO_MODEL = ((f"offline: {OFFLINE_ANSWERS}", ""), (WAYS_TO_A_MODEL[0], "connect"), (WAYS_TO_A_MODEL[1], ""))
@@ -200,7 +196,7 @@ def _sessions(shown: WelcomeContents, width: int, palette: Palette) -> list[Row]
     if shown.sessions is None:
         return [Row()] * (SESSIONS + 1)
     if not shown.sessions:
-        rows = [Row(((clip(sentence, width), palette.muted),)) for sentence in NO_SESSION]
+        rows = [Row((("No conversation in this folder yet: your first message starts one.", palette.muted),))]
         rows += [_found(shown, width, palette)] if shown.found else []
         return [*rows, *[Row()] * (SESSIONS + 1 - len(rows))]
     places = [str(place) for place in range(1, len(shown.sessions) + 1)]
