@@ -17,6 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pyte
+
 from tests.support.waiting import PATIENCE
 
 ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
@@ -89,6 +91,16 @@ class Start:
 
     def wait_for(self, text: bytes) -> None:
         self.wait_until(lambda: text in self.written)
+
+    def wait_for_shown(self, text: str) -> None:
+        """Wait until a text stands on the screen; it may have been written in pieces, as only changed cells are."""
+        self.wait_until(lambda: any(text in line for line in self._screen()))
+
+    def _screen(self) -> list[str]:
+        rows, columns = SIZE
+        screen = pyte.Screen(columns, rows)
+        pyte.ByteStream(screen).feed(self.written)
+        return list(screen.display)
 
     def sent(self) -> list[str]:
         """The messages that were sent, from the history of the prompt."""

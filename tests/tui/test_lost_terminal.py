@@ -63,7 +63,7 @@ def test_a_closed_terminal_ends_the_engine_and_keeps_what_was_just_typed(home: P
     chat.wait_for(TEXTUAL)
     chat.wait_until(lambda: len(children(chat)) > 1)
     chat.type("not sent")
-    chat.wait_for(b"sent")
+    chat.wait_for_shown("not sent")
     assert_all_end(chat)
     (draft,) = home.glob("state/drafts/*.json")
     assert json.loads(draft.read_bytes())["text"] == "not sent"

@@ -59,7 +59,8 @@ _WORD = re.compile(r"[^\W_][\w.\-/]*|_\w+")
 _QUOTED = re.compile(r"`([^`\n]+)`|\"([^\"\n]+)\"|«\s*([^»\n]+?)\s*»|“([^”\n]+)”")
 _NAMED = r"README|LICENSE|LICENCE|Makefile|Dockerfile|CHANGELOG|NOTICE"
 _PATH = re.compile(
-    rf"(?<![\w`])[@`\"'«]?\s?((?:[\w.\-]+/)*(?:[\w.\-]*[\w\-]\.[A-Za-z][\w]{{0,11}}|{_NAMED})|\.[a-z][\w.\-]+)\b"
+    rf"(?<![\w`])[@`\"'«]?\s?("
+    rf"(?:[\w.\-]{{1,255}}/){{0,40}}(?:[\w.\-]{{0,255}}[\w\-]\.[A-Za-z][\w]{{0,11}}|{_NAMED})|\.[a-z][\w.\-]+)\b"
 )
 _Q = r"[`\"'“”«»]\s?"
 
