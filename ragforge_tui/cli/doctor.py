@@ -38,6 +38,7 @@ from ragforge_tui.cli.start import FAILED
 from ragforge_tui.settings.folders import find_paths, user_file
 from ragforge_tui.settings.load import OF_PROGRAM
 from ragforge_tui.settings.schema import Loaded
+from ragforge_tui.shared.account import home_folder
 from ragforge_tui.shared.code_records import CodeTotals
 from ragforge_tui.shared.errors import ConfigError, RagforgeError
 from ragforge_tui.shared.formatting import counted, size_text
@@ -126,7 +127,7 @@ def _pasteable(value: Any) -> Any:
         return [_pasteable(item) for item in value]
     if not isinstance(value, str):
         return value
-    home = str(Path.home())
+    home = str(home_folder())
     return mask_secrets(re.sub(rf"(?<![\w.~-]){re.escape(home)}(?![\w.-])", "~", value) if len(home) > 1 else value)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from ragforge_tui.shared.account import home_folder
 from ragforge_tui.shared.sanitize import storable, visible
 from ragforge_tui.tools.search.ignore import IgnoreRules
 from ragforge_tui.tools.sensitive import is_secret
@@ -136,7 +137,7 @@ def refusal(root: Path, home: Path) -> str:
 
 def is_project(root: Path) -> bool:
     """Return whether a folder belongs to a project: it, or one above it but below the home folder, has its marks."""
-    home = Path.home()
+    home = home_folder()
     for folder in (root, *root.parents):
         if folder in (home, *home.parents):
             break
@@ -152,7 +153,7 @@ def find_files(root: Path, limits: FileLimits, is_known: Callable[[str], bool]) 
         is_known: Whether a file of this path can be parsed.
     """
     found = Found(folders=[""])
-    if problem := refusal(root, Path.home()):
+    if problem := refusal(root, home_folder()):
         return Found(problem=problem, refused=True)
     project = is_project(root)
     most = limits.max_files if project else min(limits.max_files, MOST_WITHOUT_PROJECT)

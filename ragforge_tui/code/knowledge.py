@@ -25,6 +25,7 @@ from ragforge_tui.code.worker_client import WorkerClient, WorkerGoneError
 from ragforge_tui.graph import Store
 from ragforge_tui.llm.embeddings import Embedder
 from ragforge_tui.settings.schema import CodeSettings
+from ragforge_tui.shared.account import home_folder
 from ragforge_tui.shared.code_records import CodeTotals
 from ragforge_tui.shared.errors import GraphError, RagforgeError
 from ragforge_tui.shared.events import CodeIndexChanged, CodePhase
@@ -120,7 +121,7 @@ class CodeKnowledge:
 
     def index_new(self) -> None:
         """Index the workspace in the background if it has no index yet: there is a message about it."""
-        if self._task is None or self._wanted or refusal(Path(self.workspace), Path.home()):
+        if self._task is None or self._wanted or refusal(Path(self.workspace), home_folder()):
             return
         self._wanted = True
         if self._is_new and self._task.done():

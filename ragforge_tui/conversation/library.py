@@ -6,7 +6,6 @@ Base of the public `ConversationAgent`. It holds the open ones, so that each exi
 from __future__ import annotations
 
 import asyncio
-import getpass
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from ragforge_tui.conversation.storage.token_counts import count_imported
 from ragforge_tui.export import from_json
 from ragforge_tui.graph import Store
 from ragforge_tui.shared import records
+from ragforge_tui.shared.account import log_in_name
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.shared.export_records import ConversationExport, Imported
 from ragforge_tui.shared.files import MAX_EXPORT_BYTES, read_regular
@@ -91,7 +91,7 @@ class ConversationLibrary:
             persona=chosen.name,
             model=self.services.model.state.name,
             workspace=str(self.services.workspace),
-            owner=getpass.getuser(),
+            owner=log_in_name(),
             private=private,
         )
         await self.services.recorder.create_conversation(record)

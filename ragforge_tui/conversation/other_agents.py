@@ -24,6 +24,7 @@ from ragforge_tui.other_agents import (
     is_rescued,
     read_session,
 )
+from ragforge_tui.shared.account import home_folder
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.export_records import ConversationExport
 from ragforge_tui.shared.found_sessions import FoundSession, ListedSession, SessionImport
@@ -81,7 +82,7 @@ async def import_found_session(store: Store, found: FoundSession) -> SessionImpo
 
 def _left_by(agents: Sequence[str]) -> list[FoundSession]:
     try:
-        return list(find_sessions(Path.home(), agents))
+        return list(find_sessions(home_folder(), agents))
     except OSError as error:
         raise RagforgeError(f"The sessions of {agents[0]} cannot be listed: {error}.") from error
 

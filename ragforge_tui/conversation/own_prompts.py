@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ragforge_tui.conversation.trust.project import ProjectTrust
+from ragforge_tui.shared.account import home_folder
 from ragforge_tui.shared.events import Event, Notice, OwnPromptsFound
 from ragforge_tui.tools.registry import Toolbox
 from ragforge_tui.tools.skills import Found, find_commands, find_skills, listed, with_skills
@@ -83,7 +84,7 @@ class OwnPrompts:
 
     def _find(self) -> tuple[list[Found], list[Found], list[str]]:
         problems: list[str] = []
-        home = Path.home()
+        home = home_folder()
         own = [
             *find_skills(self._config / "skills", project=False, problems=problems),
             *find_skills(home / SKILL_FOLDER, project=False, problems=problems),

@@ -9,7 +9,6 @@ several processes can drain side by side, and the files of dead processes are ta
 
 from __future__ import annotations
 
-import fcntl
 import io
 import logging
 import os
@@ -31,8 +30,8 @@ from ragforge_tui.graph.journal_files import (
     encode_line,
     named_in,
 )
-from ragforge_tui.shared.errors import GraphError, GraphUnavailableError, NotFoundError, RagforgeError
-from ragforge_tui.shared.files import atomic_write, open_regular, try_lock
+from ragforge_tui.shared.errors import GraphError, GraphUnavailableError, NotFoundError, RagforgeError, storage_error
+from ragforge_tui.shared.files import atomic_write, lock_open, open_regular
 from ragforge_tui.shared.json_text import decode_json
 from ragforge_tui.shared.records import Conversation, now
 
@@ -114,9 +113,11 @@ class Journal:
                 raise
         except OSError as error:
             what = "still starting" if self.starting else "unreachable"
+            info = storage_error(error, at=self._folders.root)
+            reason = info.what if info else f"{self._folders.root}: {error.strerror}."
             raise GraphError(
-                f"The graph is {what}; its journal in {self._folders.root} cannot be written: {error.strerror}.",
-                todo="Free some space there or make it writable, then send the message again.",
+                f"The graph is {what}, and its journal cannot be written. {reason}",
+                todo=info.todo if info else "Make that folder writable, then send the message again.",
                 kind="journal",
             ) from error
         self._committed |= bool(self._identity) and not self.starting
@@ -231,7 +232,7 @@ class Journal:
             path = folder / f"{os.getpid()}-{uuid.uuid4().hex}.jsonl"
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
             file = os.fdopen(descriptor, "wb")
-            fcntl.flock(file, fcntl.LOCK_EX)
+            lock_open(file, path)
             if os.fstat(file.fileno()).st_nlink:
                 self._file = _OwnFile(path, file)
             else:  # another process took the new file for an empty one left behind, before it was locked
@@ -314,7 +315,7 @@ def _done(path: Path, rejected: list[bytes]) -> None:
 
 def lock(path: Path, file: io.BufferedRandom) -> bool:
     """Take a file that no living process holds, when it is still there."""
-    return try_lock(file) and path.exists() and os.fstat(file.fileno()).st_nlink > 0
+    return lock_open(file, path, wait=False) and path.exists() and os.fstat(file.fileno()).st_nlink > 0
 
 
 async def is_stored(store: Store, uuid: str) -> bool:

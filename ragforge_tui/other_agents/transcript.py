@@ -7,7 +7,6 @@ adds only what is new.
 
 from __future__ import annotations
 
-import getpass
 import re
 import uuid
 from datetime import UTC, datetime, timedelta
@@ -15,6 +14,7 @@ from pathlib import PurePosixPath, PureWindowsPath
 
 import msgspec
 
+from ragforge_tui.shared.account import log_in_name
 from ragforge_tui.shared.export_records import ConversationExport, MemoryExport, MessageCommit
 from ragforge_tui.shared.found_sessions import FoundSession
 from ragforge_tui.shared.json_text import decode_json, json_object
@@ -203,7 +203,7 @@ class Transcript:
             next_turn=len(kept) + 1,
             model=next((m.model for m in reversed(messages) if m.model), ""),
             workspace=storable(folder),
-            owner=_owner(),
+            owner=log_in_name(),
         )
         commits = [
             MessageCommit(turn_index=m.turn_index, message=m.uuid, workspace=folder, commit=commit)
@@ -247,13 +247,6 @@ class Transcript:
         """Return the time of an event; one without a time comes right after the one before it."""
         self._time = at if at is not None else self._time + timedelta(milliseconds=1)
         return self._time
-
-
-def _owner() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return ""
 
 
 def _joined(before: str, more: str) -> str:

@@ -8,7 +8,6 @@ time, so that an edit takes effect from the next message on. A file's text is ne
 from __future__ import annotations
 
 import functools
-import getpass
 import hashlib
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,6 +19,7 @@ from ragforge_tui.personas.fields import clean_name, fields_of, one_line
 from ragforge_tui.personas.luciform import Diagnostic
 from ragforge_tui.personas.reader import read
 from ragforge_tui.shared import git
+from ragforge_tui.shared.account import log_in_name
 from ragforge_tui.shared.encoding import encoding_of
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.shared.files import read_regular
@@ -166,14 +166,7 @@ class PersonaLibrary:
 
 def user_name(configured: str) -> str:
     """Return how the agent may call the user: the setting, else git's global user.name, else the log-in name."""
-    return configured or git.global_user_name() or _log_in_name()
-
-
-def _log_in_name() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return "friend"
+    return configured or git.global_user_name() or log_in_name("friend")
 
 
 def usable(persona: Persona) -> Persona:

@@ -6,9 +6,12 @@ Separate from `schema.py` and `load.py`, which take longer to import.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
+
+from ragforge_tui.shared.errors import ConfigError
 
 APP = "ragforge"
 
@@ -29,15 +32,24 @@ class Paths(msgspec.Struct, kw_only=True, frozen=True):
 
 
 def find_paths(env: Mapping[str, str]) -> Paths:
-    """Return the program's folders without creating them."""
-    home = env.get("RAGFORGE_HOME")
-    if home:
-        root = Path(home).expanduser().absolute()
-        return Paths(config=str(root), data=str(root / "data"), state=str(root / "state"))
-    import platformdirs
+    """Return the program's folders without creating them.
 
-    dirs = platformdirs.PlatformDirs(APP, appauthor=False)
-    return Paths(config=dirs.user_config_dir, data=dirs.user_data_dir, state=dirs.user_state_dir)
+    Raises:
+        ConfigError: Nothing names the user's home folder.
+    """
+    try:
+        if home := env.get("RAGFORGE_HOME"):
+            root = Path(home).expanduser().absolute()
+            return Paths(config=str(root), data=str(root / "data"), state=str(root / "state"))
+        import platformdirs
+
+        dirs = platformdirs.PlatformDirs(APP, appauthor=False)
+        return Paths(config=dirs.user_config_dir, data=dirs.user_data_dir, state=dirs.user_state_dir)
+    except RuntimeError as error:
+        raise ConfigError(
+            "Your home folder is unknown: HOME is not set, and the system does not list you.",
+            todo="Set HOME, or set RAGFORGE_HOME to a folder for the program's files.",
+        ) from error
 
 
 def program_files(paths: Paths, config_file: str) -> list[str]:
@@ -48,11 +60,13 @@ def program_files(paths: Paths, config_file: str) -> list[str]:
     """
     import platformdirs
 
-    cache = platformdirs.user_cache_dir(APP, appauthor=False)
     # RAGFORGE_HOME may also hold what is not the program's, even the workspace.
     shared = Path(paths.data).parent == Path(paths.config)
     config = str(Path(paths.config, "config.yaml")) if shared else paths.config
-    return [config, paths.data, paths.state, cache, *filter(None, [config_file])]
+    cache = ""
+    with suppress(RuntimeError):  # nothing names a home folder, so there is none of ours in it
+        cache = platformdirs.user_cache_dir(APP, appauthor=False)
+    return [config, paths.data, paths.state, *filter(None, [cache, config_file])]
 
 
 def user_file(config_file: str | None, paths: Paths, env: Mapping[str, str]) -> tuple[Path, bool]:

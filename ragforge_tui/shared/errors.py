@@ -103,17 +103,25 @@ def _with_subclasses(kind: type[RagforgeError]) -> Iterator[type[RagforgeError]]
 _STORAGE_ERRORS = {
     errno.ENOSPC: ("The disk is full", "Free some space"),
     errno.EDQUOT: ("The disk quota is used up", "Free some space"),
+    errno.ENOLCK: (
+        "This folder has no file locks, as on some network drives",
+        "Set RAGFORGE_HOME to a local folder",
+    ),
     errno.EROFS: ("The disk is read-only", "Make it writable, or set RAGFORGE_HOME to a writable folder"),
     errno.EACCES: ("No permission to write", "Change the permissions, or set RAGFORGE_HOME to another folder"),
 }
 
 
-def storage_error(error: BaseException) -> ErrorInfo | None:
-    """Return the message for a file that could not be written because of the disk; None for any other error."""
+def storage_error(error: BaseException, at: object = "") -> ErrorInfo | None:
+    """Return the message for a file that could not be written because of the disk; None for any other error.
+
+    Args:
+        at: The file or folder, for errors that do not name it.
+    """
     if not isinstance(error, OSError) or error.errno not in _STORAGE_ERRORS:
         return None
     what, todo = _STORAGE_ERRORS[error.errno]
-    where = f": {error.filename}." if error.filename else "."
+    where = f": {error.filename or at}." if error.filename or at else "."
     return ErrorInfo(
         kind="storage", what=what + where, kept="Everything stored before is kept.", todo=f"{todo}; then try again."
     )

@@ -119,12 +119,18 @@ def atomic_write(path: Path, data: bytes, *, mode: int = 0o600, keep_mode: bool 
         file.write(data)
 
 
-def try_lock(file: IO[bytes], *, shared: bool = False) -> bool:
-    """Lock an open file until it is closed; return False if another process holds it."""
+def lock_open(file: IO[bytes] | int, path: Path, *, shared: bool = False, wait: bool = True) -> bool:
+    """Lock an open file until it is closed; return False if another process holds it and nothing waits.
+
+    Raises:
+        OSError: ENOLCK with the path, for file systems without locks, which report this in many ways.
+    """
     try:
-        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
         return False
+    except OSError as error:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK), str(path)) from error
     return True
 
 
@@ -138,7 +144,7 @@ def locked(path: Path) -> Iterator[None]:
     flags = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
     descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        lock_open(descriptor, path)
         yield
     finally:
         os.close(descriptor)
@@ -154,12 +160,15 @@ class FileLock:
     def try_acquire(self, *, shared: bool = False) -> bool:
         """Acquire the lock, or change the kind held, without waiting; return False if other processes prevent it."""
         file = self._file or os.fdopen(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b")
-        if not try_lock(file, shared=shared):
-            if file is not self._file:
+        taken = False
+        try:
+            taken = lock_open(file, self._path, shared=shared, wait=False)
+        finally:
+            if not taken and file is not self._file:
                 file.close()
-            return False
-        self._file = file
-        return True
+        if taken:
+            self._file = file
+        return taken
 
     def release(self) -> None:
         """Release the lock; does nothing if it is not held."""

@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
+from ragforge_tui.shared.account import home_folder
+
 Reason = Literal["", "own", "secret", "runs", "outside", "options"]
 """Why a path is not covered, the gravest first; empty if it is an ordinary one."""
 
@@ -109,7 +111,7 @@ class Guard:
 
     def __init__(self, root: Path, own: Iterable[str | Path] = (), home: Path | None = None) -> None:
         self.root = str(root)
-        self.home = os.path.realpath(home or os.path.expanduser("~"))  # noqa: PTH111 - Path.home() may raise
+        self.home = os.path.realpath(home or home_folder())
         # As written too: a folder of the program may become a symlink, or stop being one.
         self._own = {path for one in own for path in (os.path.realpath(one), str(Path(one).absolute()))}
         self._hidden = self._own.union(f"{self.home}/{name}" for name in _SECRET_FOLDERS)

@@ -6,6 +6,7 @@ import os
 
 from rich.cells import cell_len
 
+from ragforge_tui.shared.account import home_folder
 from ragforge_tui.tui.drawing.lines import clip, fit, one_line
 
 _LEAST_BRANCH = 4
@@ -14,7 +15,7 @@ _LEAST_BRANCH = 4
 
 def short_folder(folder: str) -> str:
     """Return a path with ``~`` for the user's home."""
-    home = os.environ.get("HOME", "").rstrip(os.sep)
+    home = str(home_folder()).rstrip(os.sep)
     if home and (folder == home or folder.startswith(f"{home}{os.sep}")):
         folder = f"~{folder[len(home) :]}"
     return one_line(folder)

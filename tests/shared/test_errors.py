@@ -14,7 +14,7 @@ def test_a_sentence_has_all_three_parts() -> None:
     assert str(error) == "It broke. The text is kept. Try again."
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES])
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOLCK])
 def test_trouble_with_the_disk_is_reported_with_the_file(number: int) -> None:
     info = storage_error(OSError(number, "reason", "/data/file"))
     assert info is not None

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
+import re
 import stat
 import threading
 from pathlib import Path
 
 import pytest
 
+from ragforge_tui.shared.errors import storage_error
 from ragforge_tui.shared.files import (
     FileLock,
     atomic_write,
@@ -135,3 +139,23 @@ def test_private_folders_do_not_depend_on_the_umask(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(FileExistsError):
         make_private(tmp_path / "file")
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EBADF, errno.EOPNOTSUPP, errno.EINVAL])
+def test_a_file_system_without_locks_is_named_with_the_file(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(number, "no locks")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    path = tmp_path / "users.lock"
+    with pytest.raises(OSError, match=re.escape(str(path))) as alone:
+        FileLock(path).try_acquire(shared=True)
+    with pytest.raises(OSError, match=re.escape(str(path))) as waiting, locked(path):
+        pass
+    for raised in (alone, waiting):
+        info = storage_error(raised.value)
+        assert info is not None
+        assert "no file locks" in info.what
+        assert "RAGFORGE_HOME" in info.todo

@@ -26,7 +26,7 @@ from ragforge_tui.graph.backup.backup_checks import ContentCheck, InvalidBackupE
 from ragforge_tui.graph.labels import ALL
 from ragforge_tui.graph.schema.migrate import VERSION
 from ragforge_tui.shared.errors import GraphError
-from ragforge_tui.shared.files import make_private, open_regular, try_lock
+from ragforge_tui.shared.files import lock_open, make_private, open_regular
 
 MAGIC = b"ragforge-chat backup\n"
 FORMAT = 1
@@ -168,7 +168,7 @@ def new_backup(path: Path, header: Header) -> Iterator[BackupWriter]:
         _remove_partial(path.parent)
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
         with os.fdopen(os.open(partial, flags, 0o600), "wb") as file:
-            try_lock(file)
+            lock_open(file, partial, wait=False)
             os.fchmod(file.fileno(), 0o600)
             yield BackupWriter(file, header)
             file.flush()
@@ -215,7 +215,7 @@ def _remove_partial(folder: Path) -> None:
     """Remove the parts of backups in a folder that were killed while they were written."""
     for path in folder.glob(f"*{_PARTIAL}"):
         with suppress(OSError, GraphError), _opened(path) as file:
-            if file.read(len(MAGIC)) == MAGIC and try_lock(file):
+            if file.read(len(MAGIC)) == MAGIC and lock_open(file, path, wait=False):
                 path.unlink()
 
 

@@ -18,7 +18,7 @@ from ragforge_tui.graph.embedded.data import require_installed
 from ragforge_tui.graph.embedded.files import ServerAddress, ServerFiles, open_private_log
 from ragforge_tui.settings.schema import Paths
 from ragforge_tui.shared.daemon import daemon_command, daemon_environment
-from ragforge_tui.shared.errors import ErrorInfo, GraphUnavailableError
+from ragforge_tui.shared.errors import ErrorInfo, GraphUnavailableError, storage_error
 from ragforge_tui.shared.files import FileLock
 from ragforge_tui.shared.records import now
 
@@ -72,6 +72,8 @@ class ServerHold:
         except TimeoutError:
             raise self._not_started(f"did not answer within {ATTACH_TIMEOUT:.0f} s") from None
         except OSError as error:
+            if (info := storage_error(error)) is not None:
+                raise GraphUnavailableError(info.what, todo=info.todo, kind="graph_start") from error
             raise self._not_started(f"failed: {error}") from error
 
     async def stop_server(self, address: ServerAddress) -> None:

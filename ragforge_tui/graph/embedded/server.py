@@ -26,7 +26,7 @@ from ragforge_tui.graph.embedded.engine import Engine
 from ragforge_tui.graph.embedded.files import ServerAddress, ServerFiles, open_private_log
 from ragforge_tui.graph.embedded.heap import heap_for
 from ragforge_tui.graph.embedded.ports import ServerPorts
-from ragforge_tui.shared.errors import ErrorInfo, GraphUnavailableError
+from ragforge_tui.shared.errors import ErrorInfo, GraphUnavailableError, storage_error
 from ragforge_tui.shared.files import FileLock
 from ragforge_tui.shared.records import now
 
@@ -68,7 +68,7 @@ class GraphServer:
             log.exception("the server ended")
             todo = "Free some space or fix the folder's permissions, then start again."
             what = f"The embedded graph failed: {error}."
-            return self._fail(ErrorInfo(kind="graph_unreachable", what=what, todo=todo))
+            return self._fail(storage_error(error) or ErrorInfo(kind="graph_unreachable", what=what, todo=todo))
         self._files.address.unlink(missing_ok=True)
         return 0
 
