@@ -227,9 +227,8 @@ def _reported(error: BaseException, given: Shared) -> int:
 
 def complain(text: str) -> None:
     """Print one line for the user on stderr."""
-    from ragforge_tui.shared.redaction import mask_secrets
-    from ragforge_tui.shared.sanitize import plain_text
+    from ragforge_tui.shared.redaction import mask_words
 
     with contextlib.suppress(OSError):
-        sys.stderr.write(f"ragforge-chat: {plain_text(mask_secrets(text))}\n")
+        sys.stderr.write(f"ragforge-chat: {mask_words(text)}\n")
         sys.stderr.flush()

@@ -17,6 +17,7 @@ from ragforge_tui.llm.connections import Connection, Connections
 from ragforge_tui.llm.discover import ask_local, server_names
 from ragforge_tui.llm.providers import CUSTOM, LOCAL_SERVERS, PROVIDERS, LocalServer, Provider, host_of
 from ragforge_tui.shared.errors import ModelError, RagforgeError
+from ragforge_tui.shared.keys_in_use import usable_key
 from ragforge_tui.shared.requests.models import Connected, ProviderInfo
 
 CHECK_SECONDS = 15.0
@@ -97,13 +98,14 @@ class ProviderAccess:
             ConnectCancelledError: It was cancelled.
             RagforgeError: The input is not complete, or the connection cannot be stored.
         """
-        key, provider = key.strip(), next((one for one in PROVIDERS if one.prefix == provider_id), None)
+        provider = next((one for one in PROVIDERS if one.prefix == provider_id), None)
+        key = usable_key(key, "the form")
         url = "" if provider is not None else _address(url)
         stored = self._connections.get(provider_id, url)
         used = key
         if not key:
-            variable = provider.key_variable(os.environ) if provider is not None else ""
-            used = os.environ.get(variable, "") or (await self._connections.key(stored) if stored else "")
+            used = provider.key_in(os.environ) if provider is not None else ""
+            used = used or (await self._connections.key(stored) if stored else "")
         if provider is not None and not used:
             raise RagforgeError(f"{provider.title} needs a key.", todo="Paste it, then press Enter.")
         if provider is not None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ragforge_tui.settings.schema import Paths
 from ragforge_tui.shared.files import make_private
-from ragforge_tui.shared.redaction import mask_secrets
+from ragforge_tui.shared.redaction import mask_words
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ _PR_SET_DUMPABLE = 4
 
 class _Masked(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        return mask_secrets(super().format(record))
+        return mask_words(super().format(record))
 
 
 def log_file(paths: Paths) -> Path:

@@ -76,7 +76,7 @@ async def _listed(choice: ModelChoice, env: Mapping[str, str]) -> bool:
 def _key_in(env: Mapping[str, str], choice: ModelChoice) -> str:
     """Return the key in the provider's variable, which belongs to no other address."""
     provider = None if choice.api_base else provider_of(choice.name)
-    return env.get(provider.key_variable(env), "") if provider is not None else ""
+    return provider.key_in(env) if provider is not None else ""
 
 
 async def _answers(choice: ModelChoice, settings: ModelSettings) -> None:

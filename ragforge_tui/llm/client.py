@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
@@ -34,7 +33,7 @@ from ragforge_tui.llm.base import (
     TextPart,
 )
 from ragforge_tui.llm.forms import NO_IMAGES, NO_STATE, form_wanted, formed
-from ragforge_tui.llm.litellm_loader import load_litellm, loaded_litellm
+from ragforge_tui.llm.litellm_loader import load_litellm, loaded_litellm, provide_keys
 from ragforge_tui.llm.provider_errors import cut_off, never_began, no_provider, stalled, to_model_error, unfinished
 from ragforge_tui.settings.schema import LIVE_MODEL_SETTINGS, ModelSettings
 from ragforge_tui.shared.errors import ModelError
@@ -208,6 +207,7 @@ class LiteLLMModel:
     ) -> AsyncGenerator[ModelPart, None]:
         litellm = loaded_litellm() or await asyncio.to_thread(load_litellm)
         self._apply_settings()
+        provide_keys(self._choice)
         messages = await asyncio.to_thread(_without_secrets, messages)
         arguments = self._arguments(litellm, messages, tools, cache_marks, max_tokens)
         attempt, retries = 1, self._settings.retries
@@ -319,7 +319,7 @@ class LiteLLMModel:
             if _NO_REASON in str(error):
                 assembler.finish_reason = ""
                 return
-            failure = to_model_error(error, model=self.name, destination=self._where(), secrets=self._secrets())
+            failure = to_model_error(error, model=self.name, destination=self._where())
             # If the answer had started, there was a connection.
             cut = response is not None and failure.info.kind == "no_network"
             raise (cut_off(self._where()) if cut else failure) from None
@@ -426,10 +426,6 @@ class LiteLLMModel:
             return self.destination
         address = "" if self.server == THIS_MACHINE else f" ({self.server})"
         return f"the model's server on this machine{address}"
-
-    def _secrets(self) -> list[str]:
-        keys = [value for name, value in os.environ.items() if name.endswith(("_API_KEY", "_TOKEN")) and value]
-        return [*keys, *([self._choice.api_key] if self._choice.api_key else [])]
 
 
 async def check_provider(choice: ModelChoice) -> None:

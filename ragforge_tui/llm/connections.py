@@ -21,6 +21,7 @@ from ragforge_tui.llm.providers import provider_prefix
 from ragforge_tui.settings.schema import Paths
 from ragforge_tui.shared.errors import ModelError, RagforgeError
 from ragforge_tui.shared.files import STATE_BYTES, atomic_write, locked, make_private, read_regular
+from ragforge_tui.shared.keys_in_use import usable_key
 
 log = logging.getLogger(__name__)
 
@@ -112,10 +113,10 @@ class Connections:
         """Return the stored key, empty if there is none.
 
         Raises:
-            ModelError: The keyring does not return it.
+            ModelError: The keyring does not return it, or it cannot be sent.
         """
         if connection.kept_in != "keyring":
-            return connection.key
+            return usable_key(connection.key, str(self.file))
         try:
             key = await _apart(lambda: _keyring().get_password(self._service, connection.account))
         except Exception as error:
@@ -125,7 +126,7 @@ class Connections:
                 kind="bad_key",
                 todo="Unlock it, or enter the key again with /connect.",
             ) from None
-        return str(key or "")
+        return usable_key(str(key or ""), f"the system keyring for {connection.provider}")
 
     async def save(self, provider: str, url: str, key: str) -> Connection:
         """Store a connection with its key, in the keyring if there is one that works, and return it.

@@ -73,7 +73,7 @@ async def choose_model(
         chosen = await _named(named, env, connections)
         return msgspec.structs.replace(chosen, origin="chosen last with /connect or /model")
     for provider in PROVIDERS:
-        if env.get(provider.key):
+        if env.get(provider.key, "").strip():
             return ModelChoice(
                 name=provider.model,
                 origin=f"{provider.key} in the environment",
@@ -104,7 +104,7 @@ async def list_models(
             found += [ListedModel(f"openai/{name}") for name in names]
         except ModelError as error:
             logger.info("No list of models: %s", error.info.what)
-    found += [ListedModel(provider.model) for provider in PROVIDERS if env.get(provider.key)]
+    found += [ListedModel(provider.model) for provider in PROVIDERS if env.get(provider.key, "").strip()]
     if connections is not None:
         listed = await asyncio.gather(*(_connected(one, connections, env) for one in connections.all()))
         found += [model for models in listed for model in models]
@@ -137,8 +137,7 @@ async def connection_names(connection: Connection, connections: Connections, env
     if provider is None:
         key, api = await connections.key(connection), connection.url
     else:
-        variable = provider.key_variable(env)
-        key, api = env[variable] if variable else await connections.key(connection), provider.address(env)
+        key, api = provider.key_in(env) or await connections.key(connection), provider.address(env)
     return await server_names(connection.provider, api, key)
 
 

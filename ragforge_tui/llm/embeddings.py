@@ -20,9 +20,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ragforge_tui.llm.base import KEYLESS
+from ragforge_tui.llm.base import KEYLESS, ModelChoice
 from ragforge_tui.llm.connections import Connections
-from ragforge_tui.llm.litellm_loader import load_litellm
+from ragforge_tui.llm.litellm_loader import load_litellm, provide_keys
 from ragforge_tui.llm.provider_errors import to_model_error
 from ragforge_tui.llm.providers import PROVIDERS
 from ragforge_tui.settings.schema import EmbeddingSettings, ModelSettings
@@ -233,6 +233,7 @@ class LiteLLMEmbedder:
     async def _ask(self, texts: list[str]) -> Vectors:
         litellm = await asyncio.to_thread(load_litellm)
         key = await self._key()
+        provide_keys(ModelChoice(name=self._asked, origin="", destination="", api_base=self._api_base, api_key=key))
         try:
             answer = await litellm.aembedding(
                 model=self._asked,
@@ -243,7 +244,7 @@ class LiteLLMEmbedder:
             )
         except Exception as error:
             # LiteLLM raises each provider's own classes, which have no common base.
-            failure = to_model_error(error, model=self.name, destination=self._api_base, secrets=[key])
+            failure = to_model_error(error, model=self.name, destination=self._api_base)
             raise ModelError(
                 f"The embedding model {self.name} failed: {failure.info.what}",
                 todo="Check agent.memory.embeddings.model, its provider's key and its address.",

@@ -20,7 +20,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ragforge_tui.llm.base import ModelChoice
 from ragforge_tui.llm.provider_errors import ForeignRedirectError
+from ragforge_tui.llm.providers import provider_of
+from ragforge_tui.shared.keys_in_use import hide, keys_of
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +58,18 @@ def loaded_litellm() -> Any | None:
 async def preload() -> None:
     """Import LiteLLM in a thread, so that the first request finds it ready."""
     await asyncio.to_thread(load_litellm)
+
+
+def provide_keys(choice: ModelChoice) -> None:
+    """Trim the keys that LiteLLM reads from the environment itself, and check the one that a model needs.
+
+    Raises:
+        ModelError: kind ``bad_key``: it cannot be sent.
+    """
+    os.environ.update(keys_of(os.environ))
+    hide(choice.api_key)
+    if not choice.api_base and not choice.api_key and (provider := provider_of(choice.name)) is not None:
+        provider.key_in(os.environ)
 
 
 def litellm_folder() -> Path | None:

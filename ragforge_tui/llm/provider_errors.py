@@ -9,12 +9,11 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
 
 from ragforge_tui.shared.errors import ModelError, quoted
-from ragforge_tui.shared.redaction import mask_secrets
-from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.shared.redaction import mask_words
 
 _NETWORK_MODULES = ("httpx", "httpcore", "aiohttp", "h11", "socket", "ssl")
 _NETWORK_NAMES = {"APIConnectionError"}
@@ -56,17 +55,16 @@ class ForeignRedirectError(Exception):
     """A server wanted a request sent on to another host, given as an address; that was not done."""
 
 
-def to_model_error(error: BaseException, *, model: str, destination: str, secrets: Iterable[str] = ()) -> ModelError:
+def to_model_error(error: BaseException, *, model: str, destination: str) -> ModelError:
     """Return the error of a request as a `ModelError` in plain sentences.
 
     Args:
         error: The exception that was raised.
         model: Name of the requested model.
         destination: Destination of the request, in words.
-        secrets: Keys that must not be shown, whatever their shape.
     """
     chain = list(_chain(error))
-    detail = _detail(error, secrets)
+    detail = _detail(error)
     quote = quoted(detail) if detail else ""
     where = destination or "The provider"
     status = _status(chain)
@@ -75,15 +73,17 @@ def to_model_error(error: BaseException, *, model: str, destination: str, secret
     for cause in chain:
         if isinstance(cause, ForeignRedirectError):
             return ModelError(
-                f"{_sentence(where)} redirects to {scrub(str(cause), secrets)}, another host; nothing was sent there.",
+                f"{_sentence(where)} redirects to {mask_words(str(cause))}, another host; nothing was sent there.",
                 kind="bad_request",
                 todo="If you trust it, set it as the address (model.api_base).",
             )
+    if any(map(_is_unsendable, chain)):
+        return ModelError(f"The key for {where} cannot be sent in a request.", kind="bad_key", todo=_KEY_TODO)
     if _is_timeout(chain):
         return stalled(where)
     if _is_network(chain):
         return ModelError(
-            f"No connection to {where}: {_reason(chain, secrets)}.",
+            f"No connection to {where}: {_reason(chain)}.",
             kind="no_network",
             todo="Check the network and the address (model.api_base), then retry.",
             transient=True,
@@ -197,14 +197,6 @@ def _sentence(where: str) -> str:
     return f"The{where[3:]}" if where.startswith("the ") else where
 
 
-def scrub(text: str, secrets: Iterable[str]) -> str:
-    """Mask these keys, and anything with the shape of a key, in a text."""
-    for secret in secrets:
-        if len(secret) >= 6:
-            text = text.replace(secret, "[masked]")
-    return plain_text(mask_secrets(text))
-
-
 def _limited(chain: list[BaseException], detail: str, where: str, quote: str) -> ModelError:
     if _status(chain) == 402 or _QUOTA_WORDS.search(detail):
         return ModelError(
@@ -243,6 +235,13 @@ def _is_timeout(chain: list[BaseException]) -> bool:
     return any(type(e).__name__ in _TIMEOUT_NAMES or (isinstance(e, TimeoutError) and e.errno is None) for e in chain)
 
 
+def _is_unsendable(error: BaseException) -> bool:
+    # Whatever else is in a header comes from the program or a library.
+    return isinstance(error, UnicodeEncodeError) or (
+        type(error).__name__ == "LocalProtocolError" and "header" in str(error).lower()
+    )
+
+
 def _is_network(chain: list[BaseException]) -> bool:
     # LiteLLM also uses its APIConnectionError for "anything else"; a status in the chain says more.
     for error in chain:
@@ -263,18 +262,18 @@ def _status(chain: list[BaseException]) -> int | None:
     return None
 
 
-def _reason(chain: list[BaseException], secrets: Iterable[str]) -> str:
+def _reason(chain: list[BaseException]) -> str:
     for error in reversed(chain):
         if isinstance(error, OSError) and error.errno:
-            return os.strerror(error.errno).lower() if error.errno > 0 else scrub(str(error.strerror).lower(), secrets)
-    text = str(chain[-1]).strip().splitlines()
-    return scrub(text[0][:_MAX_DETAIL].rstrip(". "), secrets) if text else "the connection failed"
+            return os.strerror(error.errno).lower() if error.errno > 0 else mask_words(str(error.strerror)).lower()
+    text = mask_words(str(chain[-1])).strip().splitlines()
+    return text[0][:_MAX_DETAIL].rstrip(". ") if text else "the connection failed"
 
 
-def _detail(error: BaseException, secrets: Iterable[str]) -> str:
+def _detail(error: BaseException) -> str:
     """Return the provider's own message on one line."""
     text = getattr(error, "message", None) or str(error)
-    text = " ".join(scrub(str(text), secrets).split())
+    text = " ".join(mask_words(str(text)).split())
     while match := _PREFIX.match(text):
         text = text[match.end() :]
     text = text.split(" Original exception:")[0]

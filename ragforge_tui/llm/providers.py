@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ragforge_tui.llm.base import THIS_MACHINE
+from ragforge_tui.shared.keys_in_use import usable_key
 
 ListFormat = Literal["openai", "anthropic", "gemini", "openrouter", "ollama"]
 """Form in which a server lists its models, and expects the key for it."""
@@ -37,7 +38,16 @@ class Provider(msgspec.Struct, frozen=True):
 
     def key_variable(self, env: Mapping[str, str]) -> str:
         """Return the variable that holds a key, empty for none."""
-        return next((name for name in (self.key, *self.other_keys) if env.get(name)), "")
+        return next((name for name in (self.key, *self.other_keys) if env.get(name, "").strip()), "")
+
+    def key_in(self, env: Mapping[str, str]) -> str:
+        """Return the key that a variable holds, empty for none.
+
+        Raises:
+            ModelError: kind ``bad_key``: it cannot be sent.
+        """
+        variable = self.key_variable(env)
+        return usable_key(env[variable], variable) if variable else ""
 
     def address(self, env: Mapping[str, str]) -> str:
         """Return where its models are listed: its own address, or the one that the environment names instead."""

@@ -16,6 +16,7 @@ from typing import Any
 
 from ragforge_tui.llm.base import DEFAULT_CONTEXT_WINDOW, THIS_MACHINE, ModelChoice
 from ragforge_tui.llm.providers import host_of
+from ragforge_tui.shared.keys_in_use import keys_of
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +43,7 @@ async def stated_window(choice: ModelChoice, env: Mapping[str, str]) -> int | No
         base = (env.get("OLLAMA_API_BASE") or "http://127.0.0.1:11434").rstrip("/")
     elif not base and prefix == "openai":
         base = (env.get("OPENAI_BASE_URL") or env.get("OPENAI_API_BASE") or "").rstrip("/")
-        key = key or env.get("OPENAI_API_KEY", "")
+        key = key or keys_of(env).get("OPENAI_API_KEY", "")
     if choice.offline or not base:
         return None
     import httpx

@@ -16,7 +16,8 @@ import msgspec
 
 from ragforge_tui.settings.keys import SECRET_KEYS, Section, expected, keys, sections
 from ragforge_tui.settings.schema import Settings
-from ragforge_tui.shared.errors import ConfigError
+from ragforge_tui.shared.errors import ConfigError, ModelError
+from ragforge_tui.shared.keys_in_use import hide, usable_key
 
 GRAPH_SCHEMES = ("bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc")
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
@@ -49,6 +50,13 @@ def checked(key: str, value: Any, origin: str, *, where: str = "", strict: bool 
         return _graph_uri(typed, where)
     if key == "model.api_base" and typed and not typed.startswith(("http://", "https://")):
         raise ConfigError(f"{where}: expected a URL with http:// or https://; found {found(key, value)}.")
+    if key == "model.api_key":
+        try:
+            return usable_key(typed, where)
+        except ModelError as error:
+            raise ConfigError(error.info.what, todo=error.info.todo) from None
+    if key in SECRET_KEYS:
+        hide(typed)
     return typed
 
 

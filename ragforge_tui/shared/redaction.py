@@ -1,8 +1,7 @@
 """Masking of keys and passwords, applied to every text before it is stored, logged, exported or sent to a model.
 
 `RULES` is data: one rule for each published format of a key, and a few that recognise a secret by the words around it.
-A masked key keeps its first characters, so that a reader can tell which key it was. Shared by all packages; imports
-no other module of the package.
+A masked key keeps its first characters, so that a reader can tell which key it was. Shared by all packages.
 
 Cost: formats that start with a literal and continue for at least `_RUN` word characters are searched for only where a
 run of that length exists. Every pattern is bounded, so time grows linearly with the text, even a hostile one.
@@ -18,8 +17,9 @@ from array import array
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-MASK = "…[masked]"
-"""Replacement for the hidden part of a secret."""
+from ragforge_tui.shared.keys_in_use import MASK as MASK
+from ragforge_tui.shared.keys_in_use import mask_keys
+from ragforge_tui.shared.sanitize import plain_text
 
 _SHOWN = 6
 _JUDGED = 64
@@ -482,10 +482,11 @@ _JOINED = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345
 
 
 def mask_secrets(text: str) -> str:
-    """Replace each secret by its first characters and `MASK`; idempotent.
+    """Replace keys in use by `MASK`, and other secrets by their first characters and `MASK`; idempotent.
 
     In JSON no mask extends past the end of a string, so that the result is still valid JSON.
     """
+    text = mask_keys(text, weak=False)
     spans = sorted([*_spans(text), *_carried(text)])
     if not spans:
         return text
@@ -499,6 +500,11 @@ def mask_secrets(text: str) -> str:
         pieces += [text[done:start], text[start : start + min(shown, (end - start) // 4)], MASK]
         done = end
     return "".join([*pieces, text[done:]])
+
+
+def mask_words(text: str) -> str:
+    """Return what a library or another program wrote, fit for screen and log: plain, and even short keys masked."""
+    return mask_secrets(mask_keys(plain_text(text)))
 
 
 def mask_value(value: Any) -> Any:

@@ -7,7 +7,7 @@ has to be in a file.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from ragforge_tui.settings.schema import McpServer
 from ragforge_tui.shared.errors import ConfigError
 from ragforge_tui.shared.files import read_regular
 from ragforge_tui.shared.json_text import decode_json
+from ragforge_tui.shared.keys_in_use import hide, usable_key
 
 PROJECT_FILE = ".mcp.json"
 MAX_BYTES = 256 * 1024
@@ -48,8 +49,26 @@ def project_servers(text: str) -> dict[str, McpServer]:
         raise ConfigError(f"{PROJECT_FILE} is not used: it is no list of MCP servers ({error}).") from error
 
 
-def expanded(text: str, env: Mapping[str, str]) -> str:
+def header_values(headers: Mapping[str, str], env: Mapping[str, str]) -> dict[str, str]:
+    """Return headers with their references replaced, trimmed; what they hold is masked from now on.
+
+    Raises:
+        ConfigError: A variable without a default is not set.
+        ModelError: No header can hold a value.
+    """
+    values = {
+        name: usable_key(expanded(value, env, usable_key), f"the header {name}") for name, value in headers.items()
+    }
+    for word in " ".join(values.values()).split():
+        hide(word)
+    return values
+
+
+def expanded(text: str, env: Mapping[str, str], read: Callable[[str, str], str] = lambda value, _: value) -> str:
     """Return a value with its references to variables replaced.
+
+    Args:
+        read: Returns what is used of a variable's value; called with the value and the variable's name.
 
     Raises:
         ConfigError: A variable without a default is not set.
@@ -59,6 +78,6 @@ def expanded(text: str, env: Mapping[str, str]) -> str:
         found = env.get(match[1], match[2])
         if found is None:
             raise ConfigError(f"The variable {match[1]} is not set.", todo="Set it, then restart the server.")
-        return found
+        return read(found, match[1])
 
     return _REFERENCE.sub(value, text)

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from ragforge_tui.settings.schema import McpServer
 from ragforge_tui.shared.errors import ConfigError, RagforgeError, ToolError
-from ragforge_tui.shared.redaction import mask_secrets
+from ragforge_tui.shared.redaction import mask_words
 from ragforge_tui.shared.requests.extensions import McpState
-from ragforge_tui.shared.sanitize import plain_text, storable
-from ragforge_tui.tools.mcp.config import expanded
+from ragforge_tui.shared.sanitize import storable
+from ragforge_tui.tools.mcp.config import expanded, header_values
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -179,13 +179,11 @@ class Connection:
         from mcp.shared._httpx_utils import create_mcp_http_client  # the only client that keeps headers at their origin
 
         settings = self._settings
-
-        def filled(values: dict[str, str]) -> dict[str, str]:
-            return {key: expanded(value, os.environ) for key, value in values.items()}
-
         async with AsyncExitStack() as stack:
             if settings.url:
-                http = await stack.enter_async_context(create_mcp_http_client(headers=filled(settings.headers)))
+                http = await stack.enter_async_context(
+                    create_mcp_http_client(headers=header_values(settings.headers, os.environ))
+                )
                 transport = streamable_http_client(expanded(settings.url, os.environ), http_client=http)
             elif settings.command:
                 errors = await stack.enter_async_context(self._listening())
@@ -193,7 +191,7 @@ class Connection:
                 process = StdioServerParameters(
                     command=expanded(settings.command, os.environ),
                     args=[expanded(value, os.environ) for value in settings.args],
-                    env=filled(settings.env),
+                    env={key: expanded(value, os.environ) for key, value in settings.env.items()},
                     cwd=self._workspace,
                 )
                 transport = stdio_client(process, errlog=errors)
@@ -225,7 +223,7 @@ class Connection:
             transport.close()
 
     def _last_words(self) -> str:
-        said = mask_secrets(plain_text("".join(self._said))).strip()
+        said = mask_words("".join(self._said)).strip()
         return " ".join(said[-_TAIL:].split("\n")[-1].split())
 
     def _reason(self, error: BaseException) -> str:
@@ -238,7 +236,7 @@ class Connection:
             return f"there is no program {self._settings.command}"
         if isinstance(error, TimeoutError):
             return f"it did not answer within {START_SECONDS:.0f} s"
-        return self._last_words() or mask_secrets(plain_text(str(error) or type(error).__name__))[:_TAIL].rstrip(".")
+        return self._last_words() or mask_words(str(error) or type(error).__name__)[:_TAIL].rstrip(".")
 
     def _set(self, state: McpState) -> None:
         self.state = state
