@@ -42,6 +42,7 @@ from ragforge_tui.shared.account import home_folder
 from ragforge_tui.shared.code_records import CodeTotals
 from ragforge_tui.shared.errors import ConfigError, RagforgeError
 from ragforge_tui.shared.formatting import counted, size_text
+from ragforge_tui.shared.network import certificate_error, proxy_for
 from ragforge_tui.shared.redaction import mask_secrets
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ def doctor(
     report = Report()
     report.add("program", _program)
     report.add("terminal", _terminal)
+    report.add("network", _network)
     try:
         loaded = settings(ctx, config=config, workspace=workspace, graph=graph, model=model)
     except ConfigError as error:
@@ -157,6 +159,14 @@ def _terminal() -> Facts:
         "encoding": sys.stdout.encoding,
         **{name: os.environ[name] for name in ("TERM", "COLORTERM", "LANG", "LC_ALL") if name in os.environ},
     }
+
+
+def _network() -> Facts:
+    """Return how other hosts are reached; a variable that prevents it is a problem."""
+    if (error := certificate_error()) is not None:
+        raise error
+    ways = {scheme: proxy_for(scheme, "other.host") for scheme in ("http", "https")}
+    return {scheme: f"by the proxy in {proxy.named_by}" if proxy else "directly" for scheme, proxy in ways.items()}
 
 
 def _settings(loaded: Loaded, config: str | None, report: Report) -> Facts:

@@ -64,7 +64,7 @@ async def _listed(choice: ModelChoice, env: Mapping[str, str]) -> bool:
     except ModelError as error:
         if error.info.kind == "no_network":
             raise _unreachable(host_of(api), NAMED_TIMEOUT) from None
-        if error.info.kind == "bad_key":
+        if error.info.kind in ("bad_key", "environment"):
             raise
         return False
     wanted = {choice.name, choice.name.partition("/")[2]}
@@ -92,7 +92,7 @@ async def _answers(choice: ModelChoice, settings: ModelSettings) -> None:
     except ModelError as error:
         if error.info.kind in ("no_network", "stall"):
             raise _unreachable(choice.destination, ANSWER_SECONDS) from None
-        if error.info.kind in ("unknown_model", "bad_key"):
+        if error.info.kind in ("unknown_model", "bad_key", "environment"):
             raise
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ragforge_tui.llm.base import THIS_MACHINE
+from ragforge_tui.llm.provider_errors import to_model_error
 from ragforge_tui.llm.providers import ListFormat, host_of
-from ragforge_tui.shared.errors import ModelError
+from ragforge_tui.shared.errors import ModelError, NetworkError
+from ragforge_tui.shared.network import transport
 
 _NO_CHAT = re.compile(
     r"embed|whisper|tts|dall-e|moderation|transcribe|realtime|-audio|-image|imagen|veo-|sora|davinci|babbage|rerank"
@@ -37,9 +38,7 @@ async def list_names(api: str, kind: ListFormat, key: str, seconds: float, *, ev
     api = api.rstrip("/")
     headers, paths = _form(kind, key)
     try:
-        # A proxy in the environment is for remote hosts; it would swallow requests to this machine.
-        trust = host_of(api) != THIS_MACHINE
-        async with httpx.AsyncClient(timeout=seconds, trust_env=trust, follow_redirects=False) as client:
+        async with httpx.AsyncClient(transport=transport(httpx), timeout=seconds, follow_redirects=False) as client:
             for path in paths:
                 response = await client.get(f"{api}/{path}", headers=headers)
                 response.raise_for_status()
@@ -55,6 +54,8 @@ async def list_names(api: str, kind: ListFormat, key: str, seconds: float, *, ev
             kind="bad_key" if refused else "provider",
             todo="Name the model with --model or model.name, and check the key.",
         ) from None
+    except NetworkError as error:
+        raise to_model_error(error, model="", destination=host_of(api)) from None
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
         raise ModelError(
             f"No model server answers at {api}/{paths[-1]} ({type(error).__name__}).",

@@ -24,6 +24,7 @@ from ragforge_tui.llm.base import ModelChoice
 from ragforge_tui.llm.provider_errors import ForeignRedirectError
 from ragforge_tui.llm.providers import provider_of
 from ragforge_tui.shared.keys_in_use import hide, keys_of
+from ragforge_tui.shared.network import certificate_error, transport
 
 logger = logging.getLogger(__name__)
 
@@ -86,6 +87,8 @@ def _import() -> Any:
     gc.disable()
     try:
         return _configured()
+    except OSError as error:
+        raise certificate_error() or error from error
     finally:
         gc.enable()
         gc.freeze()
@@ -107,6 +110,7 @@ def _configured() -> Any:
     module.disable_aiohttp_transport = True
     _correct(module)
     _stay_at_the_host()
+    _use_our_transport()
     _silence()
     _warm_up(module)
     return module
@@ -139,6 +143,19 @@ def _stay_at_the_host() -> None:
     for client in (httpx.AsyncClient, httpx.Client):
         if (build := getattr(client, "_build_redirect_request", None)) is not None:
             client._build_redirect_request = _within_host(build)
+
+
+def _use_our_transport() -> None:
+    """Make LiteLLM's clients connect as all of the program do; with a foreign transport they look at no proxies."""
+    httpx: Any = importlib.import_module("httpx")
+    handler: Any = importlib.import_module("litellm.llms.custom_httpx.http_handler").AsyncHTTPHandler
+
+    def ours(ssl_context: Any = None, ssl_verify: bool | None = None, **_: object) -> Any:
+        return transport(httpx, verify=ssl_context if ssl_context is not None else ssl_verify is not False)
+
+    for name in ("create_async_transport", "_create_async_transport"):
+        if hasattr(handler, name):
+            setattr(handler, name, staticmethod(ours))
 
 
 def _within_host(build: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import re
+import ssl
 import time
 from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
 
-from ragforge_tui.shared.errors import ModelError, quoted
+from ragforge_tui.shared.errors import ModelError, NetworkError, quoted
+from ragforge_tui.shared.network import certificate_error
 from ragforge_tui.shared.redaction import mask_words
 
 _NETWORK_MODULES = ("httpx", "httpcore", "aiohttp", "h11", "socket", "ssl")
@@ -70,7 +72,11 @@ def to_model_error(error: BaseException, *, model: str, destination: str) -> Mod
     status = _status(chain)
     if _KEY_WORDS.search(detail):
         return ModelError(f"There is no API key for {where}.", kind="bad_key", todo=_KEY_TODO)
+    if any(isinstance(cause, ssl.SSLError | FileNotFoundError) for cause in chain):
+        chain += filter(None, [certificate_error()])
     for cause in chain:
+        if isinstance(cause, NetworkError):
+            return ModelError(mask_words(cause.info.what), kind="environment", todo=cause.info.todo)
         if isinstance(cause, ForeignRedirectError):
             return ModelError(
                 f"{_sentence(where)} redirects to {mask_words(str(cause))}, another host; nothing was sent there.",

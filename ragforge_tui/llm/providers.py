@@ -10,6 +10,7 @@ import msgspec
 
 from ragforge_tui.llm.base import THIS_MACHINE
 from ragforge_tui.shared.keys_in_use import usable_key
+from ragforge_tui.shared.network import is_this_machine
 
 ListFormat = Literal["openai", "anthropic", "gemini", "openrouter", "ollama"]
 """Form in which a server lists its models, and expects the key for it."""
@@ -184,4 +185,4 @@ def destination_of(name: str, api_base: str, env: Mapping[str, str]) -> str:
 def host_of(url: str) -> str:
     """Return the host of an address, in words."""
     host = urlsplit(url if "://" in url else f"http://{url}").hostname or url
-    return THIS_MACHINE if host in ("localhost", "::1") or host.startswith("127.") else host
+    return THIS_MACHINE if is_this_machine(host) else host

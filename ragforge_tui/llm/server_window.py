@@ -14,9 +14,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ragforge_tui.llm.base import DEFAULT_CONTEXT_WINDOW, THIS_MACHINE, ModelChoice
-from ragforge_tui.llm.providers import host_of
+from ragforge_tui.llm.base import DEFAULT_CONTEXT_WINDOW, ModelChoice
+from ragforge_tui.shared.errors import NetworkError
 from ragforge_tui.shared.keys_in_use import keys_of
+from ragforge_tui.shared.network import transport
 
 logger = logging.getLogger(__name__)
 
@@ -51,9 +52,8 @@ async def stated_window(choice: ModelChoice, env: Mapping[str, str]) -> int | No
     root = base.removesuffix("/v1")
     try:
         async with httpx.AsyncClient(
+            transport=transport(httpx),
             timeout=SECONDS,
-            # A proxy in the environment is for remote hosts; it would swallow requests to this machine.
-            trust_env=host_of(base) != THIS_MACHINE,
             follow_redirects=False,
             headers={"Authorization": f"Bearer {key}"} if key else {},
         ) as client:
@@ -64,7 +64,7 @@ async def stated_window(choice: ModelChoice, env: Mapping[str, str]) -> int | No
                 return found
             answers = await asyncio.gather(asked.llama_cpp(root), asked.lm_studio(root), asked.ollama(root, model))
             return next((window for window in answers if window), None)
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
+    except (httpx.HTTPError, httpx.InvalidURL, NetworkError) as error:
         logger.info("No window of %s: %s", choice.name, type(error).__name__)
         return None
 

@@ -168,6 +168,7 @@ ModelErrorKind = Literal[
     "provider",
     "bad_request",
     "not_configured",
+    "environment",
     "unreachable",
 ]
 
@@ -199,6 +200,12 @@ class ModelError(RagforgeError):
         self.retry_after = retry_after
         self.transient = transient
         self.window = window
+
+
+class NetworkError(RagforgeError):
+    """A variable of the environment, such as one that names a proxy, prevents a request."""
+
+    kind = "environment"
 
 
 class ToolError(RagforgeError):

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragforge_tui.settings.schema import McpServer
 from ragforge_tui.shared.errors import ConfigError, RagforgeError, ToolError
+from ragforge_tui.shared.network import transport
 from ragforge_tui.shared.redaction import mask_words
 from ragforge_tui.shared.requests.extensions import McpState
 from ragforge_tui.shared.sanitize import storable
@@ -34,6 +35,8 @@ START_SECONDS = 60.0
 CLOSE_SECONDS = 5.0
 STARTS = 3
 """Times in a row that a server which ended is started again without being asked."""
+_CONNECT_SECONDS, _SILENCE_SECONDS = 30.0, 300.0
+"""Limits of requests by HTTP; `mcp.timeout` limits each call."""
 MOST_PAGES = 10
 _CLOSED = -32000
 """The client's code for a connection that is closed."""
@@ -173,18 +176,22 @@ class Connection:
 
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[Client]:
+        import httpx2  # brought by mcp
         from mcp import Client, StdioServerParameters
         from mcp.client.stdio import stdio_client
         from mcp.client.streamable_http import streamable_http_client
-        from mcp.shared._httpx_utils import create_mcp_http_client  # the only client that keeps headers at their origin
 
         settings = self._settings
         async with AsyncExitStack() as stack:
             if settings.url:
-                http = await stack.enter_async_context(
-                    create_mcp_http_client(headers=header_values(settings.headers, os.environ))
+                # The package itself follows redirects, within the origin alone.
+                client = httpx2.AsyncClient(
+                    headers=header_values(settings.headers, os.environ),
+                    timeout=httpx2.Timeout(_CONNECT_SECONDS, read=_SILENCE_SECONDS),
+                    transport=transport(httpx2),
                 )
-                transport = streamable_http_client(expanded(settings.url, os.environ), http_client=http)
+                http = await stack.enter_async_context(client)
+                streams = streamable_http_client(expanded(settings.url, os.environ), http_client=http)
             elif settings.command:
                 errors = await stack.enter_async_context(self._listening())
                 # The package passes on only variables such as HOME and PATH, so the server sees no key of ours.
@@ -194,10 +201,10 @@ class Connection:
                     env={key: expanded(value, os.environ) for key, value in settings.env.items()},
                     cwd=self._workspace,
                 )
-                transport = stdio_client(process, errlog=errors)
+                streams = stdio_client(process, errlog=errors)
             else:
                 raise ConfigError("It has neither a command nor a url.")
-            yield await stack.enter_async_context(Client(transport))
+            yield await stack.enter_async_context(Client(streams))
 
     @asynccontextmanager
     async def _listening(self) -> AsyncIterator[Any]:
