@@ -9,7 +9,7 @@ from ragforge_tui.code.parsed import scopes_of
 from ragforge_tui.code.parser import parse_file
 from ragforge_tui.shared.code_records import Scope
 from ragforge_tui.shared.code_views import ScopeCode
-from ragforge_tui.shared.encoding import decode, lines_of
+from ragforge_tui.shared.encoding import lines_of, readable
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.sanitize import storable
 
@@ -28,10 +28,10 @@ def current_code(workspace: Path, scope: Scope) -> ScopeCode:
         return _as_indexed(scope, _GONE)
     except OSError:
         return _as_indexed(scope, _UNREADABLE)
-    decoded = decode(content)
-    if decoded is None:
+    text = readable(content)
+    if text is None:
         return _as_indexed(scope, _UNREADABLE)
-    whole = mask_secrets(storable(decoded[0]))
+    whole = mask_secrets(storable(text))
     lines = lines_of(whole)
     at_its_lines = "\n".join(lines[scope.start_line - 1 : scope.end_line])
     if scope.kind != "module" and scope.text.strip() and _plain(at_its_lines) == _plain(scope.text):

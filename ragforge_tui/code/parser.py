@@ -14,7 +14,7 @@ from ragforge_tui.code.languages import code_language, grammar_of, syntax_tree, 
 from ragforge_tui.code.parsed import ParsedFile, ParsedScope
 from ragforge_tui.code.sections import sections
 from ragforge_tui.code.walk import Walk
-from ragforge_tui.shared.encoding import decode, lines_of
+from ragforge_tui.shared.encoding import lines_of, readable
 
 # Marks that generators put into the first lines: Go's convention, Meta's @generated, protoc, and their relatives.
 _GENERATED = re.compile(
@@ -50,10 +50,10 @@ def parse_file(path: str, content: bytes) -> ParsedFile | None:
     code, language = code_language(path), text_language(path)
     if code is None and not language:
         return None
-    decoded = decode(content)
-    if decoded is None:
+    whole = readable(content)
+    if whole is None:
         return None
-    text = decoded[0].replace("\r\n", "\n")
+    text = whole.replace("\r\n", "\n")
     if "\n" not in text:
         text = text.replace("\r", "\n")
     lines = lines_of(text)

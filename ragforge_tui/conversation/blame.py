@@ -17,7 +17,7 @@ import msgspec
 
 from ragforge_tui.graph import Store
 from ragforge_tui.shared import git
-from ragforge_tui.shared.encoding import decode
+from ragforge_tui.shared.encoding import readable
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.shared.files import open_regular
 from ragforge_tui.shared.records import Commit
@@ -99,8 +99,7 @@ def _read(workspace: Path, path: str) -> _File:
     blamed = git.blame(workspace, relative, timeout=BLAME_SECONDS)
     if blamed is None:
         raise _git_failed(relative)
-    decoded = decode(content)
-    lines = (decoded[0] if decoded else content.decode("utf-8", "replace")).split("\n")
+    lines = (readable(content) or content.decode("utf-8", "replace")).split("\n")
     return _File(relative, content, lines if lines[-1] else lines[:-1], blamed)
 
 

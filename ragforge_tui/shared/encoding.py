@@ -1,20 +1,35 @@
 """Text files as text and back: detection of the encoding, byte order marks and line ends.
 
-Used by the file tools and the search process, for persona files, and to read a file back from an editor. A file that is
-written again keeps its encoding, mark and line ends. Uses only the standard library and no other module of the package.
+Used by the file tools and the search process, for persona files, and to read a file back from an editor. Text that is
+decoded here has the very bytes of the file when it is encoded again: bytes that fit no encoding are kept as surrogates.
+Uses no other module of the package.
 """
 
 from __future__ import annotations
 
 import codecs
+import re
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 
 class Encoding(NamedTuple):
-    """Codec of a file's text, with an optional byte order mark."""
+    """Codec of a file's text, with an optional byte order mark.
+
+    Attributes:
+        errors: Python's name of the way to keep bytes that the codec cannot read.
+        returns: Lines end with carriage returns alone; the text has newlines in their place.
+    """
 
     codec: str
     mark: bytes = b""
+    errors: str = "strict"
+    returns: bool = False
+
+    @property
+    def unknown(self) -> bool:
+        """Whether only the ASCII part of the file can be read."""
+        return self.codec == "ascii"
 
     def encode(self, text: str) -> bytes:
         """Encode a text with its mark.
@@ -22,7 +37,8 @@ class Encoding(NamedTuple):
         Raises:
             UnicodeEncodeError: The encoding lacks a character.
         """
-        return self.mark + text.encode(self.codec)
+        text = text.replace("\n", "\r") if self.returns else text
+        return self.mark + text.encode(self.codec, self.errors)
 
     def encode_detectable(self, text: str) -> bytes:
         """Encode a text with its mark; as UTF-8 if the encoding could not be detected from the result."""
@@ -30,13 +46,13 @@ class Encoding(NamedTuple):
         detectable = self.codec == UTF8.codec or encoding_of(raw).codec == self.codec
         return raw if detectable else UTF8.encode_detectable(text)
 
-    def decode(self, raw: bytes, errors: str = "strict") -> str:
+    def decode(self, raw: bytes, errors: str = "") -> str:
         """Decode a file's bytes and drop the mark.
 
         Raises:
             UnicodeDecodeError: Some bytes are invalid in this encoding.
         """
-        return raw[len(self.mark) :].decode(self.codec, errors)
+        return raw[len(self.mark) :].decode(self.codec, errors or self.errors)
 
 
 UTF8: Final = Encoding("utf-8")
@@ -47,8 +63,16 @@ _MARKED: Final = (
     Encoding("utf-16-le", codecs.BOM_UTF16_LE),
     Encoding("utf-16-be", codecs.BOM_UTF16_BE),
 )
+_KEPT: Final = "surrogateescape"
 _BINARY_BYTES: Final = bytes(byte for byte in range(32) if byte not in b"\t\n\r\f\b\x1b\v")
 _SAMPLED: Final = 65_536
+_TOLD_APART: Final = 0.005
+"""Confidence below which the detector guesses; western texts with one sign are there."""
+_NOT_ASCII = re.compile(rb"[^\n]*[\x80-\xff][^\n]*\n?")
+_MIXED_WORD = re.compile(
+    r"[A-Za-z][\u0370-\u0fff]|[\u0370-\u0fff][A-Za-z]|[\uac00-\ud7a3][\u4e00-\u9fff]|[\u4e00-\u9fff][\uac00-\ud7a3]"
+)
+_SHIFT_CODECS: Final = ("iso2022_jp", "iso2022_jp_ext", "iso2022_kr")
 
 
 def encoding_of(raw: bytes) -> Encoding:
@@ -62,18 +86,78 @@ def encoding_of(raw: bytes) -> Encoding:
 
 
 def decode(content: bytes) -> tuple[str, Encoding] | None:
-    """Return the text of any file and its encoding, None for binary content. Line ends stay unchanged."""
-    marked = next((encoding for encoding in _MARKED if content.startswith(encoding.mark)), None)
-    if marked is None and b"\0" in content:
+    """Return the text of any file and its encoding, None for binary content.
+
+    Line ends stay, but for carriage returns where there are no newlines.
+    The text may contain surrogates; see `readable` for one without.
+    """
+    for encoding in _possible(content):
+        try:
+            text = encoding.decode(content)
+            if encoding.codec != UTF8.codec and encoding.encode(text) != content:
+                continue
+        except UnicodeError:
+            continue
+        if "\r" in text and "\n" not in text:
+            return text.replace("\r", "\n"), encoding._replace(returns=True)
+        return text, encoding
+    return None
+
+
+def readable(content: bytes) -> str | None:
+    """Return the text of a file with its line ends and a sign for bytes of no encoding, None for binary content."""
+    decoded = decode(content)
+    if decoded is None:
         return None
-    encoding = marked or UTF8
-    try:
-        return encoding.decode(content), encoding
-    except UnicodeDecodeError:
-        sample = content[:_SAMPLED]
-        if marked is not None or len(sample.translate(None, _BINARY_BYTES)) < len(sample):
-            return None
-    return content.decode("latin-1"), Encoding("latin-1")
+    text, encoding = decoded
+    return (text.replace("\n", "\r") if encoding.returns else text).encode("utf-8", "replace").decode()
+
+
+def _possible(content: bytes) -> Iterator[Encoding]:
+    """Yield the encodings that a file may have, the most likely first; none for binary content."""
+    marked = next((encoding for encoding in _MARKED if content.startswith(encoding.mark)), None)
+    if marked is not None:
+        yield marked
+        return
+    sample = content[:_SAMPLED]
+    if b"\0" in content:
+        yield from _two_bytes_each(sample)
+        return
+    if b"\x1b$" in content and content.isascii():
+        yield from map(Encoding, _SHIFT_CODECS)
+    yield UTF8
+    if len(sample.translate(None, _BINARY_BYTES)) < len(sample):
+        return
+    text = content.decode("utf-8", _KEPT)
+    kept = sum("\udc80" <= sign <= "\udcff" for sign in text)
+    if kept < sum(sign > "\x7f" for sign in text) - kept:
+        yield Encoding("utf-8", errors=_KEPT)  # UTF-8 with a few other bytes
+    yield from _detected(content)
+    yield Encoding("ascii", errors=_KEPT)
+
+
+def _two_bytes_each(sample: bytes) -> Iterator[Encoding]:
+    """Yield the form of UTF-16 in which a text without a mark has no controls."""
+    for codec, zeros in (("utf-16-le", sample[1::2]), ("utf-16-be", sample[::2])):
+        start = sample[: len(sample) // 2 * 2].decode(codec, "replace")
+        if zeros.count(0) * 4 >= len(zeros) and start.encode("utf-8", "replace").translate(None, _BINARY_BYTES) == (
+            start.encode("utf-8", "replace")
+        ):
+            yield Encoding(codec)
+
+
+def _detected(content: bytes) -> Iterator[Encoding]:
+    """Yield the encodings that the lines with other letters suggest; words of two alphabets speak against one."""
+    import chardet
+
+    lines = b"".join(_NOT_ASCII.findall(content))[:_SAMPLED]
+    guesses = chardet.detect_all(lines, encoding_era=chardet.EncodingEra.MODERN_WEB, prefer_superset=True)
+    for guess in guesses:
+        codec, confidence = guess["encoding"], guess["confidence"]
+        if codec and confidence >= _TOLD_APART and not _MIXED_WORD.search(lines.decode(codec, "replace")):
+            yield Encoding(codecs.lookup(codec).name)
+            return
+    yield Encoding("cp1252")
 
 
 def decode_saved(raw: bytes) -> str:
@@ -87,18 +171,6 @@ def decode_saved(raw: bytes) -> str:
     except UnicodeDecodeError:
         text = raw[len(encoding.mark) :].decode("utf-8", "surrogateescape")
         return "".join(chr(ord(c) - 0xDC00) if "\udc80" <= c <= "\udcff" else c for c in text)
-
-
-def line_end_of(text: str) -> str:
-    """Return the most frequent line end of a text."""
-    with_return = text.count("\r\n")
-    return "\r\n" if with_return > text.count("\n") - with_return else "\n"
-
-
-def with_line_ends(text: str, line_end: str) -> str:
-    """Return a text with the same line end on every line."""
-    text = text.replace("\r\n", "\n")
-    return text.replace("\n", "\r\n") if line_end == "\r\n" else text
 
 
 def lines_of(text: str) -> list[str]:

@@ -77,8 +77,21 @@ def plain_text(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    """Replace control characters and bidi overrides by symbols, so that they are visible in what a user approves."""
-    return _CONTROLS.sub(_symbol, text)
+    """Replace control characters and bidi overrides by symbols, so that they are visible in what a user approves.
+
+    Surrogates, which stand for bytes that fit no encoding, are shown too.
+    """
+    return _SURROGATE.sub(_symbol, _CONTROLS.sub(_symbol, text))
+
+
+def unshown(written: str, text: str) -> str:
+    """Return what a model wrote, with the characters of a text that it was shown by symbols in place of these."""
+    found = set(_CONTROLS.findall(text)) | set(_SURROGATE.findall(text))
+    symbols = {visible(sign): sign for sign in found}
+    for symbol, sign in symbols.items():
+        if symbol not in text:
+            written = written.replace(symbol, sign)
+    return written
 
 
 def _symbol(match: re.Match[str]) -> str:

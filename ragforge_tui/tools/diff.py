@@ -1,12 +1,15 @@
 """Unified diff of two texts that is fast for small changes in large files.
 
 Used by the file tools for approvals and records. difflib alone compares whole files line by line. Here the common start
-and end of both sides are stripped first, which for an edit leaves almost nothing to compare.
+and end of both sides are stripped first, which for an edit leaves almost nothing to compare; what is long is split at
+lines that occur once, so that the work is bounded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import takewhile
 from typing import Literal
@@ -16,8 +19,8 @@ from ragforge_tui.shared.sanitize import visible
 STORED_DIFF = 200_000
 """Most characters of a diff stored with the record; the approval shows all of it."""
 _CONTEXT = 3
-_MAX_COMPARED = 20_000
-"""Most lines of both sides together that are compared; a larger changed middle is shown as replaced entirely."""
+_MOST_PAIRS = 2_000_000
+"""Most pairs of lines that may be compared at once; longer texts are first split at lines that occur once in both."""
 
 Opcode = tuple[Literal["replace", "delete", "insert", "equal"], int, int, int, int]
 
@@ -71,21 +74,63 @@ class _Trimmed(SequenceMatcher[str]):
     """Matcher that compares only the lines between the common start and the common end of both sides."""
 
     def __init__(self, old: list[str], new: list[str]) -> None:
-        shortest = min(len(old), len(new))
-        self._start = sum(1 for _ in takewhile(lambda i: old[i] == new[i], range(shortest)))
-        end = sum(1 for _ in takewhile(lambda i: old[-1 - i] == new[-1 - i], range(shortest - self._start)))
-        self._ends = len(old) - end, len(new) - end
-        self._sizes = len(old), len(new)
-        super().__init__(None, old[self._start : self._ends[0]], new[self._start : self._ends[1]], autojunk=False)
+        super().__init__(None, (), ())
+        self.opcodes = _joined(_opcodes(old, new, 0, 0))
 
     def get_opcodes(self) -> list[Opcode]:
-        start, (old_end, new_end), (old_size, new_size) = self._start, self._ends, self._sizes
-        middle: list[Opcode] = [("replace", 0, old_end - start, 0, new_end - start)]
-        if old_end + new_end - 2 * start <= _MAX_COMPARED:
-            middle = super().get_opcodes()
-        shifted: list[Opcode] = [(tag, i + start, j + start, k + start, m + start) for tag, i, j, k, m in middle]
-        whole: list[Opcode] = [("equal", 0, start, 0, start), *shifted, ("equal", old_end, old_size, new_end, new_size)]
-        return [code for code in whole if code[1] < code[2] or code[3] < code[4]]
+        return self.opcodes
+
+
+def _opcodes(old: list[str], new: list[str], above: int, left: int) -> Iterator[Opcode]:
+    """Yield the steps from old to new lines, which begin at `above` and `left` of the whole texts."""
+    shortest = min(len(old), len(new))
+    start = sum(1 for _ in takewhile(lambda i: old[i] == new[i], range(shortest)))
+    end = sum(1 for _ in takewhile(lambda i: old[-1 - i] == new[-1 - i], range(shortest - start)))
+    old_end, new_end = len(old) - end, len(new) - end
+    yield "equal", above, above + start, left, left + start
+    middle = old[start:old_end], new[start:new_end]
+    if len(middle[0]) * len(middle[1]) <= _MOST_PAIRS:
+        for tag, i, j, k, m in SequenceMatcher(None, *middle, autojunk=False).get_opcodes():
+            yield tag, i + above + start, j + above + start, k + left + start, m + left + start
+    elif anchors := _anchors(*middle):
+        i = k = 0
+        for j, m in [*anchors, (len(middle[0]), len(middle[1]))]:
+            yield from _opcodes(middle[0][i:j], middle[1][k:m], i + above + start, k + left + start)
+            i, k = j, m
+    else:
+        yield "replace", above + start, above + old_end, left + start, left + new_end
+    yield "equal", above + old_end, above + len(old), left + new_end, left + len(new)
+
+
+def _anchors(old: list[str], new: list[str]) -> list[tuple[int, int]]:
+    """Return the longest row of lines that occur once on both sides, in the order of both: patience sorting."""
+    once = {line for line, count in Counter(old).items() if count == 1}
+    once &= {line for line, count in Counter(new).items() if count == 1}
+    places = {line: at for at, line in enumerate(new) if line in once}
+    ends: list[int] = []
+    last: list[tuple[int, int]] = []
+    before: dict[tuple[int, int], tuple[int, int]] = {}
+    for pair in ((at, places[line]) for at, line in enumerate(old) if line in once):
+        length = bisect_left(ends, pair[1])
+        ends[length : length + 1] = [pair[1]]
+        last[length : length + 1] = [pair]
+        if length:
+            before[pair] = last[length - 1]
+    row = last[-1:]
+    while row and (earlier := before.get(row[-1])) is not None:
+        row.append(earlier)
+    return row[::-1]
+
+
+def _joined(steps: Iterable[Opcode]) -> list[Opcode]:
+    """Return steps without empty ones, neighbours of one kind as one."""
+    whole: list[Opcode] = []
+    for tag, i, j, k, m in steps:
+        if whole and whole[-1][0] == tag and (i < j or k < m):
+            i, k = whole.pop()[1::2]
+        if i < j or k < m:
+            whole.append((tag, i, j, k, m))
+    return whole
 
 
 def _lines(text: str) -> list[str]:

@@ -21,7 +21,7 @@ from pathlib import Path
 from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.shared.files import atomic_write, read_regular
 from ragforge_tui.shared.redaction import mask_secrets
-from ragforge_tui.tools.workspace import Workspace, read_bytes, remove_file, write_bytes
+from ragforge_tui.tools.workspace import Workspace, read_bytes, remove_file, runs, write_bytes
 
 log = logging.getLogger(__name__)
 
@@ -49,20 +49,22 @@ class UndoStore:
         self._folder = folder
         self._own: set[str] = set()
 
-    def keep(self, content: bytes, *, secret: bool = False, text: bool = True) -> str:
+    def keep(self, content: bytes, *, secret: bool = False, text: bool = True, runs: bool = False) -> str:
         """Store a content durably and return its digest.
 
         Args:
             secret: Treat the content as secret, even if no secret is found in it.
             text: Whether to look for secrets in it; in the bytes of an image there are none.
+            runs: The file may be run as a program, which its copy remembers.
         """
         digest = digest_of(content)
         self._own.add(digest)
         target = self._path(digest, secret=secret or (text and _holds_secrets(content)))
-        with contextlib.suppress(FileNotFoundError):
+        try:
             os.utime(target)  # its age counts from now
-            return digest
-        atomic_write(target, content)
+        except FileNotFoundError:
+            atomic_write(target, content)
+        target.chmod(0o700 if runs else 0o600)
         return digest
 
     def load(self, digest: str) -> bytes:
@@ -73,7 +75,7 @@ class UndoStore:
         """
         if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
             raise ToolError(f"{digest!r} is not a digest of a stored content.", kind="not_kept")
-        path = next((path for secret in (False, True) if (path := self._path(digest, secret=secret)).exists()), None)
+        path = self._found(digest)
         try:
             content = read_regular(path, KEPT_BYTES) if path is not None else None
         except FileNotFoundError:  # another process prunes too
@@ -98,11 +100,16 @@ class UndoStore:
             raise ToolError(f"{place.shown} has changed since that write.", kind="changed")
         earlier = None if before == ABSENT else self.load(before)
         if current is not None:
-            self.keep(current, secret=place.secret)
+            self.keep(current, secret=place.secret, runs=runs(place))
         if earlier is not None:
-            write_bytes(place, earlier, mode=0o600 if place.secret else None)
+            copy = self._found(before)
+            executable = copy is not None and os.access(copy, os.X_OK)
+            write_bytes(place, earlier, mode=0o600 if place.secret else 0o777 if executable else 0o666)
         elif current is not None:
             remove_file(place)
+
+    def _found(self, digest: str) -> Path | None:
+        return next((path for secret in (False, True) if (path := self._path(digest, secret=secret)).exists()), None)
 
     def prune(self, *, days: float = KEPT_DAYS, size: int = KEPT_BYTES) -> int:
         """Drop contents older than `days`, then the oldest ones beyond `size` bytes.

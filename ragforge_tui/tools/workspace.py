@@ -12,17 +12,26 @@ import errno
 import os
 import secrets
 import stat
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
+from io import FileIO
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from ragforge_tui.shared.errors import ToolError
+from ragforge_tui.shared.look_alikes import folded
 from ragforge_tui.shared.sanitize import storable, visible
 from ragforge_tui.tools.sensitive import Guard, Reason, is_secret
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
 """Largest file that the tools read into memory or store an earlier copy of."""
+
+
+_IN_PLACE = frozenset(
+    {errno.EMLINK, errno.EBUSY, errno.EACCES, errno.EPERM, errno.EROFS, errno.EXDEV, errno.ENOTSUP, errno.ENOSPC}
+)
+"""Errors of a replacement after which an existing file is written in place."""
 
 
 class Place(NamedTuple):
@@ -31,11 +40,13 @@ class Place(NamedTuple):
     Attributes:
         relative: Path below the root with forward slashes and without symlinks; "." for the root.
         reason: Why no permission for files in general covers it; empty for most files.
+        note: For the model, where its path only looks like this one.
     """
 
     root: Path
     relative: str
     reason: Reason = ""
+    note: str = ""
 
     @property
     def secret(self) -> bool:
@@ -80,10 +91,11 @@ class Workspace:
         expanded = os.path.expanduser(given.strip() or ".")  # noqa: PTH111 - Path would normalise before realpath
         try:
             resolved = Path(os.path.realpath(self.root / expanded))
+            found = resolved if os.path.lexists(resolved) else self._look_alike(resolved)
         except (OSError, ValueError) as error:
             raise ToolError(f"{visible(given)!r} is not a usable path: {error}.", kind="bad_path") from error
         try:
-            relative = resolved.relative_to(self.root).as_posix()
+            relative = found.relative_to(self.root).as_posix()
         except ValueError as error:
             raise ToolError(
                 f"{visible(given)} is outside the workspace {self.root}; file tools only reach files inside it.",
@@ -91,10 +103,24 @@ class Workspace:
                 kind="outside_workspace",
             ) from error
         as_written = os.path.normpath(expanded).replace(os.sep, "/")
-        reason = self.guard.of_file(str(resolved))
+        reason = self.guard.of_file(str(found))
         if reason != "own" and is_secret(self._below_given(as_written)):
             reason = "secret"
-        return Place(self.root, relative, reason)
+        note = "" if found == resolved else f"The name of {visible(storable(relative))} only looks like the given one."
+        return Place(self.root, relative, reason, note)
+
+    def _look_alike(self, path: Path) -> Path:
+        """Return the path that a missing one must mean: each missing part is replaced by the only name like it."""
+        if not path.is_relative_to(self.root):
+            return path
+        found = self.root
+        for part in path.relative_to(self.root).parts:
+            alike = [part]
+            if not os.path.lexists(found / part):
+                with contextlib.suppress(OSError):
+                    alike = [entry.name for entry in os.scandir(found) if folded(entry.name) == folded(part)]
+            found = Path(os.path.realpath(found / (alike[0] if len(alike) == 1 else part)))
+        return found
 
     def locate_again(self, place: Place, given: str) -> Place:
         """Resolve a path again right before it is used.
@@ -153,13 +179,14 @@ def read_bytes(place: Place) -> bytes | None:
         return content
 
 
-def write_bytes(place: Place, content: bytes, *, must_be_new: bool = False, mode: int | None = None) -> None:
-    """Write a file atomically: a reader, even after a crash, sees either the old or the new content.
+def write_bytes(place: Place, content: bytes, *, must_be_new: bool = False, mode: int = 0o666) -> None:
+    """Write a file; missing folders are created. Mode, owner, attributes and other names of an existing file stay.
 
-    Mode and owner of an existing file are preserved; missing folders are created.
+    It is replaced atomically: a reader, even after a crash, sees either the old or the new content. Where that would
+    cut hard links or lose attributes, or is impossible, as for a mount, the file is written in place.
 
     Args:
-        mode: Mode of a new file, where it takes the place of another.
+        mode: Mode of a new file, less what the umask takes away.
 
     Raises:
         ToolError: The file cannot be written, or it exists although it must be new.
@@ -168,40 +195,86 @@ def write_bytes(place: Place, content: bytes, *, must_be_new: bool = False, mode
         name = _name(place)
         earlier = _status(folder, name)
         if earlier is not None and must_be_new:
-            raise ToolError(
-                f"{place.shown} already exists.", todo="Use edit_file or write_file to change it.", kind="exists"
-            )
+            raise FileExistsError(name)
         if earlier is not None and not stat.S_ISREG(earlier.st_mode):
             raise ToolError(f"{place.shown} is not a regular file.", kind="not_regular")
         if earlier is not None and not os.access(name, os.W_OK, dir_fd=folder):
             raise ToolError(f"{place.shown} is read-only.", kind="read_only")
-        temporary = f".ragforge-{secrets.token_hex(8)}.tmp"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(temporary, flags, 0o666, dir_fd=folder)
         try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(content)
-                file.flush()
-                if earlier is not None:
-                    _keep_owner_and_mode(file.fileno(), earlier)
-                elif mode is not None:
-                    os.fchmod(file.fileno(), mode)
-                os.fsync(file.fileno())
-            if must_be_new:
-                _publish_new(folder, temporary, name)
-            else:
-                os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-        except BaseException:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(temporary, dir_fd=folder)
+            if earlier is not None and earlier.st_nlink > 1:
+                raise OSError(errno.EMLINK, "another name would keep the old content")
+            _write_anew(folder, name, content, earlier, mode)
+        except OSError as error:
+            if earlier is None or error.errno not in _IN_PLACE:
+                raise
+            _write_in_place(folder, name, content)
+
+
+def _write_anew(folder: int, name: str, content: bytes, earlier: os.stat_result | None, mode: int) -> None:
+    temporary = f".ragforge-{secrets.token_hex(8)}.tmp"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(temporary, flags, mode, dir_fd=folder)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            if earlier is not None:
+                _keep_attributes(file.fileno(), folder, name, earlier)
+            os.fsync(file.fileno())
+        if earlier is None:
+            _rename_new(folder, temporary, folder, name)
+        else:
+            os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary, dir_fd=folder)
+        raise
+
+
+def _write_in_place(folder: int, name: str, content: bytes) -> None:
+    """Write into the existing file; if that fails half-way, as on a full disk, its old content is written back."""
+    descriptor = os.open(name, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    with os.fdopen(descriptor, "r+b", buffering=0) as file:
+        before = file.read()
+        try:
+            _fill(file, content)
+        except OSError:
+            with contextlib.suppress(OSError):
+                _fill(file, before)
             raise
 
 
-def file_mode(place: Place) -> int | None:
-    """Return the mode of a file; None if there is none."""
+def _fill(file: FileIO, content: bytes) -> None:
+    file.seek(0)
+    rest = memoryview(content)
+    while rest:
+        rest = rest[file.write(rest) :]
+    file.truncate()
+    os.fsync(file.fileno())
+
+
+def move_file(source: Place, target: Place) -> None:
+    """Move a file to a new path, with all that belongs to it; missing folders are created.
+
+    Raises:
+        ToolError: It cannot be moved, or the path is taken.
+    """
+    with _reporting_errors(target), folder_of(source, create=False) as old, folder_of(target, create=True) as new:
+        try:
+            _rename_new(old, _name(source), new, _name(target))
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            status = os.stat(_name(source), dir_fd=old, follow_symlinks=False)
+            write_bytes(target, read_bytes(source) or b"", must_be_new=True, mode=stat.S_IMODE(status.st_mode))
+            remove_file(source)
+
+
+def runs(place: Place) -> bool:
+    """Return whether a file may be run as a program."""
     with _reporting_errors(place), folder_of(place, create=False) as folder:
         status = _status(folder, _name(place))
-    return None if status is None else stat.S_IMODE(status.st_mode)
+    return status is not None and bool(status.st_mode & stat.S_IXUSR)
 
 
 def remove_file(place: Place) -> None:
@@ -214,24 +287,42 @@ def remove_file(place: Place) -> None:
         os.unlink(_name(place), dir_fd=folder)
 
 
-def _publish_new(folder: int, temporary: str, name: str) -> None:
-    """Rename the finished file; fails if the name was taken meanwhile."""
+def _rename_new(folder: int, name: str, new_folder: int, new_name: str) -> None:
+    """Rename a file; fails if the new name is taken."""
     try:
-        os.link(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+        os.link(name, new_name, src_dir_fd=folder, dst_dir_fd=new_folder, follow_symlinks=False)
     except OSError as error:
-        if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS):
+        if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK):
             raise
         # A file system without hard links cannot rename exclusively; the name was free a moment ago.
-        os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+        os.replace(name, new_name, src_dir_fd=folder, dst_dir_fd=new_folder)
     else:
-        os.unlink(temporary, dir_fd=folder)
+        os.unlink(name, dir_fd=folder)
 
 
-def _keep_owner_and_mode(descriptor: int, earlier: os.stat_result) -> None:
+def _keep_attributes(descriptor: int, folder: int, name: str, earlier: os.stat_result) -> None:
+    """Give a new file owner, mode and extended attributes, among them access lists, of the one that it replaces."""
     if (earlier.st_uid, earlier.st_gid) != (os.geteuid(), os.getegid()):
-        with contextlib.suppress(PermissionError):
-            os.fchown(descriptor, earlier.st_uid, earlier.st_gid)
+        os.fchown(descriptor, earlier.st_uid, earlier.st_gid)
     os.fchmod(descriptor, stat.S_IMODE(earlier.st_mode))
+    if sys.platform != "linux":
+        return
+    source = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        values = _attributes(source)
+        for attribute in values.items() - _attributes(descriptor).items():
+            os.setxattr(descriptor, *attribute)
+    finally:
+        os.close(source)
+
+
+def _attributes(descriptor: int) -> dict[str, bytes]:
+    try:
+        return {attribute: os.getxattr(descriptor, attribute) for attribute in os.listxattr(descriptor)}
+    except OSError as error:
+        if error.errno != errno.ENOTSUP:
+            raise
+        return {}
 
 
 def _status(folder: int, name: str) -> os.stat_result | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -103,6 +105,86 @@ def test_write_is_atomic_and_keeps_the_mode(folder: Path) -> None:
     assert script.read_bytes() == b"new"
     assert script.stat().st_mode & 0o777 == 0o751
     assert [path.name for path in folder.iterdir()] == ["run.sh"]
+
+
+def test_other_names_and_attributes_of_a_file_stay(folder: Path) -> None:
+    one, other = folder / "one", folder / "other"
+    one.write_text("old")
+    os.link(one, other)
+    write_bytes(Workspace(folder).locate("one"), b"new and longer")
+    assert other.read_bytes() == b"new and longer"
+    write_bytes(Workspace(folder).locate("other"), b"short")
+    assert one.read_bytes() == b"short"
+    other.unlink()
+    if not hasattr(os, "setxattr"):
+        return
+    os.setxattr(one, "user.origin", b"here")
+    write_bytes(Workspace(folder).locate("one"), b"again")
+    assert (one.read_bytes(), os.getxattr(one, "user.origin")) == (b"again", b"here")
+
+
+@pytest.mark.parametrize("error", [errno.EBUSY, errno.EACCES, errno.EXDEV])
+def test_a_file_that_cannot_be_replaced_is_written_in_place(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, error: int
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(error, "mounted")
+
+    (folder / "a.txt").write_text("a long old text")
+    monkeypatch.setattr(os, "replace", refuse)
+    write_bytes(Workspace(folder).locate("a.txt"), b"new")
+    assert [(path.name, path.read_bytes()) for path in folder.iterdir()] == [("a.txt", b"new")]
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(ToolError, match="mounted"):
+        write_bytes(Workspace(folder).locate("new.txt"), b"new")
+
+
+async def test_a_move_keeps_what_belongs_to_the_file_and_undo_its_mode(folder: Path, box: Toolbox, call: Call) -> None:
+    (folder / "run.sh").write_text("#!/bin/sh\n")
+    (folder / "run.sh").chmod(0o755)
+    os.link(folder / "run.sh", folder / "same")
+    await call("edit_file", path="run.sh", move_to="bin/run", old_string="sh", new_string="bash")
+    assert (folder / "same").read_text() == (folder / "bin/run").read_text() == "#!/bin/bash\n"
+    outcome = await call("edit_file", path="bin/run", delete=True)
+    box.undo.restore(box.workspace, "bin/run", outcome.data["before"], outcome.data["after"])
+    assert (folder / "bin/run").stat().st_mode & 0o100
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        (unicodedata.normalize("NFD", "café/menü.txt"), "café/menü.txt"),
+        ("café/menü.txt", unicodedata.normalize("NFD", "café/menü.txt")),
+        ("a\u00a0b/notes\u202fold.txt", "a b/notes old.txt"),
+        ("l’été – “x”.txt", 'l\'e\u0301te\u0301 - "x".txt'),
+    ],
+)
+async def test_a_name_that_looks_alike_is_found_where_only_one_can_be_meant(
+    folder: Path, call: Call, name: str, given: str
+) -> None:
+    file = folder / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("l’été\n")
+    read = await call("read_file", path=given)
+    assert "l’été" in read.text
+    assert "looks like" in read.text
+    written = await call("write_file", path=given, content="two\n")
+    assert "looks like" in written.text
+    assert [path.name for path in file.parent.iterdir()] == [file.name]
+    assert name in (await call("glob_files", pattern=given.replace("/", "*/"))).text.replace("l*", "l")
+    with pytest.raises(ToolError, match="exists"):
+        await call("create_file", path=given)
+    file.with_name(file.name.replace(".txt", "\u200b.txt")).write_text("three\n")
+    assert "does not exist" in (await call("read_file", path=given)).text
+
+
+@pytest.mark.parametrize(("encoding", "pattern"), [("cp932", "設定"), ("utf-8", "été"), ("utf-8", "l'")])
+async def test_grep_reads_old_encodings_and_finds_look_alikes(
+    folder: Path, call: Call, encoding: str, pattern: str
+) -> None:
+    text = "# 設定\n" if encoding == "cp932" else unicodedata.normalize("NFD", "l’été\n")
+    (folder / "a.txt").write_bytes(text.encode(encoding))
+    assert "a.txt:1:" in (await call("grep_files", pattern=pattern)).text
 
 
 def test_symlink_loop(folder: Path) -> None:

@@ -24,7 +24,16 @@ from ragforge_tui.tools.diff import STORED_DIFF, counts, unified_diff
 from ragforge_tui.tools.line_changes import line_changes
 from ragforge_tui.tools.sensitive import BECAUSE
 from ragforge_tui.tools.snapshots import digest_of
-from ragforge_tui.tools.workspace import Place, Workspace, file_mode, foreseen, read_bytes, remove_file, write_bytes
+from ragforge_tui.tools.workspace import (
+    Place,
+    Workspace,
+    foreseen,
+    move_file,
+    read_bytes,
+    remove_file,
+    runs,
+    write_bytes,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -99,13 +108,13 @@ class WriteTool(Tool):
     def _run(self, changes: list[Change]) -> ToolOutcome:
         effects = [self._again(effect) for change in changes for effect in change.effects()]
         lines = [line for effect in effects for line in line_changes(*effect)]
-        modes = {change.target.absolute: file_mode(change.place) for change in changes if change.target is not None}
+        moved = {change.target.absolute: change.place for change in changes if change.target is not None}
         done: list[Effect] = []
         try:
             for effect in effects:
                 if effect.before is not None:
-                    self.context.undo.keep(effect.before, secret=effect.place.secret)
-                _make(effect, modes.get(effect.place.absolute))
+                    self.context.undo.keep(effect.before, secret=effect.place.secret, runs=runs(effect.place))
+                _make(effect, moved.get(effect.place.absolute))
                 done.append(effect)
         except (ToolError, OSError):
             _take_back(done)
@@ -157,10 +166,18 @@ class WriteTool(Tool):
         return content
 
 
-def _make(effect: Effect, mode: int | None = None) -> None:
-    if effect.after is not None:
-        write_bytes(effect.place, effect.after, must_be_new=effect.before is None, mode=mode)
-    elif effect.before is not None:
+def _make(effect: Effect, source: Place | None = None) -> None:
+    if source is not None:
+        move_file(source, effect.place)
+        try:
+            if read_bytes(effect.place) != effect.after:
+                write_bytes(effect.place, effect.after or b"")
+        except (ToolError, OSError):
+            move_file(effect.place, source)
+            raise
+    elif effect.after is not None:
+        write_bytes(effect.place, effect.after, must_be_new=effect.before is None)
+    elif read_bytes(effect.place) is not None:
         remove_file(effect.place)
 
 
@@ -278,7 +295,7 @@ def _written(change: Change) -> str:
         said = f"Moved {shown} to {change.target.shown}" + (f" ({what})." if added or removed else ".")
     else:
         said = f"{'Created' if change.before is None else 'Wrote'} {shown} ({what})."
-    said = " ".join(part for part in (said, change.note) if part)
+    said = " ".join(part for part in (said, change.place.note, change.note) if part)
     return f"{said} It now reads:\n{change.shown}" if change.shown else said
 
 

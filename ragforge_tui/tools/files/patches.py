@@ -23,9 +23,17 @@ from typing import NamedTuple
 
 import msgspec
 
-from ragforge_tui.shared.encoding import line_end_of, with_line_ends
 from ragforge_tui.shared.errors import ToolError
-from ragforge_tui.tools.files.replacing import closest, replaced_but_for_space
+from ragforge_tui.shared.look_alikes import folded
+from ragforge_tui.tools.files.replacing import (
+    LOOKED_ALIKE,
+    bare,
+    closest,
+    lines_named,
+    replace_lines,
+    replaced_but_for_space,
+    split,
+)
 
 _HEAD = re.compile(r"\*\*\* (Add|Delete|Update) File: (.+)")
 _MOVE = "*** Move to: "
@@ -59,7 +67,7 @@ class FilePatch(msgspec.Struct):
 
 
 class Patched(NamedTuple):
-    """A text after a patch; `note` tells of lines that matched only but for white space."""
+    """A text after a patch; `note` tells of lines that only look like those of the patch."""
 
     text: str
     note: str
@@ -128,37 +136,40 @@ def _malformed(number: int, line: str) -> ToolError:
 
 
 def apply_parts(text: str, parts: list[Part], path: str) -> Patched:
-    """Return a text with the parts of a patch replaced, in order; its line ends stay.
+    """Return a text with the parts of a patch replaced, in order; equal lines keep the characters and ends of the file.
 
     Raises:
         ToolError: A part fits nowhere, or at several places.
     """
-    ends = line_end_of(text)
-    lines = (text.replace("\r\n", "\n") if ends == "\r\n" else text).split("\n")
+    lines = split(text)
     start, notes = 0, []
     for part in parts:
+        plain = [bare(line) for line in lines]
         anchored = bool(part.after)
         for anchor in part.after:
-            start = _below(lines, start, anchor, path)
-        at = _place(lines, part, start, path, anchored=anchored)
+            start = _below(plain, start, anchor, path)
+        at = _place(plain, part, start, path, anchored=anchored)
         if at is None and start and not anchored:
-            at = _place(lines, part, 0, path, anchored=False)
+            at = _place(plain, part, 0, path, anchored=False)
+        if at is None:
+            alike = msgspec.structs.replace(part, old=[folded(line) for line in part.old])
+            at = _place([folded(line) for line in plain], alike, start, path, anchored=anchored)
+            notes += [] if at is None else [LOOKED_ALIKE.format(lines_named(at + 1, at + len(part.old)))]
         if at is not None:
-            lines[at : at + len(part.old)] = part.new
+            replace_lines(lines, at, part.old, part.new)
             start = at + len(part.new)
             continue
-        near = replaced_but_for_space("\n".join(lines[start:]), "\n".join(part.old), "\n".join(part.new), start)
+        old = "\n".join(part.old)
+        near = replaced_but_for_space("".join(lines[start:]), old, "\n".join(part.new), start)
         if near is None:
-            old = "\n".join(part.old)
             raise ToolError(
-                f"A part of the patch does not occur in {path}.{closest(chr(10).join(lines), old)}",
+                f"A part of the patch does not occur in {path}.{closest(''.join(lines), old)}",
                 todo="Nothing was written. Copy its lines exactly from the file.",
                 kind="no_match",
             )
-        lines[start:] = near.text.split("\n")
+        lines[start:] = split(near.text)
         notes.append(near.note)
-    changed = "\n".join(lines)
-    return Patched(with_line_ends(changed, ends) if ends == "\r\n" else changed, " ".join(notes))
+    return Patched("".join(lines), " ".join(notes))
 
 
 def _below(lines: list[str], start: int, anchor: str, path: str) -> int:
@@ -183,12 +194,12 @@ def _place(lines: list[str], part: Part, start: int, path: str, *, anchored: boo
         ToolError: They are at several places, and nothing says which is meant.
     """
     size = len(part.old)
-    last = len(lines) - (1 if lines and not lines[-1] else 0)
     if not size:
-        return start if anchored else last
-    found = [at for at in range(start, len(lines) - size + 1) if lines[at : at + size] == part.old]
+        return start if anchored else len(lines)
+    begins = (at for at in range(start, len(lines) - size + 1) if lines[at] == part.old[0])
+    found = [at for at in begins if lines[at : at + size] == part.old]
     if part.at_end:
-        found = [at for at in found if at + size in (last, len(lines))][-1:]
+        found = [at for at in found if at + size == len(lines)][-1:]
     if len(found) > 1 and not anchored:
         raise ToolError(
             f"A part of the patch is not unique in {path}: it starts on lines "

@@ -68,7 +68,13 @@ class ReadFile(Tool):
                 kind="binary",
             )
         self.context.seen[place.relative] = digest_of(content)
-        outcome = _numbered(lines_of(decoded[0]), arguments, place, self.context.most_output)
+        text, encoding = decoded
+        outcome = _numbered(lines_of(text), arguments, place, self.context.most_output)
+        if encoding.unknown:
+            outcome.text += "\n[Its encoding is not known: <U+DC80> to <U+DCFF> stand for bytes, which edits keep.]"
+        elif not text.isascii() and not encoding.codec.startswith("utf"):
+            outcome.text += f"\n[It seems to be encoded in {encoding.codec}, which edits keep.]"
+        outcome.text += f"\n[{place.note}]" if place.note else ""
         outcome.files = [FileAccess(path=place.shown, access="read")]
         return outcome
 

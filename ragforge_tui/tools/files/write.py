@@ -13,16 +13,17 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from ragforge_tui.shared.encoding import UTF8, decode, line_end_of, with_line_ends
+from ragforge_tui.shared.encoding import UTF8, Encoding, decode
 from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.shared.redaction import MASK
+from ragforge_tui.shared.sanitize import unshown
 from ragforge_tui.shared.tool_calls import ToolInfo
 from ragforge_tui.tools.base import ToolArguments
 from ragforge_tui.tools.diff import new_lines, unified_diff
 from ragforge_tui.tools.files.changes import Change, WriteTool, changed_diff, refuse_marks, refuse_masks, text_of
 from ragforge_tui.tools.files.patches import Part, apply_parts, parse_patch
 from ragforge_tui.tools.files.read import FilePath, existing
-from ragforge_tui.tools.files.replacing import lines_around, replace
+from ragforge_tui.tools.files.replacing import lines_around, replace, whole_rewritten
 from ragforge_tui.tools.snapshots import digest_of
 from ragforge_tui.tools.undo.restore import text_diff
 from ragforge_tui.tools.workspace import Place, foreseen, read_bytes
@@ -103,10 +104,12 @@ class WriteFile(WriteTool):
             old, after, note = None, arguments.content.encode(), "The old content was binary."
         else:
             old, encoding = decoded
-            content = arguments.content if "\r\n" in arguments.content else _as_before(old, arguments.content)
+            content = whole_rewritten(old, unshown(arguments.content, old).removeprefix("\ufeff"))
             try:
                 after = encoding.encode(content)
-            except UnicodeEncodeError:
+            except UnicodeEncodeError as error:
+                if encoding.unknown:
+                    raise _lacking(encoding, content[error.start], place) from error
                 after, note = UTF8.encode(content), f"The encoding changed from {encoding.codec} to UTF-8."
         refuse_masks(old or "", arguments.content, place)
         diff = unified_diff(old if before is not None else None, text_of(after), place.shown)
@@ -287,23 +290,19 @@ class _Edits:
         text, encoding = decoded
         edited = text
         for each in edits:
-            old, new = _sides(each)
+            old, new = (unshown(side, text) for side in _sides(each))
             _refuse_hidden(old, new, edited, place)
             refuse_marks(new, text, place.shown)
             if isinstance(each, Replacement):
                 edited, note = replace(edited, old, new, place.shown, everywhere=each.replace_all)
                 file.notes += [note] if note else []
         if parts := [each for each in edits if isinstance(each, Part)]:
-            edited, note = apply_parts(text, parts, place.shown)
+            edited, note = apply_parts(text, [_unshown_part(part, text) for part in parts], place.shown)
             file.notes += [note] if note else []
         try:
             file.after = encoding.encode(edited)
         except UnicodeEncodeError as error:
-            raise ToolError(
-                f"{place.shown} is {encoding.codec}, which lacks {edited[error.start]!r}.",
-                todo="Use other characters, or write_file, which converts the file to UTF-8.",
-                kind="encoding",
-            ) from error
+            raise _lacking(encoding, edited[error.start], place) from error
 
     def _changed(self, error: ToolError, place: Place, edits: list[Replacement] | list[Part]) -> ToolError:
         """Return the refusal for a file that changed since it was read, with its lines now, which then count as read.
@@ -360,5 +359,17 @@ def _change(file: _Edited) -> Change:
     )
 
 
-def _as_before(old: str, content: str) -> str:
-    return with_line_ends(content, line_end_of(old)) if old else content
+def _unshown_part(part: Part, text: str) -> Part:
+    old, new = ([unshown(line, text) for line in side] for side in (part.old, part.new))
+    return msgspec.structs.replace(part, old=old, new=new)
+
+
+def _lacking(encoding: Encoding, sign: str, place: Place) -> ToolError:
+    """Return the refusal of a character that the encoding of a file lacks."""
+    known = "The encoding of {} is not known; only ASCII can be written into it"
+    seems = f"{{}} seems to be encoded in {encoding.codec}, which lacks {sign!r}"
+    return ToolError(
+        f"{(known if encoding.unknown else seems).format(place.shown)}. Nothing was written.",
+        todo="Use other characters, or ask the user which encoding it has and whether to convert it.",
+        kind="encoding",
+    )

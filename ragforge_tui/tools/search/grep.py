@@ -1,8 +1,8 @@
 """Tool grep_files: search for lines of files that match a pattern.
 
-Matching always runs in another process: ripgrep if it is installed, else `grep_worker.py`. A
-pattern with catastrophic backtracking, or a huge tree, can then be stopped and never blocks the engine. Both return
-the same lines.
+Matching always runs in another process: ripgrep if it is installed, else `grep_worker.py`, which also reads old
+encodings and finds look-alikes. A pattern with catastrophic backtracking, or a huge tree, can then be stopped and
+never blocks the engine.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ _MOST_SHOWN = 250
 _MOST_COLLECTED = 10_000
 _LONGEST_LINE = 500
 _SECONDS = 60.0
+_QUOTES = re.compile("[\"']")
 
 
 class GrepFilesArguments(ToolArguments):
@@ -149,10 +150,12 @@ class _Search:
     def run(self) -> Findings:
         """Run the search; blocks until it ends or is stopped."""
         rg = shutil.which("rg")
-        if rg is not None:
+        # ripgrep knows neither old encodings nor look-alikes.
+        if rg is not None and self._query.pattern.isascii():
             findings = self._collect(self._rg_lines(rg))
             # Status 2 without a match: an expression that ripgrep does not support, such as a look-ahead.
-            if findings.lines or findings.stopped or self._stopped or self._status() in (0, 1):
+            found = bool(findings.lines or findings.stopped or self._stopped)
+            if found or (self._status() in (0, 1) and not _QUOTES.search(self._query.pattern)):
                 return findings
         return self._collect(self._worker_lines())
 

@@ -13,19 +13,20 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from ragforge_tui.shared.encoding import decode, lines_of
+from ragforge_tui.shared.encoding import lines_of, readable
 from ragforge_tui.shared.files import read_regular
+from ragforge_tui.shared.look_alikes import composed
 
 
 def main() -> None:
     """Search and write one line for each match."""
     warnings.simplefilter("ignore")
     work: dict[str, Any] = json.load(sys.stdin.buffer)
-    expression = re.compile(work["pattern"], re.IGNORECASE if work["ignore_case"] else 0)
+    expression = re.compile(composed(work["pattern"]), re.IGNORECASE if work["ignore_case"] else 0)
     remaining = int(work["most_matches"])
     for path in work["paths"]:
         for number, line in enumerate(_lines(Path(work["root"]) / path, work["most_bytes"]), start=1):
-            if expression.search(line):
+            if expression.search(composed(line)):
                 sys.stdout.write(json.dumps({"path": path, "line": number, "text": line}) + "\n")
                 remaining -= 1
                 if remaining <= 0:
@@ -35,7 +36,7 @@ def main() -> None:
 def _lines(path: Path, most_bytes: int) -> list[str]:
     """Return the lines of a text file; empty if it is binary, too large or not a regular file."""
     try:
-        decoded = decode(read_regular(path, most_bytes, follow=False))
+        text = readable(read_regular(path, most_bytes, follow=False))
     except OSError:
         return []
-    return lines_of(decoded[0]) if decoded else []
+    return lines_of(text) if text is not None else []

@@ -13,6 +13,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from ragforge_tui.shared.errors import ToolError
+from ragforge_tui.shared.look_alikes import folded
 from ragforge_tui.shared.records import FileAccess
 from ragforge_tui.shared.sanitize import storable, visible
 from ragforge_tui.shared.tool_calls import ShownArgument, ToolInfo
@@ -176,6 +177,9 @@ class GlobFiles(FolderTool):
         paths = list(_files(rules, start))
         nothing = f"No file matches {visible(arguments.pattern)}."
         found = [path for path in paths if matcher.covers(path[skip:])]
+        if not found:
+            alike = glob_matcher(folded(arguments.pattern))
+            found = [path for path in paths if alike.covers(folded(path[skip:]))]
         if not found and (similar := best_matches(paths, arguments.pattern, _MOST_SIMILAR)):
             outcome = found_files(similar, "", cut=rules.walk_expired)
             outcome.text = f"[{nothing} Files with such names, best first:]\n{outcome.text}"
