@@ -45,22 +45,32 @@ _ENVIRONMENT = {
     "GIT_OPTIONAL_LOCKS": "0",
     "LC_ALL": "C",
 }
+_NOWHERE = {"GIT_DIR": os.devnull}
+"""Environment without a repository, so that no includeIf of the user's settings can match one either."""
 GIT_SECONDS = 5.0
 """Longest wait for a command that reads little of a repository."""
+_NO_PROGRAMS = {
+    "core.fsmonitor": "false",
+    "core.hooksPath": os.devnull,
+    "core.pager": "cat",
+    # A folder with the layout of .git is not a repository unless it is named explicitly.
+    "safe.bareRepository": "explicit",
+    "log.showSignature": "false",
+    "gpg.program": "false",
+    "gpg.ssh.program": "false",
+    "gpg.x509.program": "false",
+}
+"""Settings that keep git from starting a program, in place of those of a repository and of the user."""
+_READABLE = {
+    # What git prints is read as UTF-8, whatever the repository or the user prefers.
+    "i18n.logOutputEncoding": "UTF-8",
+    "core.quotePath": "false",
+}
+STAND_INS = {"core.checkStat": "minimal", "core.trustctime": "false"}
+"""Settings with which a file in place of a hidden one, of the same size and time, does not count as changed."""
 _OPTIONS = (
     "--no-pager",
-    "-c",
-    "core.fsmonitor=false",
-    "-c",
-    f"core.hooksPath={os.devnull}",
-    # A folder with the layout of .git is not a repository unless it is named explicitly.
-    "-c",
-    "safe.bareRepository=explicit",
-    # What git prints is read as UTF-8, whatever the repository or the user prefers.
-    "-c",
-    "i18n.logOutputEncoding=UTF-8",
-    "-c",
-    "core.quotePath=false",
+    *(word for key, value in (_NO_PROGRAMS | _READABLE).items() for word in ("-c", f"{key}={value}")),
 )
 _HARMLESS = re.compile(
     r"core\.(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|autocrlf|eol)"
@@ -69,6 +79,10 @@ _HARMLESS = re.compile(
     re.DOTALL,
 )
 """Settings of a repository that name no program."""
+_OF_DISPLAY = re.compile(
+    r"core\.(excludesfile|quotepath)|safe\.directory|(status|column|i18n|log\.date|diff\.algorithm)\b.*"
+)
+"""Settings of the user that change what is shown, and name no program either."""
 _COMMITS = 4
 _LAST_SECOND = int(datetime(9999, 1, 1, tzinfo=UTC).timestamp())
 """Latest time of a commit; one may be dated beyond what a date can hold in every time zone."""
@@ -185,7 +199,7 @@ def runs_nothing(folder: Path, *, work_tree: bool, timeout: float = 2.0) -> bool
 
     Args:
         folder: A folder in it.
-        work_tree: Files are compared too, which runs the settings of submodules and a hook.
+        work_tree: Files are compared too, which obeys the settings of submodules.
         timeout: Seconds each of the queries may take.
     """
     names = _run("config", "--local", "--includes", "--list", "--name-only", "-z", cwd=folder, timeout=timeout)
@@ -193,11 +207,39 @@ def runs_nothing(folder: Path, *, work_tree: bool, timeout: float = 2.0) -> bool
         return False
     if not work_tree:
         return True
-    shared = _run("rev-parse", "--path-format=absolute", "--git-common-dir", cwd=folder, timeout=timeout)
     files = _run("ls-files", "--stage", "-z", "--", ":/", cwd=folder, timeout=timeout)
-    if shared is None or files is None or any(entry.startswith(b"160000") for entry in files.split(b"\0")):
-        return False
-    return not os.path.lexists(os.path.join(os.fsdecode(shared.removesuffix(b"\n")), "hooks", "post-index-change"))  # noqa: PTH118
+    return files is not None and not any(entry.startswith(b"160000") for entry in files.split(b"\0"))
+
+
+def as_variables(settings: dict[str, str]) -> dict[str, str]:
+    """Return environment variables that give git some settings, before those of any file."""
+    variables = {"GIT_CONFIG_COUNT": str(len(settings))}
+    for at, (key, value) in enumerate(settings.items()):
+        variables |= {f"GIT_CONFIG_KEY_{at}": key, f"GIT_CONFIG_VALUE_{at}": value}
+    return variables
+
+
+def reading_variables(*, timeout: float = 2.0) -> dict[str, str]:
+    """Return environment variables with which git starts no program that the user's or the system's settings name.
+
+    The settings of a repository are judged by `runs_nothing`.
+    """
+    listed = _run("config", "--list", "--includes", "-z", cwd=Path("/"), timeout=timeout, environment=_NOWHERE)
+    shown = {}
+    for entry in (listed or b"").decode("utf-8", "replace").split("\0"):
+        name, _, value = entry.partition("\n")
+        if _HARMLESS.fullmatch(name) or _OF_DISPLAY.fullmatch(name):
+            shown[name] = value
+    only_given = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_PAGER": "cat"}
+    environment = {name: value for name, value in _ENVIRONMENT.items() if name != "LC_ALL"}
+    return environment | only_given | as_variables(shown | _NO_PROGRAMS | STAND_INS)
+
+
+def hooks_folder(folder: Path) -> Path | None:
+    """Return the folder of hooks that settings name for a repository; None if they name none."""
+    output = _run("config", "--get-all", "--type=path", "-z", "core.hooksPath", cwd=folder, timeout=GIT_SECONDS)
+    named = (output or b"").split(b"\0")[:-2]  # The last one is of `_NO_PROGRAMS`.
+    return folder / os.fsdecode(named[-1]) if named else None
 
 
 def git_is_installed() -> bool:
@@ -347,7 +389,6 @@ def _time_of(seconds: str) -> datetime:
 
 def global_user_name(*, timeout: float = 2.0) -> str:
     """Return ``user.name`` of the user's own git settings, empty without one; a repository's is never used."""
-    # Without a repository, no includeIf of the user's settings can match one either.
     output = _run(
         "config",
         "--global",
@@ -356,7 +397,7 @@ def global_user_name(*, timeout: float = 2.0) -> str:
         "user.name",
         cwd=Path("/"),
         timeout=timeout,
-        environment={"GIT_DIR": os.devnull},
+        environment=_NOWHERE,
     )
     return (output or b"").decode("utf-8", "replace").strip()
 
@@ -405,9 +446,10 @@ def _found_in(path: str) -> str | None:
 
 def _search_path() -> str:
     """Return PATH without empty and relative entries, which would look for programs in the folder itself."""
-    return _absolute_entries(os.environ.get("PATH", ""))
+    return absolute_entries(os.environ.get("PATH", ""))
 
 
-@lru_cache(maxsize=1)
-def _absolute_entries(path: str) -> str:
+@lru_cache(maxsize=2)
+def absolute_entries(path: str) -> str:
+    """Return a PATH without entries that depend on the current folder."""
     return os.pathsep.join(entry for entry in path.split(os.pathsep) if Path(entry).is_absolute())

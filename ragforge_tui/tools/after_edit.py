@@ -20,7 +20,7 @@ from ragforge_tui.settings.schema import ToolSettings
 from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.shared.records import FileAccess
 from ragforge_tui.shared.truncation import cut_middle
-from ragforge_tui.tools.base import ToolContext, ToolOutcome
+from ragforge_tui.tools.base import SandboxRefusal, ToolContext, ToolOutcome, sandboxed
 from ragforge_tui.tools.shell.run_command import RunCommand, RunCommandArguments
 from ragforge_tui.tools.snapshots import digest_of
 from ragforge_tui.tools.undo.restore import KeptFiles
@@ -68,8 +68,14 @@ class AfterEdit:
                 continue
             try:
                 plan = await self._tool.prepare(RunCommandArguments(command=command))
-                done = await plan.run()
-            except ToolError as error:
+                # Nobody is asked, so what a command in the sandbox has changed runs there only.
+                held = plan.approval is not None and plan.approval.planted != ""
+                before_call = sandboxed.set("workspace" if held else "")
+                try:
+                    done = await plan.run()
+                finally:
+                    sandboxed.reset(before_call)
+            except (ToolError, SandboxRefusal) as error:
                 done = ToolOutcome(text=str(error), success=False, error=str(error))
             checks.append(Check(command=template, error=done.error or ""))
             texts.append(f"$ {command}\n{cut_middle(done.text, MOST_CHARS)}")

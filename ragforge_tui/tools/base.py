@@ -30,8 +30,11 @@ _log = logging.getLogger(__name__)
 report_output: ContextVar[Callable[[list[str]], None]] = ContextVar("report_output", default=lambda lines: None)
 """Function of the running call that shows the user the last lines of its output so far. A tool may call it often."""
 
-sandboxed: ContextVar[bool] = ContextVar("sandboxed", default=False)
-"""Whether the commands of the running call start in the sandbox of the mode auto."""
+Walls = Literal["", "workspace", "reading"]
+"""Where a command may write in the sandbox: in the workspace, or nowhere; empty outside of it."""
+
+sandboxed: ContextVar[Walls] = ContextVar("sandboxed", default="")
+"""The sandbox in which the commands of the running call start."""
 
 running_call: ContextVar[str] = ContextVar("running_call", default="")
 """Id of the running call."""
@@ -77,6 +80,18 @@ class CallStopped(asyncio.CancelledError):
         self.outcome = outcome
 
 
+class SandboxRefusal(Exception):
+    """Refusal of the sandbox to let a command do its work, which makes its call one to be asked about.
+
+    Args:
+        why: What it wanted, as a sentence without a full stop.
+    """
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+
 class CallSubject(msgspec.Struct, kw_only=True, frozen=True):
     """What the user's rules see of a call.
 
@@ -120,6 +135,8 @@ class ApprovalNeed(msgspec.Struct, kw_only=True, frozen=True):
         in_every_mode: No mode and no earlier permission covers the call.
         beyond: Empty if the call can run in the sandbox of the mode auto; else what it needs more, as a sentence
             without a full stop; None if the sandbox is not for such calls.
+        planted: What commands in the sandbox have changed that this one may run outside, as a sentence without a full
+            stop; empty for nothing.
         subject: What rules see of the call; the toolbox adds it.
     """
 
@@ -132,6 +149,7 @@ class ApprovalNeed(msgspec.Struct, kw_only=True, frozen=True):
     command: str = ""
     in_every_mode: bool = False
     beyond: str | None = None
+    planted: str = ""
     subject: CallSubject | None = None
 
 

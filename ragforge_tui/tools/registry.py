@@ -30,6 +30,7 @@ from ragforge_tui.tools.base import (
     MemorySource,
     Plan,
     Ruling,
+    SandboxRefusal,
     Tool,
     ToolArguments,
     ToolContext,
@@ -120,6 +121,7 @@ class PreparedCall:
     Attributes:
         arguments: The arguments as parsed, without `reason`.
         approval: The approval that the user must give first, None if none is needed.
+        reading: The approval of a command that only reads, which it needs if it turns out to want more; else None.
         contents: Contents of files after it, by absolute path, as far as they are known.
         subject: What the user's rules see of it.
     """
@@ -143,6 +145,7 @@ class PreparedCall:
         self.approval: ApprovalNeed | None = plan.approval
         if plan.approval is not None:
             self.approval = msgspec.structs.replace(plan.approval, subject=self.subject)
+        self.reading: ApprovalNeed | None = None
         self.harmless = plan.harmless
         self._plan = plan
         self._unknown = unknown
@@ -150,11 +153,17 @@ class PreparedCall:
         self._limit = limit
 
     async def run(self) -> ToolOutcome:
-        """Run the call. Every failure except a cancellation becomes an outcome that the model can read."""
+        """Run the call. Every failure except a cancellation becomes an outcome that the model can read.
+
+        Raises:
+            SandboxRefusal: The sandbox does not let a command do its work.
+        """
         if self._gate.writes_frozen and self.access in CHANGING:
             return failed(FROZEN)
         try:
             outcome = await self._plan.run()
+        except SandboxRefusal:
+            raise
         except ToolError as error:
             return failed(str(error), kind=error.info.kind)
         except Exception as error:
@@ -449,7 +458,7 @@ class RestrictedTools:
         if ruling.effect == "ask":
             prepared.approval = prepared.approval or _asked_by_rule(prepared)
         elif ruling.reads:
-            prepared.approval = None
+            prepared.reading, prepared.approval = prepared.approval, None
         # The user may have switched modes meanwhile, and a granted call is not asked about again.
         if prepared.approval is not None or not (command or prepared.harmless):
             self.check(name)

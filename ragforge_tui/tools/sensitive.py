@@ -60,6 +60,7 @@ RUNS = """
     conftest.py {,.}mypy.ini {,.}pytest.ini tox.ini setup.cfg setup.py pyproject.toml noxfile.py .pylintrc .coveragerc
     package.json .yarnrc* .pnpmfile.cjs .mocharc.* *.config.{js,cjs,mjs,ts} .eslintrc* gulpfile.* gruntfile.*
     .cargo/config{,.toml} build.rs {,gnu}makefile *.mk justfile .justfile taskfile.y{,a}ml cmakelists.txt rakefile
+    {,.}venv/bin/ node_modules/.bin/
     .bundle/config .rspec composer.json build.gradle{,.kts} settings.gradle{,.kts} .mvn/ .bazelrc
 """
 
@@ -77,16 +78,19 @@ _MOST_SEARCHED = 20_000
 """Files and folders that are looked at before a search runs without a question: some 50 ms."""
 
 
-def _compiled(table: str) -> re.Pattern[str]:
+def _compiled(table: str, *, last: bool = False) -> re.Pattern[str]:
+    """Compile a table, or only the last part of each pattern."""
     signs = {"*": "[^/]*", "{": "(?:", ",": "|", "}": ")"}
     patterns = []
     for pattern in table.lower().split():
-        written = "".join(signs.get(sign) or re.escape(sign) for sign in pattern.removesuffix("/"))
+        whole = pattern.removesuffix("/")
+        written = "".join(signs.get(sign) or re.escape(sign) for sign in (whole.rpartition("/")[2] if last else whole))
         patterns.append(written + ("(?:/|$)" if pattern.endswith("/") else "$"))
     return re.compile(f"(?:^|/)(?:{'|'.join(patterns)})")
 
 
 _SECRET, _NOT_SECRET, _RUNS = map(_compiled, (SECRET, NOT_SECRET, RUNS))
+_LAST_PARTS = _compiled(f"{SECRET} {RUNS}", last=True)
 _SECRET_FOLDERS = [name.rstrip("/") for name in SECRET.split() if name.endswith("/") and name.startswith(".")]
 
 
@@ -98,6 +102,18 @@ def is_secret(path: str) -> bool:
     without = _BACKUP.sub("", name)
     names = {lowered, f"{folder}{slash}{without}", f"{folder}{slash}{without.removeprefix('.')}"}
     return any(_SECRET.search(one) for one in names) and not _NOT_SECRET.search(lowered)
+
+
+@functools.lru_cache(65_536)
+def is_ordinary(name: str) -> bool:
+    """Return whether a file of a name is neither secret nor run later, unless it is for the folder that it is in."""
+    without = _BACKUP.sub("", name.lower())
+    return not any(map(_LAST_PARTS.search, {name.lower(), without, without.removeprefix(".")}))
+
+
+def runs_later(path: str) -> bool:
+    """Return whether a file, given by its path below a workspace, is one that other programs run or obey."""
+    return _RUNS.search(path.lower()) is not None
 
 
 class Guard:
@@ -127,7 +143,7 @@ class Guard:
         if is_secret(self._below(path, self.root)):
             return "secret"
         names = self._below(path, self.root), self._below(path, self.home)
-        if any(_RUNS.search(name.lower()) for name in names) or self._in_repository(path):
+        if any(map(runs_later, names)) or self._in_repository(path):
             return "runs"
         return ""
 

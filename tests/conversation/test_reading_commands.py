@@ -5,18 +5,23 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.conversation.approvals import pending
 from ragforge_tui.conversation.approvals.reading_commands import only_reads
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.events import ApprovalRequested, ToolCallFinished
 from ragforge_tui.shared.records import call_end
 from ragforge_tui.tools.sensitive import Guard
+from ragforge_tui.tools.shell.sandbox import sandbox_support
 from tests.conftest import ONE_BACKEND
 from tests.support.openai_server import OpenAIServer
+
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has the sandbox")
 
 
 @pytest.fixture
@@ -153,6 +158,16 @@ def test_reading_commands_run_unasked(command: str, workspace: Path) -> None:
         "ls | sh",
         "python -c 1",
         "env",
+        "make version",
+        "node version",
+        "python3 version",
+        "ruby version",
+        "go version",
+        "cargo version",
+        "git log --format='%h %G?'",
+        "git log --pretty=format:%GS",
+        "git grep --no-index KEY",
+        "git grep --untracked KEY",
     ],
 )
 def test_other_commands_are_asked_about(command: str, workspace: Path) -> None:
@@ -194,17 +209,12 @@ def test_names_that_wildcards_find_are_judged_one_by_one(workspace: Path) -> Non
     assert not reads("ls *", workspace)
 
 
-def test_git_is_asked_about_with_a_hook_or_a_submodule(workspace: Path) -> None:
-    hook = workspace / ".git" / "hooks" / "post-index-change"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text("#!/bin/sh\n")
-    assert not reads("git status", workspace)
-    assert reads("git log", workspace)
-    hook.unlink()
-    assert reads("git status", workspace)
+def test_git_is_asked_about_with_a_submodule(workspace: Path) -> None:
+    assert reads("git status", workspace) and reads("git describe --dirty", workspace)
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=workspace, check=True, capture_output=True, text=True)
     git(workspace, "update-index", "--add", "--cacheinfo", f"160000,{head.stdout.strip()},sub")
     assert not reads("git status", workspace)
+    assert not reads("git describe --dirty", workspace)
     assert not reads("cd src && git diff", workspace)
 
 
@@ -220,6 +230,18 @@ def test_a_program_of_the_workspace_is_asked_about(workspace: Path, monkeypatch:
     monkeypatch.setenv("PATH", f"{fake.parent}{os.pathsep}{os.environ['PATH']}")
     assert not reads("wc -l src/app.py", workspace)
     assert reads("cat src/app.py", workspace)
+
+
+def test_a_program_of_the_home_that_chooses_its_version_is_asked_about(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shim = workspace.parent / "home" / "shims" / "node"
+    shim.parent.mkdir(parents=True)
+    shim.write_text("#!/bin/sh\n")
+    shim.chmod(0o755)
+    assert reads("node --version", workspace)
+    monkeypatch.setenv("PATH", f"{shim.parent}{os.pathsep}{os.environ['PATH']}")
+    assert not reads("node --version", workspace)
 
 
 @ONE_BACKEND
@@ -247,3 +269,35 @@ async def test_they_run_in_every_mode(mode: str, loaded: Loaded, server: OpenAIS
     assert asked == ([] if mode == "plan" else ["touch made"])
     assert ends == ["ok", "refused"]
     assert not await asyncio.to_thread((folder / "made").exists)
+
+
+@linux_only
+@ONE_BACKEND
+@pytest.mark.parametrize("mode", ["ask", "plan", "auto"])
+async def test_what_was_taken_for_reading_and_writes_is_asked_about(
+    mode: str, loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However wrong the judgement is, nothing happens unasked that could not be undone."""
+    if sandbox_support(enabled=True).mechanism is None:
+        pytest.skip("there is no sandbox here")
+    monkeypatch.setattr(pending, "only_reads", lambda command, guard: True)
+    server.script(
+        [{"tool_calls": [{"name": "run_command", "arguments": {"command": "touch made"}}]}, {"text": "Done."}]
+    )
+    asked, ends = [], []
+    async with ConversationAgent(loaded, interactive=True) as agent:
+        conversation = await agent.create_conversation()
+        conversation.mode = mode  # type: ignore[assignment]
+        async for event in conversation.stream("look"):
+            if isinstance(event, ApprovalRequested):
+                asked.append(event.question)
+                agent.services.approvals.answer(event.approval_id, "once")
+            if isinstance(event, ToolCallFinished):
+                ends.append(event.call)
+    made = await asyncio.to_thread((Path(loaded.workspace) / "made").exists)
+    if mode == "ask":
+        assert len(asked) == 1 and "It wanted more than to read" in asked[0] and "Read-only file system" in asked[0]
+    else:
+        assert not asked
+    assert made is (mode != "plan") and call_end(ends[0]) == ("refused" if mode == "plan" else "ok")
+    assert ('"sandboxed":true' in ends[0].result.result) is (mode == "auto")

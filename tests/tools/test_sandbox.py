@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import shlex
 import socket
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import hypothesis
+import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.engine import connect_in_process
@@ -25,12 +23,14 @@ from ragforge_tui.shared.records import call_end
 from ragforge_tui.shared.requests.turns import CreateConversation
 from ragforge_tui.shared.requests.work import SetMode
 from ragforge_tui.shared.tool_calls import result_text
-from ragforge_tui.tools.base import sandboxed
+from ragforge_tui.tools.base import SandboxRefusal, Walls, sandboxed
 from ragforge_tui.tools.registry import Toolbox
 from ragforge_tui.tools.sensitive import Guard
 from ragforge_tui.tools.shell import sandbox
 from ragforge_tui.tools.shell.confinement import Confinement, Mechanism, Support
+from ragforge_tui.tools.shell.protected import Protected
 from ragforge_tui.tools.shell.sandbox import Sandbox
+from ragforge_tui.tools.shell.survey import Survey, secrets_of_home
 from tests.conftest import ONE_BACKEND
 from tests.support.openai_server import OpenAIServer
 
@@ -60,6 +60,36 @@ ALLOWED = {
     'socket.create_connection(s.getsockname(), 5); print("x")\'',
     "shared memory": "echo x > /dev/shm/ragforge-test && cat /dev/shm/ragforge-test && rm /dev/shm/ragforge-test",
 }
+
+PLANTS = {
+    "settings of a work tree": "echo x > .git/config.worktree",
+    "another common folder": "echo ../evil > .git/commondir",
+    "what was to be moved away": "mkdir -p .git/commondir.from-sandbox/x .vscode.from-sandbox/x",
+    "hooks of git": "echo x > .git/hooks/pre-commit",
+    "hooks elsewhere": "mkdir -p tools/hooks; echo x > tools/hooks/pre-commit",
+    "a nested repository": "echo x >> nested/.git/config",
+    "hooks of a nested repository": "mkdir -p nested/.git/hooks; echo x > nested/.git/hooks/post-checkout",
+    "a nested repository in its place": "mv nested/.git nested/g; mkdir nested/.git",
+    "an editor": "mkdir -p .vscode; echo x > .vscode/tasks.json",
+    "a link": "ln -s /tmp .idea",
+    "servers of tools": "echo {} > .mcp.json",
+    "an environment": "echo x > .envrc",
+    "programs": "echo x > .venv/bin/pytest",
+    "a program of node": "cp /bin/true node_modules/.bin/eslint",
+}
+"""Commands after which nothing is planted for programs outside."""
+SECRETS = {
+    "by a wildcard": "cat .e*",
+    "by a search": "grep -rh . .",
+    "by a program": '{python} \'print(open(".e" + "nv").read())\'',
+    "deep in the workspace": "cat src/a/b/c/d/e/*",
+    "by a link": "ln -sf .env plain; cat plain",
+    "of another project": "cat {home}/src/other/.e*",
+    "deep in the home": "cat {home}/Documents/a/b/c/d/*.kdbx",
+    "beside many files": "cat {home}/.local/share/opencode/*.json",
+    "unpacked": "tar cf - . | tar xO",
+}
+"""Commands that would print a canary."""
 
 
 @pytest.fixture(params=["namespaces", "bwrap"])
@@ -121,7 +151,7 @@ def _temp(folder: Path) -> Path:
     return temp
 
 
-async def run(place: Place, command: str, *, inside: bool = True) -> str:
+async def run(place: Place, command: str, walls: Walls = "workspace") -> str:
     toolbox = Toolbox(
         place.workspace,
         ToolSettings(command_timeout=30),
@@ -131,7 +161,7 @@ async def run(place: Place, command: str, *, inside: bool = True) -> str:
     toolbox.workspace.guard.home = str(place.home)
     try:
         prepared = await toolbox.prepare("run_command", json.dumps({"command": command}))
-        token = sandboxed.set(inside)
+        token = sandboxed.set(walls)
         try:
             return (await prepared.run()).text
         finally:
@@ -152,7 +182,7 @@ def ended_well(text: str) -> set[str]:
 
 @linux_only
 async def test_nothing_leaves_the_sandbox_and_what_work_needs_is_possible(place: Place, mechanism: Mechanism) -> None:
-    await run(place, "rm -rf .git && git init -q . && mkdir -p .git/hooks", inside=False)
+    await run(place, "rm -rf .git && git init -q . && mkdir -p .git/hooks", walls="")
     assert ended_well(await run(place, each(place, REFUSED | ALLOWED))) == set(ALLOWED)
     assert not (place.outside / "file").exists() and "evil" not in (place.workspace / ".git" / "config").read_text()
 
@@ -160,41 +190,232 @@ async def test_nothing_leaves_the_sandbox_and_what_work_needs_is_possible(place:
 @linux_only
 async def test_without_the_sandbox_all_succeeds_that_needs_no_rights(place: Place) -> None:
     templates = {name: text for name, text in (REFUSED | ALLOWED).items() if "remount" not in name}
-    await run(place, "rm -rf .git && git init -q . && mkdir -p .git/hooks", inside=False)
-    assert ended_well(await run(place, each(place, templates), inside=False)) == set(templates)
+    await run(place, "rm -rf .git && git init -q . && mkdir -p .git/hooks", walls="")
+    assert ended_well(await run(place, each(place, templates), walls="")) == set(templates)
 
 
-NAMES = [".ssh", ".aws", "src", ".config/gh", ".env", "a b", ".git/hooks", ".vscode"]
+@linux_only
+async def test_nothing_is_planted_for_programs_outside(place: Place, mechanism: Mechanism) -> None:
+    prepare = "rm -rf .git; git init -q . && git init -q nested && git config core.hooksPath tools/hooks"
+    await run(place, f"{prepare}; mkdir -p .venv/bin node_modules/.bin; touch .venv/bin/pytest", "")
+    before = await run(place, "find . | sort | xargs ls -ld --time-style=+ 2>&1; git config -l", "")
+    text = await run(place, each(place, PLANTS))
+    assert ended_well(text) <= {"what was to be moved away"}
+    await run(place, "rm -rf out .git/commondir.from-sandbox .vscode.from-sandbox", "")
+    assert await run(place, "find . | sort | xargs ls -ld --time-style=+ 2>&1; git config -l", "") == before
 
 
-@hypothesis.settings(max_examples=20)
-@given(st.lists(st.sampled_from(NAMES), unique=True), st.booleans())
-def test_arguments_name_each_place_once_and_never_open_the_home(names: list[str], in_home: bool) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        home = Path(folder).resolve() / "home"
-        workspace = home / ".config" / "project" if in_home else Path(folder).resolve() / "project"
-        for one in (home, workspace):
-            one.mkdir(parents=True, exist_ok=True)
-            for name in names:
-                (one / name).mkdir(parents=True, exist_ok=True)
-        marked = sandbox.paths(workspace, home)
-        assert len(marked) == len(set(marked)) and all(one[0] in "*r-" and one[1:].startswith("/") for one in marked)
-        writable = [Path(one[1:]) for one in marked if one[0] == "*"]
-        assert workspace in writable and not any(home == one or home.is_relative_to(one) for one in writable[:1])
-        hidden = {Path(one[1:]) for one in marked if one[0] == "-"}
-        assert all(home / name in hidden for name in (".ssh", ".aws", ".env") if name in names)
-        assert not any(workspace.is_relative_to(one) for one in hidden)
-        kept = {Path(one[1:]) for one in marked if one[0] == "r"}
-        assert all(workspace / name in kept for name in (".git/hooks", ".vscode") if name in names)
+@linux_only
+@pytest.mark.parametrize("walls", ["workspace", "reading"])
+async def test_no_command_prints_a_secret(place: Place, mechanism: Mechanism, walls: Walls) -> None:
+    for secret in ("src/a/b/c/d/e/auth.json", ".env"):
+        (place.workspace / secret).parent.mkdir(parents=True, exist_ok=True)
+        (place.workspace / secret).write_text("canary", "ascii")
+    for secret in ("src/other/.env", "Documents/a/b/c/d/my.kdbx"):
+        (place.home / secret).parent.mkdir(parents=True, exist_ok=True)
+        (place.home / secret).write_text("canary", "ascii")
+    many = place.home / ".vscode"
+    many.mkdir()
+    for number in range(6_000):
+        (many / str(number)).touch()
+    lines = [place.command(command) for command in SECRETS.values()]
+    assert "canary" not in await run(place, "\n".join([*lines, "true"]), walls)
+    assert "canary" in await run(place, "\n".join(lines), "")
+
+
+@linux_only
+async def test_git_sees_no_change_in_a_hidden_file(place: Place, mechanism: Mechanism) -> None:
+    if mechanism == "bwrap":
+        pytest.skip("it cannot give a file another one's time")
+    make = "rm -rf .git; git init -q . && echo canary > server.key && touch -d '1 minute ago' server.key"
+    commit = "git -c user.name=a -c user.email=a@b commit -qm x"
+    await run(place, f"{make} && git add . && {commit}", "")
+    assert "server.key" not in await run(place, f"git status --short; echo y > y; git add -A; {commit} --stat")
+    assert "canary" in await run(place, "git show HEAD:server.key", "")
+
+
+READERS = {
+    "writes here": "echo x > {proof}",
+    "writes in the home": "echo x > {home}/proof",
+    "writes temporary files": "echo x > /tmp/{name}; echo x > /var/tmp/{name}",
+    "writes in git": "git config user.name x",
+    "runs a target": "make version > {proof}",
+    "runs a filter of the user's": "git status --short; git diff",
+    "asks for a signature": "git log --show-signature --format=%G?",
+    "runs a hook": "git describe --always --dirty",
+    "network": "{python} 'import socket; socket.create_connection((\"{address}\", {port}), 5)' && echo x > {proof}",
+    "socket": "{python} 'import socket; s = socket.socket(socket.AF_UNIX); s.connect(\"{socket}\")' && echo connected",
+}
+
+
+SIGNED = r"""rm -rf .git; git init -q .; echo a > a.txt; git add a.txt
+printf 'tree %s\nauthor a <a@b> 1 +0000\ncommitter a <a@b> 1 +0000\ngpgsig -----BEGIN PGP SIGNATURE-----\n \n x
+ -----END PGP SIGNATURE-----\n\nx\n' $(git write-tree) | git hash-object -t commit -w --stdin > id
+git update-ref HEAD $(cat id); echo b >> a.txt"""
+"""Repository with a signed commit and a change."""
+
+
+@linux_only
+async def test_a_command_that_only_reads_can_do_nothing_else(
+    place: Place, mechanism: Mechanism, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"proof-{os.getpid()}"
+    made = place.workspace / "made"
+    await run(place, SIGNED, "")
+    program = f"#!/bin/sh\necho ran >> {made}\necho ran\ncat\n"
+    for path in ("node_modules/.bin/gpg", "node_modules/.bin/git-lfs", "bin/ls", ".git/hooks/post-index-change"):
+        file = place.workspace / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(program, "ascii")
+        file.chmod(0o755)
+    (place.workspace / "Makefile").write_text("version:\n\techo ran\n", "ascii")
+    (place.workspace / ".gitattributes").write_text("*.txt filter=lfs\n", "ascii")
+    (place.home / ".gitconfig").write_text(
+        f'[filter "lfs"]\nclean = git-lfs\n[diff]\nexternal = {place.workspace}/bin/ls\n[log]\nshowSignature = true\n',
+        "ascii",
+    )
+    monkeypatch.setenv("PATH", f"bin{os.pathsep}{os.environ['PATH']}")
+    names = {"proof": place.workspace / "proof", "name": name}
+    commands = [place.command(template) for template in READERS.values()]
+    lines = [command.replace("{proof}", str(names["proof"])).replace("{name}", name) for command in commands]
+    text = await run(place, "\n".join([*(f"( {line} )" for line in lines), "ls", "true"]), "reading")
+    assert "ran" not in text.replace("echo ran", "").split() and "connected" not in text
+    assert "+b" in text and "M a.txt" in text, "git works all the same"
+    left = [names["proof"], made, place.home / "proof", Path("/tmp", name), Path("/var/tmp", name)]
+    assert not any(path.exists() for path in left), text
+
+
+@linux_only
+@pytest.mark.parametrize("walls", ["workspace", "reading"])
+async def test_no_socket_of_another_program_is_reached(place: Place, mechanism: Mechanism, walls: Walls) -> None:
+    """Wherever it is, and by whatever name it was bound."""
+    connect = 'import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1]); print("connected")'
+    paths, listeners = [], []
+    for folder in (place.workspace, place.workspace / "deep" / "er", place.home, place.outside):
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in (f"{folder}/absolute.sock", "relative.sock"):
+            with contextlib.chdir(folder):
+                listener = socket.socket(socket.AF_UNIX)
+                listener.bind(name)
+                listener.listen()
+            listeners.append(listener)
+            paths.append(str(folder / name))
+    paths.remove(f"{place.outside}/relative.sock")
+    lines = [place.command("{python} ") + f"{shlex.quote(connect)} {path}" for path in paths]
+    assert "connected" not in await run(place, "\n".join([*lines, "true"]), walls)
+    assert (await run(place, "\n".join(lines), "")).count("connected") == len(paths)
+    for listener in listeners:
+        listener.close()
+
+
+@linux_only
+@pytest.mark.parametrize(
+    ("walls", "full"), [("workspace", "workspace"), ("workspace", "home"), ("reading", "workspace")]
+)
+async def test_more_files_than_are_searched_are_asked_about(
+    place: Place, mechanism: Mechanism, monkeypatch: pytest.MonkeyPatch, walls: Walls, full: str
+) -> None:
+    for number in range(30):
+        (place.workspace if full == "workspace" else place.home).joinpath(str(number)).touch()
+    most = 20
+    monkeypatch.setattr(sandbox, "Survey", lambda root: Survey(root, most if full == "workspace" else 1000))
+    if full == "home":
+        monkeypatch.setattr(sandbox, "secrets_of_home", lambda *given: secrets_of_home(*given, most))
+    with pytest.raises(SandboxRefusal, match=full):
+        await run(place, "ls", walls)
+
+
+def test_a_survey_sees_what_changed_since(tmp_path: Path) -> None:
+    survey = Survey(tmp_path)
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    for folder in (tmp_path, tmp_path / "a", tmp_path / "a" / "b"):
+        os.utime(folder, (1, 1))
+    assert survey.look().hidden == []
+    (tmp_path / "a" / "b" / ".env").touch()
+    (tmp_path / "a" / "Makefile").write_text("x", "ascii")
+    first = survey.look()
+    assert first.hidden == ["a/b/.env"] and list(first.running) == ["a/Makefile"]
+    (tmp_path / "a" / "Makefile").write_text("y", "ascii")
+    (tmp_path / "a" / "b" / ".env").unlink()
+    second = survey.look()
+    assert second.hidden == [] and second.running != first.running
+
+
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [("-----BEGIN CERTIFICATE-----", False), ("-----BEGIN RSA PRIVATE KEY-----", True), ("secret", True)],
+)
+def test_a_certificate_is_no_secret(tmp_path: Path, text: str, hidden: bool) -> None:
+    (tmp_path / "ca.pem").write_text(text, "ascii")
+    assert Survey(tmp_path).look().hidden == ["ca.pem"] * hidden
+
+
+@linux_only
+async def test_placeholders_of_a_killed_program_are_removed(place: Place, mechanism: Mechanism) -> None:
+    kept = Protected(place.workspace, place.outside / "state" / "sandbox")
+    os.close(kept.hold())
+    kept.paths(Survey(place.workspace).look(), "ls")
+    (place.workspace / ".idea" / "mine").touch()
+    assert (place.workspace / ".vscode").is_dir()
+    await run(place, "true")
+    assert {path.name for path in place.workspace.iterdir() if path.name[0] == "."} == {".git", ".idea"}
+
+
+INSTALLS = {
+    "pip install -e .": True,
+    ".venv/bin/pip install x": True,
+    "python3 -m venv .venv": True,
+    "cd web && npm ci": True,
+    "uv sync --offline": True,
+    "npm test": False,
+    "pytest -k install": False,
+    "cp evil .venv/bin/pip": False,
+    "echo pipinstall": False,
+}
+
+
+@pytest.mark.parametrize("command", INSTALLS)
+def test_only_an_installer_writes_programs(command: str, tmp_path: Path) -> None:
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    kept = Protected(tmp_path, tmp_path / "state")
+    assert (tmp_path / ".venv/bin" in kept.paths(Survey(tmp_path).look(), command)) is not INSTALLS[command]
+
+
+@linux_only
+@ONE_BACKEND
+async def test_what_a_command_changed_that_runs_later_is_named_and_asked_about_outside(
+    loaded: Loaded, server: OpenAIServer
+) -> None:
+    if sandbox._tried().mechanism is None:
+        pytest.skip("there is no sandbox here")
+    rules = msgspec.structs.replace(loaded.settings.tools, rules=["allow touch *"])
+    given = msgspec.structs.replace(loaded, settings=msgspec.structs.replace(loaded.settings, tools=rules))
+    commands = ["echo x > Makefile", "touch first", "touch second"]
+    calls = [{"name": "run_command", "arguments": {"command": command}} for command in commands]
+    server.script([*({"tool_calls": [call]} for call in calls), {"text": "Done."}])
+    asked, told = [], []
+    async with ConversationAgent(given, interactive=True) as agent:
+        conversation = await agent.create_conversation()
+        conversation.mode = "auto"
+        async for event in conversation.stream("do it"):
+            if isinstance(event, ApprovalRequested):
+                asked.append(event.question)
+                agent.services.approvals.answer(event.approval_id, "once")
+            if isinstance(event, Notice):
+                told.append(event.text)
+            if isinstance(event, ToolCallFinished) and event.call.ordinal == 0 and conversation.mode == "auto":
+                conversation.mode = "ask"
+    assert len(asked) == 1 and "A command in the sandbox changed Makefile" in asked[0]
+    assert any("Makefile" in text for text in told)
 
 
 def test_what_the_sandbox_is_not_enough_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     guard = Guard(tmp_path)
-    place = Sandbox(Confinement(tmp_path, []), tmp_path, guard, enabled=True)
+    place = Sandbox(Confinement(tmp_path, []), tmp_path, guard, tmp_path, enabled=True)
     monkeypatch.setattr(sandbox, "_tried", lambda: Support("bwrap"))
     assert place.beyond("pytest -q && $(x) > out") == ""
     assert place.beyond("cat <.env | head") == "It names .env, which may hold keys or passwords"
-    assert "no sandbox" in Sandbox(Confinement(tmp_path, []), tmp_path, guard, enabled=False).beyond("ls")
+    assert "no sandbox" in Sandbox(Confinement(tmp_path, []), tmp_path, guard, tmp_path, enabled=False).beyond("ls")
 
 
 RUN = {"command": "touch made; echo ${HOME:+home}"}
@@ -276,21 +497,9 @@ async def test_the_mode_says_that_there_is_no_sandbox(
     assert event.text == "Commands still ask in auto, because there is no sandbox here: bubblewrap is not installed."
 
 
-def test_what_a_command_plants_for_others_is_moved_away(tmp_path: Path) -> None:
-    (tmp_path / ".git").mkdir()
-    (tmp_path / ".claude").mkdir()
-    free = sandbox.free_places(tmp_path)
-    assert tmp_path / ".claude" not in free and tmp_path / ".git/commondir" in free
-    (tmp_path / ".git/commondir").write_text("../evil")
-    (tmp_path / ".vscode").symlink_to("/nowhere")
-    (tmp_path / "notes.txt").write_text("x")
-    assert sorted(sandbox.unplanted(tmp_path, free)) == [".git/commondir", ".vscode"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".claude", ".git", ".vscode.from-sandbox", "notes.txt"]
-
-
 @linux_only
 def test_a_workspace_that_holds_the_home_is_asked_about(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "sandbox_support", lambda enabled: Support("bwrap"))
     guard = Guard(str(tmp_path), own=[], home=str(tmp_path / "me"))
-    box = Sandbox(Confinement(tmp_path, [], file=None, enabled=True, kept_variables=()), tmp_path, guard, enabled=True)
+    box = Sandbox(Confinement(tmp_path, []), tmp_path, guard, tmp_path, enabled=True)
     assert "your home folder" in box.beyond("echo x >> me/.bashrc")

@@ -28,7 +28,7 @@ from ragforge_tui.shared.records import Message, ToolCall
 from ragforge_tui.shared.requests.work import Mode
 from ragforge_tui.shared.rules import PROGRAMS
 from ragforge_tui.shared.sanitize import revealed, visible
-from ragforge_tui.tools.base import ApprovalNeed, Ruling
+from ragforge_tui.tools.base import ApprovalNeed, Ruling, Walls
 from ragforge_tui.tools.registry import PreparedCall
 
 log = logging.getLogger(__name__)
@@ -56,6 +56,8 @@ class ApprovalPolicy:
     | none                              | any   | any        | run     |
     | any                               | yes   | any        | run     |
     | a call that a rule asks about     | other | any        | ask     |
+    | a command outside the sandbox     | other | any        | ask     |
+    |   after one planted something     |       |            |         |
     | a call that a rule allows         | other | any        | run     |
     | a write, without a reason to ask  | edits | any        | run     |
     | the same                          | auto  | any        | run     |
@@ -77,7 +79,7 @@ class ApprovalPolicy:
         if need.in_every_mode:
             return "ask"
         # In auto the code of the workspace may be what a command in the sandbox has written.
-        held = mode == "auto" and ruling.by_kind and need.beyond != ""
+        held = bool(need.planted) or (mode == "auto" and ruling.by_kind and need.beyond != "")
         if mode == "yes" or (ruling.effect == "allow" and not held):
             return "run"
         if ruling.effect == "ask":
@@ -87,7 +89,7 @@ class ApprovalPolicy:
             return "run"
         if mode == "auto" and need.beyond == "":
             return "run"
-        return "run" if offered and need.session_key in granted else "ask"
+        return "run" if offered and need.session_key in granted and not need.planted else "ask"
 
 
 class Approvals:
@@ -135,7 +137,13 @@ class Approvals:
         """Return whether a user, rather than a program, answers questions about calls."""
         return self.attended and self._approve is None
 
-    async def is_sandboxed(self, need: ApprovalNeed, call: ToolCall, mode: Mode) -> bool:
+    async def walls(self, prepared: PreparedCall, call: ToolCall, mode: Mode) -> Walls:
+        """Return the sandbox in which the commands of a call run."""
+        if prepared.approval is None:
+            return "" if prepared.reading is None else "reading"
+        return "workspace" if await self._is_sandboxed(prepared.approval, call, mode) else ""
+
+    async def _is_sandboxed(self, need: ApprovalNeed, call: ToolCall, mode: Mode) -> bool:
         """Return whether a call runs only because the sandbox holds it, by its mode now or when it was let through."""
         if call.uuid in self._by_sandbox:
             return True
@@ -180,6 +188,8 @@ class Approvals:
             why = f"Your rule is: {ruling.why}" if asked else ruling.why or need.why
             if mode == "auto" and need.beyond and not asked:
                 why = need.beyond
+            if need.planted and not asked:
+                why = need.planted
             questions.append(
                 ApprovalRequested(
                     conversation_id=conversation_id,

@@ -3,7 +3,8 @@
 A command counts if every simple command of its chain is one of `READING`, names no option that runs a program or
 writes a file, and stays in the workspace, away from secrets: the judgement that a pattern such as `cat *` gets. Its
 program must be the system's, since the workspace may hold one of the same name, and git must have nothing to run: a
-repository's own settings, hooks and submodules can name programs.
+repository's own settings and submodules can name programs. This is to ask about what would not work anyway: where there
+are namespaces, such a command runs in a sandbox in which it can do nothing but read.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ READING: dict[str, tuple[str, ...]] = {
     "diff": ("-r", "--recursive"),
     "tail": ("-f", "-F", "--follow", "--retry"),
     "find": _FIND,
-    **dict.fromkeys(("git blame", "git describe", "git diff", "git grep", "git log", "git ls-files"), _GIT),
+    **dict.fromkeys(("git blame", "git describe", "git diff", "git log", "git ls-files"), _GIT),
+    "git grep": (*_GIT, "--no-index", "--untracked"),
     **dict.fromkeys(("git ls-tree", "git rev-list", "git rev-parse", "git shortlog", "git show"), _GIT),
     "git status": _GIT,
 }
@@ -53,7 +55,7 @@ _EXACT = (
     re.compile(r"sed -n \d+(,\d+)?p( [^-\s]\S*)*"),
     re.compile(r"git branch( (-a|-r|-v|-vv|--list|--all|--remotes|--show-current))*"),
     re.compile(r"git (remote( -v)?|stash list|tag( -l| --list)?|worktree list)"),
-    re.compile(r"(cargo|gcc|git|go|java|make|node|npm|pip3?|python3?|ruby|rustc|uv) (--version|-V|version)"),
+    re.compile(r"(cargo|gcc|git|java|make|node|npm|pip3?|python3?|ruby|rustc|uv) (--version|-V)"),
 )
 """Commands of which only these forms read."""
 _GREP_LETTERS = re.compile(r"-[EFGHIPchilnoqrsvwx]*([ABCm]\d+)?")
@@ -61,7 +63,9 @@ _RG_LETTERS = re.compile(r"-[FHINPSUcilnoqsvwx]*([ABCm]\d+)?")
 _PLAIN_WORDS = re.compile(r"--[a-z-]+=.*|--(recursive|line-number|ignore-case|files-with-matches|count|word-regexp)")
 """Options of searches that have no value of their own, or have it in the same word."""
 _BUILT_IN = frozenset({"echo", "pwd", "type"})
-_WORK_TREE = frozenset({"git diff", "git status", "git stash"})
+_WORK_TREE = frozenset({"git describe", "git diff", "git status", "git stash"})
+_SIGNATURE = "%G"
+"""In a format of git: the state of a signature, which gpg has to tell."""
 
 
 _HERE = re.compile(r"cd ([\w./-]+) && ")
@@ -119,7 +123,11 @@ def reads(placed: Placed, guard: Guard) -> bool:
         return False
     if words[0] in SEARCHING and not _avoids_secrets(words, placed, guard):
         return False
-    if words[0] not in _BUILT_IN and _is_inside(_program(words[0], guard), guard.root):
+    # A manager of versions, as in the home, is itself a program that reads a setting of the workspace.
+    closed = [guard.root] if entry else [guard.root, guard.home]
+    if words[0] not in _BUILT_IN and any(_is_inside(_program(words[0], guard), folder) for folder in closed):
+        return False
+    if words[0] == "git" and any(_SIGNATURE in word for word in words):
         return False
     with_work_tree = " ".join(words[:2]) in _WORK_TREE
     return words[0] != "git" or all(runs_nothing(Path(one), work_tree=with_work_tree) for one in placed.folders)

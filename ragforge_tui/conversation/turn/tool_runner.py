@@ -45,6 +45,7 @@ from ragforge_tui.tools.asking import ask_user
 from ragforge_tui.tools.base import (
     ApprovalNeed,
     CallStopped,
+    SandboxRefusal,
     ToolOutcome,
     calling_conversation,
     output_room,
@@ -232,17 +233,11 @@ class ToolRunner:
             prepared = await self._toolbox.prepare(call.tool_name, self._raw_arguments[call.uuid])
             if self._hooks is not None:
                 await self._hooks.before_call(prepared, call.tool_name, reply.conversation_id, self._mode())
-            if prepared.approval is not None:
-                await self._recall(call, prepared.approval)
-                allowed, feedback = await self._permission(reply, call, prepared, prepared.approval)
-                if not allowed:
-                    return _refused(feedback), started
-                self._toolbox.check(call.tool_name)  # the mode may have changed while the user decided
+            if (refused := await self._refusal(reply, call, prepared)) is not None:
+                return refused, started
             started = time.monotonic()  # time spent waiting for the user does not count
             running_call.set(call.uuid)
             report_output.set(self._reporter(reply, call))
-            if prepared.approval is not None:
-                sandboxed.set(await self._approvals.is_sandboxed(prepared.approval, call, self._mode()))
             ask_user.set(
                 lambda asked, choices, draft: self._approvals.ask_user(
                     asked, choices, call, reply, self._emit, draft=draft
@@ -251,7 +246,7 @@ class ToolRunner:
             calling_conversation.set(reply.conversation_id)
             output_room.set(self._room())
             async with noted_commits(self._workspace, prepared.access) as commits:
-                outcome = await prepared.run()
+                outcome = await self._run_in_place(reply, call, prepared)
             if self._hooks is not None:
                 await self._hooks.after_call(prepared, call.tool_name, outcome, reply.conversation_id)
             if commits:
@@ -267,6 +262,32 @@ class ToolRunner:
             return ToolOutcome(text=text, success=False, error=text), started
         self._record_outcome(key, prepared, outcome)
         return outcome, started
+
+    async def _refusal(self, reply: Message, call: ToolCall, prepared: PreparedCall) -> ToolOutcome | None:
+        """Return the outcome of a call that must not run; None for one that needs no approval or has it."""
+        if prepared.approval is None:
+            return None
+        await self._recall(call, prepared.approval)
+        allowed, feedback = await self._permission(reply, call, prepared, prepared.approval)
+        if not allowed:
+            return _refused(feedback)
+        self._toolbox.check(call.tool_name)  # the mode may have changed while the user decided
+        return None
+
+    async def _run_in_place(self, reply: Message, call: ToolCall, prepared: PreparedCall) -> ToolOutcome:
+        """Run a call, a command in its sandbox; what the sandbox does not let it do is asked about."""
+        sandboxed.set(walls := await self._approvals.walls(prepared, call, self._mode()))
+        try:
+            return await prepared.run()
+        except SandboxRefusal as refusal:
+            need = prepared.reading or prepared.approval
+            assert need is not None
+            self._toolbox.check(call.tool_name)
+            asked = {"why": refusal.why} if walls == "reading" else {"beyond": refusal.why}
+            prepared.reading, prepared.approval = None, msgspec.structs.replace(need, **asked)
+            if (refused := await self._refusal(reply, call, prepared)) is not None:
+                return refused
+            return await self._run_in_place(reply, call, prepared)
 
     async def _recall(self, call: ToolCall, need: ApprovalNeed) -> None:
         """Look up what memory says about a call, once."""
@@ -378,7 +399,7 @@ class ToolRunner:
             self._emit(FilesAccessed(files=outcome.files, **where))
         if "todos" in outcome.data and outcome.success:
             self._emit(TodosUpdated(todos=msgspec.convert(outcome.data["todos"], list[Todo]), **where))
-        if "notice" in outcome.data and outcome.success:
+        if "notice" in outcome.data:
             self._emit(
                 Notice(
                     text=str(outcome.data["notice"]),

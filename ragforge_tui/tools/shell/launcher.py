@@ -8,8 +8,8 @@ program with threads. It uses only the standard library, since it starts without
 PARENT is the process whose death ends the command, LIFELINE a pipe that closes at its death, PATH a file or folder that
 the command must not reach, after a sign: ``-`` or, for a folder that the command may use as an empty one, ``+``, or,
 for a folder whose part WORKSPACE is reached all the same, ``=``. A PATH after ``*`` is one that the command may write
-to: if there is any, all others are read-only, those after ``r`` too, although they are within one, and there is no
-network.
+to, one after ``r`` one that it may not, although it is within such a one: if there is any of them, everything else is
+read-only, and there is no network.
 
 With namespaces there are three processes: this one has the process id that the engine knows, passes on how the command
 ended, and ignores SIGTERM, which is for the command; the second one is the init process of the command's namespace,
@@ -29,12 +29,14 @@ from typing import NoReturn
 NOT_CONFINED = 126
 """Exit status of a command that was not run because it could not be confined."""
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1, 4, 24, 38
-_CLONE_NEWNS, _CLONE_NEWUSER, _CLONE_NEWPID, _CLONE_NEWNET = 0x20000, 0x10000000, 0x20000000, 0x40000000
+_CLONE_NEWNS, _CLONE_NEWUSER, _CLONE_NEWPID = 0x20000, 0x10000000, 0x20000000
+_CLONE_NEWNET, _CLONE_NEWIPC = 0x40000000, 0x08000000
 _MOUNT_SETATTR, _HERE, _AT_RECURSIVE, _ATTR_RDONLY = 442, -100, 0x8000, 1
 _SET_FLAGS, _UP_AND_RUNNING = 0x8914, 0x41
 """Of a network interface."""
 _MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REMOUNT = 1, 2, 4, 8, 32
 _MS_BIND, _MS_REC, _MS_PRIVATE = 4096, 16384, 1 << 18
+_MNT_DETACH = 2
 _PLAIN = _MS_NOSUID | _MS_NODEV | _MS_NOEXEC
 _CAP_SYS_ADMIN, _CAP_PERFMON = 21, 38
 _CAPABILITY_VERSION = 0x20080522
@@ -107,7 +109,7 @@ def _supervise(how: str, lifeline: int, workspace: str, paths: list[str], comman
         signal.signal(number, signal.SIG_IGN)
     reading, writing = os.pipe()
     if how == "namespaces":
-        _enter_namespaces(_CLONE_NEWNET if any(marked[0] == "*" for marked in paths) else 0)
+        _enter_namespaces(_CLONE_NEWNET | _CLONE_NEWIPC if _is_sealed(paths) else 0)
     init = os.fork()
     if init == 0:
         try:
@@ -173,20 +175,18 @@ def _write(path: str, text: str) -> None:
     os.close(descriptor)
 
 
+def _is_sealed(paths: list[str]) -> bool:
+    return any(marked[0] in "*r" for marked in paths)
+
+
 def _cover(workspace: str, paths: list[str]) -> None:
     """Mount something empty over each path."""
     _mount("", "/", flags=_MS_REC | _MS_PRIVATE)
+    _cover_files([marked[1:] for marked in paths if marked[0] not in "*r"])
     kept = os.open(workspace, os.O_PATH)
     for marked in sorted(paths, key=len):
         sign, path = marked[0], marked[1:]
-        if sign in "*r":
-            continue
-        try:
-            mode = os.lstat(path).st_mode
-        except FileNotFoundError:  # within a path that is covered already, or ended meanwhile
-            continue
-        if not stat.S_ISDIR(mode):
-            _mount("/dev/null", path, flags=_MS_BIND)
+        if sign in "*r" or not os.path.isdir(path):  # noqa: PTH112  # a file, covered already, or ended meanwhile
             continue
         _mount("tmpfs", path, "tmpfs", _PLAIN, "mode=0700" if sign == "+" else "mode=0555,size=64k")
         if sign == "=":
@@ -197,9 +197,33 @@ def _cover(workspace: str, paths: list[str]) -> None:
     os.close(kept)
 
 
+def _cover_files(paths: list[str]) -> None:
+    """Mount something without content over each path that is no folder.
+
+    It has the size and the time of what it hides, so that to git the file is the same one, neither gone nor emptied.
+    The files are made in a file system over /proc, where nothing is that has to be hidden.
+    """
+    _mount("tmpfs", "/proc", "tmpfs", _PLAIN, "mode=0700")
+    for number, path in enumerate(paths):
+        try:
+            found = os.lstat(path)
+        except OSError:
+            continue
+        if stat.S_ISDIR(found.st_mode) or stat.S_ISLNK(found.st_mode):
+            continue
+        empty = f"/proc/{number}"
+        descriptor = os.open(empty, os.O_WRONLY | os.O_CREAT, found.st_mode & 0o111)
+        os.ftruncate(descriptor, found.st_size if stat.S_ISREG(found.st_mode) else 0)
+        os.close(descriptor)
+        os.utime(empty, ns=(found.st_atime_ns, found.st_mtime_ns))
+        _mount(empty, path, flags=_MS_BIND)
+    _mount("", "/proc", flags=_MS_REMOUNT | _MS_RDONLY | _PLAIN)
+    _call("umount2", b"/proc", _MNT_DETACH)
+
+
 def _seal(paths: list[str]) -> None:
     """Make everything read-only except some folders, and the loopback interface the only one."""
-    if not any(marked[0] == "*" for marked in paths):
+    if not _is_sealed(paths):
         return
     bound = sorted((marked for marked in paths if marked[0] in "*r"), key=len)
     for marked in bound:
@@ -304,7 +328,9 @@ def _execute_bubblewrap(writing: int, lifeline: int, workspace: str, paths: list
     bound = sorted((marked for marked in paths if marked[0] in "*r"), key=len)
     options = ["--unshare-user", "--unshare-pid", "--as-pid-1"]
     options += (
-        ["--unshare-net", "--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev"] if bound else ["--dev-bind", "/", "/"]
+        ["--unshare-net", "--unshare-ipc", "--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev"]
+        if bound
+        else ["--dev-bind", "/", "/"]
     )
     for marked in bound:
         options += ["--bind" if marked[0] == "*" else "--ro-bind", marked[1:], marked[1:]]

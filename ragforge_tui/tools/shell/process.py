@@ -30,8 +30,8 @@ import psutil
 from ragforge_tui.shared.files import STATE_BYTES, atomic_write, read_regular
 from ragforge_tui.shared.json_text import decode_json
 from ragforge_tui.shared.redaction import mask_secrets
-from ragforge_tui.tools.shell.confinement import is_of_session, launcher_arguments
-from ragforge_tui.tools.shell.sandbox import Sandbox
+from ragforge_tui.tools.shell.confinement import Confinement, is_of_session, launcher_arguments
+from ragforge_tui.tools.shell.sandbox import Room
 from ragforge_tui.tools.shell.search_path import environment_of, program_folders, search_path
 
 _log = logging.getLogger(__name__)
@@ -142,7 +142,7 @@ class Commands:
     """
 
     def __init__(
-        self, state_dir: Path, *, kept_variables: Collection[str] = (), confinement: Sandbox | None = None
+        self, state_dir: Path, *, kept_variables: Collection[str] = (), confinement: Confinement | None = None
     ) -> None:
         self._kept_variables = kept_variables
         self._confinement = confinement
@@ -150,14 +150,17 @@ class Commands:
         self._running: dict[str, RunningCommand] = {}
         self._starting: set[asyncio.Task[RunningCommand]] = set()
 
-    async def start(self, command: str, folder: Path, *, with_input: bool = False) -> RunningCommand:
+    async def start(
+        self, command: str, folder: Path, *, with_input: bool = False, room: Room | None = None
+    ) -> RunningCommand:
         """Start a command in its own session, with output and errors in one pipe; `end` must be called afterwards.
 
         Args:
             with_input: Whether its input is a pipe, rather than empty.
+            room: Its sandbox.
         """
         mark = secrets.token_hex(16)
-        task = asyncio.create_task(self._spawn(mark, command, folder, with_input=with_input))
+        task = asyncio.create_task(self._spawn(mark, command, folder, room, with_input=with_input))
         self._starting.add(task)
         task.add_done_callback(self._starting.discard)
         try:
@@ -169,18 +172,24 @@ class Commands:
                 await self.end(mark)
             raise
 
-    async def _spawn(self, mark: str, command: str, folder: Path, *, with_input: bool) -> RunningCommand:
+    async def _spawn(
+        self, mark: str, command: str, folder: Path, room: Room | None, *, with_input: bool
+    ) -> RunningCommand:
         record = CommandRecord(mark=mark, owner=os.getpid(), owner_started=_started(os.getpid()))
         # Recorded before the start: a crash in between leaves a mark without a process, not an untracked process.
         await asyncio.to_thread(self._save, record)
         try:
-            how = ["plain", ""] if self._confinement is None else await asyncio.to_thread(self._confinement.arguments)
+            how = room.arguments if room is not None else ["plain", ""]
+            if self._confinement is not None and room is None:
+                how = await asyncio.to_thread(self._confinement.arguments)
             environment = scrubbed_environment(
                 os.environ, mark, kept=self._kept_variables, session=self._confinement is None
             )
             if self._confinement is not None:
                 # The user's own commands run as they would in their shell.
                 environment |= await asyncio.to_thread(_workspace_variables, folder, environment.get("PATH", ""))
+            if room is not None:
+                environment = await asyncio.to_thread(room.environment, environment) | {MARK: mark}
             running = await _piped(mark, how, shell_arguments(command), folder, environment, with_input=with_input)
         except BaseException:
             self._forget(mark)

@@ -36,7 +36,7 @@ from ragforge_tui.tools.shell.endings import ending
 from ragforge_tui.tools.shell.interactive import interactive_program
 from ragforge_tui.tools.shell.output import Output, collect
 from ragforge_tui.tools.shell.process import Commands
-from ragforge_tui.tools.shell.sandbox import Sandbox, free_places, unplanted
+from ragforge_tui.tools.shell.sandbox import Room, Sandbox, named
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -44,8 +44,8 @@ T = TypeVar("T")
 _REPORT_SECONDS = 0.25
 OUTSIDE = "It asks to run outside the sandbox"
 SANDBOX_HELP = (
-    "It ran in a sandbox: no network, and only the workspace and temporary folders can be written. If that is why it "
-    "failed, call it again with outside_sandbox true and the reason; the user is asked."
+    "It ran in a sandbox: no network, only the workspace and temporary folders can be written, and files with secrets "
+    "are hidden. If that is why it failed, call it again with outside_sandbox true and the reason; the user is asked."
 )
 _WAIT_SECONDS = 1.0
 """Time that a process gets to print something before a call about it returns."""
@@ -117,13 +117,17 @@ class RunCommand(Tool):
             kept_variables=settings.keep_variables,
         )
         self.sandbox = Sandbox(
-            self._confinement, context.workspace.root, context.workspace.guard, enabled=settings.confine_commands
+            self._confinement,
+            context.workspace.root,
+            context.workspace.guard,
+            context.state_dir,
+            enabled=settings.confine_commands,
         )
         self.processes = Processes()
         self._commands = Commands(
             context.state_dir,
             kept_variables=settings.keep_variables,
-            confinement=self.sandbox if self.confined else None,
+            confinement=self._confinement if self.confined else None,
         )
 
     async def prepare(self, arguments: RunCommandArguments) -> Plan:
@@ -144,8 +148,11 @@ class RunCommand(Tool):
         beyond = OUTSIDE if arguments.outside_sandbox else await asyncio.to_thread(self.sandbox.beyond, command)
         if background and not beyond:
             beyond = "It goes on running, which the sandbox does not cover"
+        planted = await asyncio.to_thread(self.sandbox.planted) if self.confined else ""
 
         async def run() -> ToolOutcome:
+            if planted and not sandboxed.get():
+                await asyncio.to_thread(self.sandbox.protected.accept)
             if background:
                 return await self._start(command, arguments.timeout)
             return await self._run(command, self._seconds(arguments.timeout, self.context.settings.command_timeout))
@@ -161,6 +168,7 @@ class RunCommand(Tool):
                 session_key=f"run_command:{self.context.workspace.root}:{command}",
                 command=command,
                 beyond=beyond,
+                planted=planted,
             ),
         )
 
@@ -252,19 +260,24 @@ class RunCommand(Tool):
         await self._commands.close()
 
     async def _run(self, command: str, timeout: float) -> ToolOutcome:
-        root = self.context.workspace.root
-        free = await asyncio.to_thread(free_places, root) if sandboxed.get() else []
+        walls = sandboxed.get()
+        if not walls:
+            return await self._run_to_end(command, timeout, None)
+        room = self.sandbox.room(walls, command)
         try:
-            outcome = await self._run_to_end(command, timeout)
+            await _finished(asyncio.to_thread(room.enter))
+            outcome = await self._run_to_end(command, timeout, room)
         finally:
-            planted = await _finished(asyncio.to_thread(unplanted, root, free))
-        if planted:
-            outcome.text += f"\n[Moved to NAME.from-sandbox, because programs outside obey them: {', '.join(planted)}.]"
+            changed = await _finished(asyncio.to_thread(room.leave))
+        if changed:
+            told = f"The command changed {named(changed)}, which other programs run or obey."
+            outcome.text += f"\n[{told} The next command outside the sandbox is asked about.]"
+            outcome.data = {**outcome.data, "notice": f"{told} The next command outside the sandbox asks."}
         return outcome
 
-    async def _run_to_end(self, command: str, timeout: float) -> ToolOutcome:
+    async def _run_to_end(self, command: str, timeout: float, room: Room | None) -> ToolOutcome:
         try:
-            running = await self._commands.start(command, self.context.workspace.root)
+            running = await self._commands.start(command, self.context.workspace.root, room=room)
         except OSError as error:
             raise ToolError(f"The command could not be started: {error}.", kind="os_error") from error
         output = Output(max(self.context.settings.max_output_chars, MOST_KEPT))
@@ -284,7 +297,11 @@ class RunCommand(Tool):
         if stopped:
             raise CallStopped(_stopped(output))
         outcome = _outcome(running.process.returncode, output, timeout if timed_out else None, any_left)
-        return _in_sandbox(outcome) if sandboxed.get() else outcome
+        if room is None:
+            return outcome
+        if not outcome.success:
+            room.check(outcome.text)
+        return _in_sandbox(outcome) if room.walls == "workspace" else outcome
 
 
 class UsersCommand(RunCommand):

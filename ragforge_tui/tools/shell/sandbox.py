@@ -1,26 +1,28 @@
-"""Sandbox of the mode auto: a command writes only in the workspace and in temporary folders, without network.
+"""Sandbox of commands: those of the mode auto write only in the workspace, and those that only read write nowhere.
 
-It is the confinement of every command (`confinement.py`) with more closed: all other files are read-only, those with
-the home's secrets are hidden, and so are the sockets of programs that would do something in the command's place. What
-could later run outside, such as the hooks of git, stays read-only within the workspace.
+It is the confinement of every command (`confinement.py`) with more closed: all other files are read-only, there is no
+network, and files with secrets and the sockets of programs that would do something in the command's place are hidden.
+What could later run outside, such as the hooks of git, stays read-only within the workspace too (`protected.py`). A
+command that only reads sees nothing of the home either, and gets no setting that names a program.
 """
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 import re
-import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
-from pathlib import Path, PurePath
+from collections.abc import Iterator
+from pathlib import Path
 
-from ragforge_tui.shared.errors import ToolError
-from ragforge_tui.tools.base import sandboxed
-from ragforge_tui.tools.sensitive import BECAUSE, Guard, is_secret
+from ragforge_tui.shared.git import STAND_INS, as_variables, reading_variables
+from ragforge_tui.tools.base import SandboxRefusal, Walls
+from ragforge_tui.tools.sensitive import BECAUSE, Guard
 from ragforge_tui.tools.shell.confinement import (
+    LAUNCHER,
     OFF,
     PROBE_SECONDS,
     Confinement,
@@ -28,56 +30,141 @@ from ragforge_tui.tools.shell.confinement import (
     Support,
     launcher_arguments,
 )
+from ragforge_tui.tools.shell.protected import Protected
+from ragforge_tui.tools.shell.search_path import search_path, system_path
+from ragforge_tui.tools.shell.survey import Survey, bound_sockets, other_parts, secrets_of_home
 
 _MECHANISMS: tuple[Mechanism, ...] = ("namespaces", "bwrap")
-PROTECTED = (
-    *(
-        ".git/config",
-        ".git/hooks",
-        ".git/info",
-        ".git/modules",
-        ".git/worktrees",
-        ".ragforge",
-        ".claude",
-        ".codex",
-        ".cursor",
-        ".gemini",
-        ".opencode",
-    ),
-    *(".vscode", ".idea", ".devcontainer", ".envrc", ".mcp.json", ".husky", ".githooks", ".pre-commit-config.yaml"),
-)
-"""What a command in the sandbox must not change in the workspace: it runs, or is obeyed, outside of it."""
 _WORDS = re.compile(r"[\s;&|()<>'\"`=:,{}$]+")
-_SOCKET_FOLDERS = ("/run", "/tmp", "/var/run")
-_DEPTH = 3
-_HOME_DEPTH = 4
-"""Secrets may be as deep as in .local/share/opencode/auth.json."""
-_MOST = 5_000
+_KEPT_VARIABLES = re.compile(r"HOME|USER|LOGNAME|LANG|LC_.*|TZ|TERM|XDG_CONFIG_HOME")
+_LOOKUP = re.compile(r"(?:which|type) [\w.+ -]+")
+_REFUSED = re.compile("|".join(map(os.strerror, (errno.EROFS, errno.ENETUNREACH))) + "|name resolution", re.IGNORECASE)
+"""What the kernel and the C library say of an attempt to write, or to reach the network."""
+_SHOWN = 120
+_TOO_MANY = "There are more files in {} than are searched for secrets"
+_MOST_NAMED = 5
+
+
+class Room:
+    """Sandbox of one command.
+
+    Attributes:
+        arguments: The launcher's arguments.
+    """
+
+    def __init__(self, sandbox: Sandbox, walls: Walls, command: str) -> None:
+        self.arguments: list[str] = []
+        self.walls = walls
+        self._sandbox = sandbox
+        self._command = command
+        self._held = -1
+
+    def enter(self) -> None:
+        """Find out what to hide and what to protect; blocks. `leave` must be called afterwards.
+
+        Raises:
+            SandboxRefusal: There are too many files to be sure of.
+            ToolError: A folder of the program is no longer where it was.
+        """
+        here = self._sandbox
+        how = here.confinement.arguments()
+        mechanism = here.support().mechanism
+        if mechanism is None:
+            if self.walls == "workspace":
+                raise SandboxRefusal("There is no sandbox here")
+            self.arguments = how
+            return
+        self._before = here.survey.look()
+        if not self._before.complete:
+            raise SandboxRefusal(_TOO_MANY.format("the workspace"))
+        hidden = [here.workspace / name for name in self._before.hidden]
+        hidden = [path for path in map(Path.resolve, hidden) if path.is_relative_to(here.workspace)]
+        if self.walls == "reading":
+            signs = [f"r{here.workspace}"]
+            hidden += here.home_parts()
+        else:
+            found, complete = secrets_of_home(here.home, here.workspace)
+            if not complete:
+                raise SandboxRefusal(_TOO_MANY.format("your home"))
+            hidden += found
+            self._held = here.protected.hold()
+            repositories = [here.workspace / name for name in self._before.repositories]
+            # A folder that is a mount cannot be renamed, and made again in its place.
+            writable = [here.workspace, *_temporary(), *(path for path in repositories if path.is_dir())]
+            signs = [f"*{path.resolve()}" for path in writable]
+            signs += [f"r{path}" for path in here.protected.paths(self._before, self._command)]
+        hidden += bound_sockets()
+        self.arguments = [mechanism, str(here.workspace), *how[2:], *dict.fromkeys(signs)]
+        self.arguments += [f"-{path}" for path in dict.fromkeys(hidden)]
+
+    def environment(self, scrubbed: dict[str, str]) -> dict[str, str]:
+        """Return the variables of the command, given those of any other one; blocks."""
+        if self.walls == "workspace":
+            return scrubbed | ({} if "GIT_CONFIG_COUNT" in scrubbed else as_variables(STAND_INS))
+        path = scrubbed.get("PATH", os.defpath)
+        looks_up = _LOOKUP.fullmatch(self._command) is not None
+        kept = {name: value for name, value in scrubbed.items() if _KEPT_VARIABLES.fullmatch(name)}
+        if "LC_ALL" in kept:
+            kept["LANG"] = kept.pop("LC_ALL")
+        kept |= {"LC_MESSAGES": "C", "PATH": path if looks_up else system_path(self._sandbox.workspace, path)}
+        return kept | (reading_variables() if "git" in self._command else {})
+
+    def check(self, output: str) -> None:
+        """Check what a command printed that failed.
+
+        Raises:
+            SandboxRefusal: It failed because it only may read.
+        """
+        if self.walls == "reading" and (refused := _REFUSED.search(output)):
+            start = output.rfind("\n", 0, refused.start()) + 1
+            line = output[start:].partition("\n")[0].strip()
+            raise SandboxRefusal(f"It wanted more than to read, and was stopped: {line[:_SHOWN].rstrip('.')}")
+
+    def leave(self) -> list[str]:
+        """Return what the command changed that later runs or instructs outside; blocks."""
+        if self._held < 0:
+            return []
+        try:
+            return self._sandbox.protected.note(self._before, self._sandbox.survey.look())
+        finally:
+            self._sandbox.protected.release(self._held)
+            self._held = -1
 
 
 class Sandbox:
-    """Where the commands of one workspace run: confined, and in the sandbox if the running call says so.
+    """Sandboxes of the commands of one workspace.
 
     Args:
+        state: The folder for what is kept between commands.
         enabled: Whether commands are confined at all.
     """
 
-    def __init__(self, confinement: Confinement, workspace: Path, guard: Guard, *, enabled: bool) -> None:
-        self._confinement = confinement
-        self._workspace = workspace
+    def __init__(self, confinement: Confinement, workspace: Path, guard: Guard, state: Path, *, enabled: bool) -> None:
+        self.confinement = confinement
+        self.workspace = workspace
+        self.survey = Survey(workspace)
+        self.protected = Protected(workspace, state / "sandbox")
         self._guard = guard
         self._enabled = enabled
+
+    @property
+    def home(self) -> Path:
+        return Path(self._guard.home)
 
     def support(self) -> Support:
         """Return what makes the sandbox; blocks, at the first call, until it has been tried."""
         return sandbox_support(enabled=self._enabled)
+
+    def room(self, walls: Walls, command: str) -> Room:
+        """Return the sandbox of a command that starts now."""
+        return Room(self, walls, command)
 
     def beyond(self, command: str) -> str:
         """Return why a command cannot do its work in the sandbox, as far as that is known; else nothing. Blocks."""
         support = self.support()
         if support.mechanism is None:
             return f"There is no sandbox here: {support.reason}"
-        if Path(self._guard.home).is_relative_to(self._workspace):
+        if self.home.is_relative_to(self.workspace):
             return "The workspace holds your home folder, whose files your shell and programs obey"
         for word in filter(None, _WORDS.split(command)):
             # The sandbox has the whole workspace, and what a command prints goes to the model.
@@ -85,115 +172,31 @@ class Sandbox:
                 return f"It names {word[:80]}, which {BECAUSE[reason]}"
         return ""
 
-    def arguments(self) -> list[str]:
-        """Return the launcher's arguments for a command that starts now. Blocks.
+    def planted(self) -> str:
+        """Return, as a sentence, what commands in the sandbox changed that runs outside; blocks."""
+        changed = self.protected.changed()
+        return f"A command in the sandbox changed {named(changed)}, which may run now" if changed else ""
 
-        Raises:
-            ToolError: A folder of the program is no longer where it was, or there is no sandbox.
-        """
-        how = self._confinement.arguments()
-        if not sandboxed.get():
-            return how
-        mechanism = self.support().mechanism
-        if mechanism is None:
-            raise ToolError("The command was not run, because there is no sandbox here.", kind="os_error")
-        return [mechanism, str(self._workspace), *how[2:], *paths(self._workspace, Path(self._guard.home))]
-
-
-def unplanted(workspace: Path, absent: Iterable[Path]) -> list[str]:
-    """Move what a command has made in places that programs outside obey; return the names. Blocks.
-
-    Args:
-        absent: Such places that were free before the command, as `free_places` returns them.
-    """
-    moved = []
-    for path in absent:
-        if os.path.lexists(path):
-            path.rename(path.with_name(f"{path.name}.from-sandbox"))
-            moved.append(path.relative_to(workspace).as_posix())
-    return moved
+    def home_parts(self) -> list[Path]:
+        """Return all of the home that a command that only reads has no need of; blocks."""
+        if self.home == Path("/") or self.home.is_relative_to(self.workspace):
+            return []
+        programs = map(Path, search_path(self.workspace, os.environ.get("PATH", "")).split(os.pathsep))
+        settings = Path(os.environ.get("XDG_CONFIG_HOME") or self.home / ".config", "git", "ignore")
+        kept = [self.workspace, settings, LAUNCHER.parent, Path(sys.prefix), Path(sys.base_prefix), *programs]
+        return list(other_parts(self.home, kept))
 
 
-def free_places(workspace: Path) -> list[Path]:
-    """Return the places that must stay as they are and in which nothing is yet. Blocks."""
-    inside = (workspace / ".git").is_dir()
-    names = (*(name for name in PROTECTED if inside or not name.startswith(".git/")), *([".git/commondir"] * inside))
-    return [path for name in names if not os.path.lexists(path := workspace / name)]
-
-
-def paths(workspace: Path, home: Path) -> list[str]:
-    """Return the launcher's paths for the sandbox, each after its sign. Blocks."""
-    writable = [workspace, *_temporary()]
-    if (workspace / ".git").is_dir():
-        writable.append(workspace / ".git")  # A folder that is a mount cannot be renamed, and made again in its place.
-    protected = [path for name in PROTECTED if (path := workspace / name).exists()]
-    if (workspace / ".git").is_file():
-        protected.append(workspace / ".git")  # Of a work tree: it says where the repository is.
-    hidden = [*_secrets(home, workspace), *_sockets()]
-    return [
-        *(f"*{path.resolve()}" for path in dict.fromkeys(writable)),
-        *(f"r{path.resolve()}" for path in protected),
-        *(f"-{path}" for path in dict.fromkeys(hidden)),
-    ]
+def named(names: list[str]) -> str:
+    """Return names in a few words."""
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _temporary() -> Iterator[Path]:
     for path in dict.fromkeys((tempfile.gettempdir(), "/tmp", "/var/tmp", "/dev/shm")):
         if Path(path).is_dir():
             yield Path(path)
-
-
-def _secrets(home: Path, workspace: Path) -> Iterator[Path]:
-    """Yield the files and folders of the home that are named like secrets; of folders, only those with a dot."""
-    left = _MOST
-    pending = [home]
-    while pending and left > 0:
-        folder = pending.pop(0)
-        for entry in _entries(folder):
-            left -= 1
-            path = Path(entry.path)
-            below = path.relative_to(home)
-            if workspace.is_relative_to(path):
-                continue
-            if is_secret(str(below)):
-                # Behind a link lies what has to be hidden; a link to nothing hides nothing.
-                real = path.resolve()
-                if real.exists() and not workspace.is_relative_to(real):
-                    yield real
-            elif _is_searched(below) and entry.is_dir(follow_symlinks=False):
-                pending.append(path)
-
-
-def _is_searched(below: PurePath) -> bool:
-    parts = below.parts
-    return parts[0].startswith(".") and parts[0] != ".cache" and len(parts) < _HOME_DEPTH
-
-
-def _sockets() -> Iterator[Path]:
-    """Yield the sockets of other programs, to which a read-only file system is no barrier."""
-    left = _MOST
-    for top in dict.fromkeys(os.path.realpath(folder) for folder in _SOCKET_FOLDERS):
-        pending = [(Path(top), 0)]
-        while pending and left > 0:
-            folder, depth = pending.pop()
-            for entry in _entries(folder):
-                left -= 1
-                try:
-                    mode = entry.stat(follow_symlinks=False).st_mode
-                except OSError:
-                    continue
-                if stat.S_ISSOCK(mode):
-                    yield Path(entry.path)
-                elif stat.S_ISDIR(mode) and depth < _DEPTH:
-                    pending.append((Path(entry.path), depth + 1))
-
-
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            return list(entries)
-    except OSError:
-        return []
 
 
 def sandbox_support(*, enabled: bool) -> Support:

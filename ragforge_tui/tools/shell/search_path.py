@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from ragforge_tui.shared.git import absolute_entries
+
 _ENVIRONMENTS = (".venv", "venv")
 _MARK = "pyvenv.cfg"
 _NODE = "node_modules/.bin"
@@ -39,8 +41,15 @@ def program_folders(root: Path) -> list[Path]:
 
 
 def search_path(root: Path, path: str) -> str:
-    """Return a PATH with the folders of a workspace first. Blocks."""
-    return os.pathsep.join([*map(str, program_folders(root)), *([path] if path else [])])
+    """Return a PATH with the folders of a workspace first, and without entries relative to a folder. Blocks."""
+    return os.pathsep.join([*map(str, program_folders(root)), *filter(None, [absolute_entries(path)])])
+
+
+def system_path(root: Path, path: str) -> str:
+    """Return a PATH without folders of a workspace and entries relative to a folder. Blocks."""
+    return os.pathsep.join(
+        entry for entry in absolute_entries(path).split(os.pathsep) if not _is_inside(Path(entry), root)
+    )
 
 
 def _is_inside(folder: Path, root: Path) -> bool:
