@@ -4,8 +4,8 @@
 SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
-# More workers than two cores: many tests wait for other processes. They steal work, so that none runs alone at the end.
-WORKERS ?= 4
+# Each worker has a graph server of its own, and few tests wait. They steal work, so that none runs alone at the end.
+WORKERS ?= 2
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 ARGS ?=
 # Many processes import the same modules: compiled once, not by each.
@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 help:
 	@echo "make chat      start the chat              make test      run the tests"
-	@echo "make test-all  run the tests on the embedded graph and on a real Neo4j (java and mvn needed)"
+	@echo "make test-all  all tests: long ones too, and on a real Neo4j (java and mvn needed)"
 	@echo "make lint      ruff, format, import rules  make types     mypy, strict"
 	@echo "make docs      build the documentation in .build/site"
 	@echo "make format    format the code             make example   write config.example.yaml again"
@@ -28,11 +28,12 @@ chat: $(VENV)/.installed
 	@$(BIN)/ragforge-chat $(ARGS)
 
 # The embedded graph runs the same statements as Neo4j but for one dialect; the other half needs Java, Maven and minutes.
+# Of each kind of long test (kill, storm, stateful, cold start) one short one is without a mark, and is run here.
 test: $(VENV)/.installed-test
-	$(PYTEST) -m "not neo4j" $(ARGS)
+	$(PYTEST) -m "not neo4j and not slow and not cold" $(ARGS)
 
 test-all: $(VENV)/.installed-test
-	$(PYTEST) $(ARGS)
+	RAGFORGE_HYPOTHESIS=long $(PYTEST) $(ARGS)
 
 # A failing example is stored in .hypothesis and tried first the next time.
 fuzz: $(VENV)/.installed-test

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from benchmarks.agent.answers import EvaluationServer, file_answers, model_answers
 from benchmarks.agent.play import Stage, patient
@@ -103,6 +104,7 @@ async def test_an_answer_is_read_from_a_file(tmp_path: Path) -> None:
     assert "Which port?" in (tmp_path / "answers/001.request.txt").read_text()
 
 
+@pytest.mark.slow
 async def test_a_model_answers_through_litellm(server: OpenAIServer) -> None:
     server.script(
         [Step(text="Let me look.", tool_calls=[Call(name="glob_files", arguments={"pattern": "*"}, id="c1")])]
@@ -114,6 +116,7 @@ async def test_a_model_answers_through_litellm(server: OpenAIServer) -> None:
     assert "TLS" in server.chats()[0]["messages"][-1]["content"]
 
 
+@pytest.mark.slow
 async def test_two_tasks_run(tmp_path: Path, embedded_paths: Paths) -> None:
     history = read_history("kit")
     history.turn = history.turn[1:5]

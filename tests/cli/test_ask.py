@@ -161,6 +161,16 @@ def test_ctrl_c_keeps_what_came(cli: Cli, model: OpenAIServer) -> None:
     assert shown["messages"][-1]["state"] == "interrupted"
 
 
+def test_a_killed_command_keeps_the_message(cli: Cli) -> None:
+    with ended(cli.start("ask", "--json", "Where do lanterns hang?")) as process:
+        assert process.stdout is not None
+        told = next(line for line in process.stdout if b'"turn_started"' in line)
+    assert process.returncode == -signal.SIGKILL
+    shown = cli.ok("show", "--json", json.loads(told)["conversation_id"]).json
+    roles = [(message["role"], message["content"]) for message in shown["messages"]]
+    assert roles[0] == ("user", "Where do lanterns hang?") and len(roles) <= 2
+
+
 def test_nothing_to_ask_is_wrong_usage(bare: Cli) -> None:
     assert bare.run("ask", " ").code == 2
     assert bare.run("ask", "-", stdin="").code == 2

@@ -95,6 +95,7 @@ def test_a_run_that_fails_says_what_is_kept(
     assert {one["made_by"] for one in ran.json} == {"openai/scripted", "extractive"}
 
 
+@pytest.mark.slow
 @ONE_BACKEND
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_changes_of_an_interrupted_run_are_kept(

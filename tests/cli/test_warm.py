@@ -36,32 +36,27 @@ def hosted(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loaded]:
         end_host(loaded)
 
 
-def test_ask_starts_a_host_that_other_commands_use(cli: Cli, hosted: Loaded, model: OpenAIServer) -> None:
+def test_ask_starts_a_host_that_other_commands_use(cli: Cli, hosted: Loaded) -> None:
+    """Their engine is in another process: `restore` has to recognise its NotFoundError and look among the deleted."""
     assert cli.ok("sessions", "--json").json == []
     assert host_of(hosted) is None, "it needs no model"
     assert "the next chat starts it" in cli.run("doctor").out
-    model.script([Step(when="tools", text="One.")])
     events = cli.ok("ask", "--json", "First").events
-    assert (events[-1]["type"], events[-1]["text"]) == ("turn_completed", "One.")
+    assert events[-1]["type"] == "turn_completed"
+    uuid = events[-1]["conversation_id"]
     host = host_of(hosted)
     assert host is not None
     assert str(host.pid) in cli.run("doctor", "--json").json["sections"]["engine"]["host"]
-    assert [each["uuid"] for each in cli.ok("sessions", "--json").json] == [events[-1]["conversation_id"]]
-    assert host_of(hosted) == host
-
-
-def test_delete_prints_an_id_that_restore_takes(cli: Cli, hosted: Loaded, model: OpenAIServer) -> None:
-    """The engine is in another process: `restore` has to recognise its NotFoundError and look among the deleted."""
-    model.script([Step(when="tools", text="One.")])
-    uuid = cli.ok("ask", "--json", "First").events[-1]["conversation_id"]
     assert f"restore {uuid[:8]}" in cli.ok("delete", uuid[:8]).out
     cli.ok("restore", uuid[:8])
     assert [each["uuid"] for each in cli.ok("sessions", "--json").json] == [uuid]
     cli.ok("delete", uuid[:8])
     cli.ok("delete", "--now", uuid[:8])
     assert cli.run("restore", uuid[:8]).code == 1
+    assert host_of(hosted) == host
 
 
+@pytest.mark.slow
 def test_ctrl_c_stores_the_partial_answer_of_a_forked_engine(cli: Cli, hosted: Loaded, model: OpenAIServer) -> None:
     model.script([Step(when="tools", text="Half an answer, " * 100, delay=0.1)])
     with ended(cli.start("ask", "--json", "Go")) as process:

@@ -463,6 +463,7 @@ async def test_vectors_wait_while_a_request_is_prepared(
         await record_embedding(graph, "", DIMENSION)
 
 
+@pytest.mark.slow
 async def test_the_local_model_runs_in_the_process_that_parses() -> None:
     texts = ["def greet(name): say hello", ""]
     worker = WorkerClient()

@@ -8,12 +8,14 @@ import signal
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.engine.client import ChildEngine
 from ragforge_tui.engine.server import serve
+from ragforge_tui.graph import Graph, Store
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import EngineGoneError, RagforgeError
 from ragforge_tui.shared.events import ApprovalRequested, Event, TextDelta, TurnCompleted, TurnEnd
@@ -29,6 +31,7 @@ from ragforge_tui.shared.requests.turns import (
 )
 from ragforge_tui.shared.requests.work import AnswerApproval
 from ragforge_tui.shared.wire import MAX_LINE_BYTES, PROTOCOL_VERSION, Hello
+from tests.support import waiting
 from tests.support.openai_server import OpenAIServer
 from tests.support.waiting import PATIENCE
 from tests.support.warm_engine import warm_engines
@@ -74,12 +77,12 @@ async def stored_reply(loaded: Loaded, conversation_id: str) -> Message:
     """The last message of the last turn, as another process reads it, once it is not being written any more."""
     async with ConversationAgent(loaded) as reader:
         conversation = await reader.load_conversation(conversation_id)
-        async with asyncio.timeout(PATIENCE):
-            while True:
-                message = (await conversation.get_history(1))[0].messages[-1]
-                if message.role == "assistant" and message.state != "streaming":
-                    return message
-                await asyncio.sleep(0.1)
+
+        async def ended() -> Message | None:
+            message = (await conversation.get_history(1))[0].messages[-1]
+            return message if message.role == "assistant" and message.state != "streaming" else None
+
+        return cast(Message, await waiting.until(ended))
 
 
 @pytest.mark.cold
@@ -163,13 +166,19 @@ async def test_closing_while_busy_stores_the_turn_as_interrupted(
 
 
 async def test_a_killed_engine_is_noticed_and_its_turn_is_marked_interrupted(
-    child: ChildEngine, loaded: Loaded, server: OpenAIServer
+    child: ChildEngine, loaded: Loaded, server: OpenAIServer, graph: Graph
 ) -> None:
     server.script([{"text": "words " * 200, "delay": 0.05}, {"text": "again"}])
     view = await child.request(CreateConversation())
     await send(child, view.conversation.uuid, "talk")
     await until(child, TextDelta)
-    await asyncio.sleep(2.5)
+    store = Store(graph)
+
+    async def stored() -> bool:
+        turns = await store.turns.between(view.conversation.uuid, start=1, end=2)
+        return len(turns[0].messages) > 1 and turns[0].messages[-1].content.startswith("words words")
+
+    await waiting.until(stored)
     os.kill(child.pid, signal.SIGKILL)
     with pytest.raises((EngineGoneError, AssertionError)):
         await until(child, TurnEnd)  # type: ignore[arg-type]  # a union stands for its members in isinstance

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+import msgspec
 import psutil
 import pytest
 
@@ -30,7 +31,7 @@ from ragforge_tui.shared.requests.work import RunShell
 from ragforge_tui.shared.wire import Hello
 from tests.conftest import EMBEDDED
 from tests.support.agents import with_host, with_model
-from tests.support.hosts import end_host, host_of
+from tests.support.hosts import end_host, end_host_in, host_of
 from tests.support.openai_server import OpenAIServer
 from tests.support.waiting import PATIENCE, until
 
@@ -49,6 +50,24 @@ def hosted(loaded: Loaded) -> Iterator[Loaded]:
         yield hosted
     finally:
         end_host(hosted)
+
+
+@pytest.fixture(scope="module")
+def lasting_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A folder whose host runs as long as this module."""
+    state = str(tmp_path_factory.mktemp("state"))
+    yield state
+    end_host_in(state)
+
+
+@pytest.fixture
+async def lasting(loaded: Loaded, lasting_state: str, engines: list[ChildEngine]) -> Loaded:
+    """Settings with a host that runs already, for tests after which it is as before."""
+    paths = msgspec.structs.replace(loaded.paths, state=lasting_state)
+    lasting = with_host(with_model(msgspec.structs.replace(loaded, paths=paths), name="offline"))
+    if host_of(lasting) is None:
+        await started(lasting, engines)
+    return lasting
 
 
 @pytest.fixture
@@ -72,14 +91,12 @@ def is_warm(engine: ChildEngine) -> bool:
 
 
 async def gone(process: psutil.Process) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
-            await asyncio.sleep(0.05)
+    await until(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE)
 
 
-async def test_one_host_forks_the_engines_of_all_chats(hosted: Loaded, engines: list[ChildEngine]) -> None:
-    first, second = [await started(hosted, engines) for _ in range(2)]
-    host = host_of(hosted)
+async def test_one_host_forks_the_engines_of_all_chats(lasting: Loaded, engines: list[ChildEngine]) -> None:
+    first, second = [await started(lasting, engines) for _ in range(2)]
+    host = host_of(lasting)
     assert host is not None
     assert is_warm(first)
     assert {child.pid for child in host.children()} >= {first.pid, second.pid}
@@ -102,6 +119,7 @@ async def test_an_engine_starts_as_soon_as_it_is_requested(hosted: Loaded, engin
     assert forked == {second.pid}
 
 
+@pytest.mark.slow
 async def test_after_a_crash_the_next_engine_is_a_child_of_the_chat(hosted: Loaded, engines: list[ChildEngine]) -> None:
     """Whatever ended the engine may listen in the host's place, and would be sent the keys."""
     await started(hosted, engines)
@@ -120,29 +138,29 @@ async def test_after_a_crash_the_next_engine_is_a_child_of_the_chat(hosted: Load
             false_host.accept()
 
 
-async def test_an_engine_that_was_ordered_but_never_used_ends(hosted: Loaded, engines: list[ChildEngine]) -> None:
-    first = await started(hosted, engines)
-    host = host_of(hosted)
-    requested = request_engine(hosted)
+async def test_an_engine_that_was_ordered_but_never_used_ends(lasting: Loaded, engines: list[ChildEngine]) -> None:
+    host = host_of(lasting)
     assert host is not None
+    others = {child.pid for child in host.children()}
+    requested = request_engine(lasting)
     assert requested is not None
-    forked = await until(lambda: [child for child in host.children() if child.pid != first.pid])
+    forked = await until(lambda: [child for child in host.children() if child.pid not in others])
     requested.connection.close()
     requested.close()  # as the end of the chat does
     await gone(forked[0])
 
 
 async def test_settings_of_any_size_reach_an_engine_that_was_ordered(
-    hosted: Loaded, engines: list[ChildEngine]
+    lasting: Loaded, engines: list[ChildEngine]
 ) -> None:
-    await started(hosted, engines)
-    long = with_model(hosted, name="offline", api_key="k" * 200_000)
+    long = with_model(lasting, name="offline", api_key="k" * 200_000)
     requested = request_engine(long)
     assert requested is not None
     assert requested.unsent, "more than a pipe holds"
     assert is_warm(await started(long, engines, requested))
 
 
+@pytest.mark.slow
 async def test_an_engine_that_a_host_refuses_after_the_request_is_started_otherwise(
     hosted: Loaded, engines: list[ChildEngine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,22 +179,21 @@ async def test_an_engine_that_a_host_refuses_after_the_request_is_started_otherw
 
 
 async def test_an_engine_has_folder_environment_umask_and_limits_of_its_chat(
-    hosted: Loaded, engines: list[ChildEngine], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    lasting: Loaded, engines: list[ChildEngine], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    await started(hosted, engines)  # the host has the environment of this one
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     monkeypatch.setenv("SHELL_OF_THE_CHAT", "second")
     before = os.umask(0o027)
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft - 1, hard))
     try:
-        second = await started(hosted, engines)
+        second = await started(lasting, engines)
     finally:
         os.umask(before)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    assert await shell_says(second, hosted) == f"second {Path.cwd()} 0027 {soft - 1}"
+    assert await shell_says(second, lasting) == f"second {Path.cwd()} 0027 {soft - 1}"
     monkeypatch.delenv("SHELL_OF_THE_CHAT")
-    third = await started(hosted, engines)
-    assert await shell_says(third, hosted) == f" {Path.cwd()} {before:04o} {soft}"
+    third = await started(lasting, engines)
+    assert await shell_says(third, lasting) == f" {Path.cwd()} {before:04o} {soft}"
 
 
 async def shell_says(engine: ChildEngine, loaded: Loaded) -> str:
@@ -193,6 +210,7 @@ async def shell_says(engine: ChildEngine, loaded: Loaded) -> str:
     return (Path(loaded.workspace) / f"{engine.pid}.txt").read_text("utf-8").removesuffix("\n")
 
 
+@pytest.mark.slow
 async def test_an_engine_answers_with_a_model_and_does_not_leave_its_key_in_the_host(
     loaded: Loaded, engines: list[ChildEngine], server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,6 +235,7 @@ async def test_an_engine_answers_with_a_model_and_does_not_leave_its_key_in_the_
         end_host(hosted)
 
 
+@pytest.mark.slow
 async def test_a_changed_program_replaces_the_host(
     hosted: Loaded, engines: list[ChildEngine], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -247,6 +266,7 @@ def test_a_changed_file_makes_another_program(monkeypatch: pytest.MonkeyPatch, t
     assert identity.program_identity() != before
 
 
+@pytest.mark.slow
 async def test_a_chat_of_another_confinement_or_environment_starts_its_own_engine(
     hosted: Loaded, engines: list[ChildEngine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -276,6 +296,7 @@ async def test_a_killed_host_costs_its_engines_nothing_and_is_replaced(
     assert new.pid != host.pid
 
 
+@pytest.mark.slow
 async def test_a_host_that_hangs_is_not_waited_for(
     hosted: Loaded, engines: list[ChildEngine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -290,12 +311,13 @@ async def test_a_host_that_hangs_is_not_waited_for(
     assert not is_warm(await started(hosted, engines, requested))
 
 
+@pytest.mark.slow
 async def test_a_host_without_chats_ends_and_another_starts(hosted: Loaded, engines: list[ChildEngine]) -> None:
     brief = with_host(hosted, 0.01)
     first = await started(brief, engines)
     host = host_of(brief)
     assert host is not None
-    await asyncio.sleep(1.0)
+    await asyncio.sleep(1.0)  # longer than it would stay without the chat
     assert host.is_running(), "it has a chat"
     await first.close()
     await gone(host)
@@ -309,6 +331,7 @@ async def test_no_host_runs_if_the_setting_says_so(hosted: Loaded, engines: list
     assert host_of(without) is None
 
 
+@pytest.mark.slow
 async def test_a_host_that_cannot_fork_becomes_the_engine(
     hosted: Loaded, engines: list[ChildEngine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -317,33 +340,29 @@ async def test_a_host_that_cannot_fork_becomes_the_engine(
     second = await started(hosted, engines)
     assert is_warm(first)
     assert is_warm(second)
-    async with asyncio.timeout(PATIENCE):
-        while (successor := host_of(hosted)) is None or successor.pid in (first.pid, second.pid):
-            await asyncio.sleep(0.1)
+    await until(lambda: (successor := host_of(hosted)) and successor.pid not in (first.pid, second.pid))
 
 
-async def test_malformed_requests_are_refused(hosted: Loaded, engines: list[ChildEngine]) -> None:
-    await started(hosted, engines)
+async def test_malformed_requests_are_refused(lasting: Loaded, engines: list[ChildEngine]) -> None:
     for sent in (b"", b"GET /", b"\xff\n", b"{}\n"):
         with socket.socket(socket.AF_UNIX) as stranger:
-            stranger.connect(str(HostFiles.of(hosted.paths).socket))
+            stranger.connect(str(HostFiles.of(lasting.paths).socket))
             stranger.sendall(sent)
             stranger.shutdown(socket.SHUT_WR)
             stranger.settimeout(PATIENCE)
             with suppress(ConnectionResetError):
                 assert await asyncio.to_thread(stranger.recv, 100) == b""
-    assert is_warm(await started(hosted, engines))
+    assert is_warm(await started(lasting, engines))
 
 
-async def test_silent_connections_delay_no_chat(hosted: Loaded, engines: list[ChildEngine]) -> None:
-    await started(hosted, engines)
+async def test_silent_connections_delay_no_chat(lasting: Loaded, engines: list[ChildEngine]) -> None:
     with ExitStack() as stack:
         silent = [stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(30)]
         for number, connection in enumerate(silent):
-            connection.connect(str(HostFiles.of(hosted.paths).socket))
+            connection.connect(str(HostFiles.of(lasting.paths).socket))
             if number % 2:
                 connection.sendall(b"{")
-        assert is_warm(await started(hosted, engines)), "the host would not wait for a chat as long as for these"
+        assert is_warm(await started(lasting, engines)), "the host would not wait for a chat as long as for these"
         for connection in silent:
             connection.settimeout(PATIENCE)
             with suppress(ConnectionResetError):
@@ -351,12 +370,11 @@ async def test_silent_connections_delay_no_chat(hosted: Loaded, engines: list[Ch
 
 
 async def test_an_environment_of_any_size_arrives(
-    hosted: Loaded, engines: list[ChildEngine], monkeypatch: pytest.MonkeyPatch
+    lasting: Loaded, engines: list[ChildEngine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await started(hosted, engines)
     for number in range(8):
         monkeypatch.setenv(f"LARGE_{number}", "x" * 100_000)
-    assert is_warm(await started(hosted, engines))
+    assert is_warm(await started(lasting, engines))
 
 
 def test_the_host_loads_the_encoder_once_no_chat_has_its_own(tmp_path: Path) -> None:

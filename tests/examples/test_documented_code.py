@@ -57,6 +57,7 @@ def documented() -> Iterator[tuple[str, str]]:
                     yield f"{name}.{method}", inspect.getdoc(function) or ""
 
 
+@pytest.mark.slow
 async def test_the_manual_runs(program: Path) -> None:
     names: dict[str, Any] = {"__name__": "manual"}
     blocks = blocks_of(MANUAL.read_text("utf-8"))
@@ -65,6 +66,7 @@ async def test_the_manual_runs(program: Path) -> None:
         await run(code, f"{MANUAL.name}, block {number}", names)
 
 
+@pytest.mark.slow
 async def test_the_examples_in_docstrings_run(program: Path) -> None:
     examples = {name: blocks_of(text) for name, text in documented()}
     run_examples = {name: blocks for name, blocks in examples.items() if blocks}

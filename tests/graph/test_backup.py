@@ -273,18 +273,19 @@ async def test_a_backup_while_a_chat_writes_fits_together(
     monkeypatch.setattr(snapshot, "_ATTEMPTS", attempts)
     store = Store(graph)
     uuid = await remembered(store)
-    stopped = asyncio.Event()
+    begun, stopped = asyncio.Event(), asyncio.Event()
 
     async def write() -> int:
         turns = 0
         while not stopped.is_set():
             await one_turn(store, uuid, f"while it is read {turns}")
             turns += 1
+            begun.set()
             await asyncio.sleep(pause)
         return turns
 
     writing = asyncio.create_task(write())
-    await asyncio.sleep(0.2)
+    await begun.wait()
     await back_up(graph, tmp_path / "live.backup")
     stopped.set()
     assert await writing > 0

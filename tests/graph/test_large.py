@@ -33,11 +33,12 @@ def test_batches_are_small_in_bytes_and_number() -> None:
 
 
 @pytest.mark.skipif(CONTENTS == "hybrid", reason="is about texts in the graph")
-async def test_a_20_mb_message(graph: Graph) -> None:
+@pytest.mark.parametrize("size", [3, pytest.param(20, marks=pytest.mark.slow)])
+async def test_a_message_of_many_mb(graph: Graph, size: int) -> None:
     store = Store(graph)
     c = await store.conversations.create(conversation())
-    text = "".join(f"{n:07d} é漢🚀\n" for n in range(20 * MIB // 18))
-    assert len(text.encode()) > 19 * MIB
+    text = "".join(f"{n:07d} é漢🚀\n" for n in range(size * MIB // 18))
+    assert len(text.encode()) > (size - 1) * MIB
     m = message(c.uuid, content=text)
     for _ in range(2):
         assert (await store.messages.begin_turn(m)).turn_index == 1

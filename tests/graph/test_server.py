@@ -122,6 +122,7 @@ async def test_a_killed_server_is_started_again(paths: Paths) -> None:
     await gone(paths, again)
 
 
+@pytest.mark.slow
 async def test_everything_killed_at_once(paths: Paths) -> None:
     chat, _ = await asyncio.to_thread(another_chat, paths)
     address = server_status(paths)
@@ -131,8 +132,7 @@ async def test_everything_killed_at_once(paths: Paths) -> None:
     chat.wait()
     # A killed process is there until the kernel is done with it; a chat that comes in between would find it dead
     # at its first statement, which is another test.
-    while address.alive():
-        await asyncio.sleep(0.05)
+    await until(lambda: not address.alive())
     hold = hold_on(paths)
     again = await hold.ensure_server()
     assert again.pid != address.pid
@@ -140,6 +140,7 @@ async def test_everything_killed_at_once(paths: Paths) -> None:
     await gone(paths, again)
 
 
+@pytest.mark.slow
 async def test_a_server_that_is_terminated_ends_in_order(paths: Paths) -> None:
     hold = hold_on(paths)
     address = await hold.ensure_server()

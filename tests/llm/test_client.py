@@ -478,6 +478,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 async def test_nothing_is_printed_or_loaded_late_and_no_dotenv_is_read(server: OpenAIServer, tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("LITELLM_LOG=DEBUG\nOPENAI_API_BASE=http://127.0.0.1:9/\n")
     steps = [Step(text="ok"), Step(status=401), Step(status=500), Step(text="part", cut=True), Step(drop=True)]

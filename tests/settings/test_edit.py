@@ -117,7 +117,17 @@ def test_a_value_is_under_its_commented_default(tmp_path: Path) -> None:
     assert again == after.replace(line, f"{line}  show_reasoning: true\n")
 
 
-@pytest.mark.parametrize("key", list(keys()))
+def kind(key: str) -> tuple[str, int]:
+    """Return what an edit of a key depends on: the type of its value, and how deep it is."""
+    return type(keys()[key].default).__name__, key.count(".")
+
+
+ONE_OF_A_KIND = {kind(key): key for key in keys()}.values()
+
+
+@pytest.mark.parametrize(
+    "key", [key if key in ONE_OF_A_KIND else pytest.param(key, marks=pytest.mark.slow) for key in keys()]
+)
 def test_every_setting_in_the_example_file_and_back(tmp_path: Path, key: str) -> None:
     """Twice set, read back by the program itself, and taken out again: the example is as it was."""
     path = tmp_path / "config.yaml"

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragforge_tui.shared.redaction import MASK, RULES, Rule, adds_mask, mask_secrets, mask_value
+from ragforge_tui.shared.redaction import MASK, RULES, adds_mask, mask_secrets, mask_value
 from tests.support.key_shapes import filled
 
 SHAPES = {

@@ -17,8 +17,13 @@ def host_of(loaded: Loaded) -> psutil.Process | None:
 
 
 def end_host(loaded: Loaded) -> None:
-    """kill -9 of the host and of its engines, recognised by their command line."""
-    mark = f"--state={loaded.paths.state}"
+    """kill -9 of the host and of its engines."""
+    end_host_in(loaded.paths.state)
+
+
+def end_host_in(state: str) -> None:
+    """kill -9 of the host with this folder and of its engines, recognised by their command line."""
+    mark = f"--state={state}"
     for process in psutil.process_iter(["cmdline"]):
         if mark in (process.info["cmdline"] or []):
             with suppress(psutil.NoSuchProcess):
