@@ -99,12 +99,6 @@ HELD = (
         "code is coloured while it streams",
     ),
     Held(
-        "mcp",
-        "mcp.shared._httpx_utils:create_mcp_http_client",
-        "tools/mcp/connection.py",
-        "headers with a token are sent to no other host than the server's",
-    ),
-    Held(
         "litellm",
         "litellm:CustomStreamWrapper.is_chunk_non_empty",
         "llm/litellm_loader.py",
