@@ -1,60 +1,82 @@
-"""Property tests: the same examples in `make test`, new ones where they are asked for."""
+"""Property tests: few examples in `make test`, the same each time, and new ones where they are asked for."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
+from typing import Any
 
-from tests.support.property_tests import PIN_IT
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-NAMES = ("passing", "failing")
-PROPERTIES = """
-from hypothesis import given, strategies as st
-
-@given(st.integers())
-def test_passing(number):
-    with open("passing.txt", "a") as file:
-        file.write(f"{number} ")
-
-@given(st.integers())
-def test_failing(number):
-    with open("failing.txt", "a") as file:
-        file.write(f"{number} ")
-    assert number < 1_000
-"""
+from tests.support import property_tests
+from tests.support.property_tests import FEW_EXAMPLES, PIN_IT, pytest_runtest_makereport
 
 
-def run(folder: Path, profile: str | None) -> tuple[str, dict[str, str]]:
-    """Run a property test that passes and one that fails in another process.
+def drawn(profile: str, *, failing_from: int | None = None) -> list[int]:
+    """Return the numbers that a property drew with a profile; it fails from one of them on."""
+    numbers: list[int] = []
 
-    Returns:
-        What pytest printed, and the examples that each test drew, by its name.
-    """
-    for name in NAMES:
-        (folder / f"{name}.txt").write_text("")
-    environment = {name: value for name, value in os.environ.items() if name not in ("RAGFORGE_HYPOTHESIS", "CI")}
-    environment["PYTHONPATH"] = str(Path(__file__).resolve().parents[1])
-    if profile:
-        environment |= {"RAGFORGE_HYPOTHESIS": profile, "CI": "true"}
-    plugins = ["-p", "tests.support.property_tests", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:asyncio"]
-    command = [sys.executable, "-m", "pytest", "-q", *plugins, "test_drawn.py"]
-    (folder / "test_drawn.py").write_text(PROPERTIES)
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 1 and "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
-    return done.stdout, {name: (folder / f"{name}.txt").read_text() for name in NAMES}
+    @settings(settings.get_profile(profile))
+    @given(st.integers())
+    def numbers_are_small(number: int) -> None:
+        numbers.append(number)
+        assert failing_from is None or number < failing_from
+
+    if failing_from is None:
+        numbers_are_small()
+    else:
+        with pytest.raises(AssertionError):
+            numbers_are_small()
+    return numbers
 
 
-def test_examples_are_the_same_each_time(tmp_path: Path) -> None:
-    (printed, first), (_, second) = run(tmp_path, None), run(tmp_path, None)
-    assert first["passing"] == second["passing"]
-    assert PIN_IT not in printed
+@pytest.mark.parametrize("profile", ["short", "long"])
+def test_examples_are_the_same_each_time(profile: str) -> None:
+    assert drawn(profile) == drawn(profile)
 
 
-def test_new_examples_are_drawn_if_asked_for_and_one_that_fails_is_to_be_pinned(tmp_path: Path) -> None:
-    (printed, first), (_, second) = run(tmp_path, "random"), run(tmp_path, "random")
-    assert first["passing"] != second["passing"]
-    assert PIN_IT in printed
-    # A second attempt runs the same example again.
-    assert second["failing"].startswith("1000 ")
+def test_new_examples_are_drawn_if_asked_for_and_one_that_failed_comes_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI", "true")
+    monkeypatch.chdir(tmp_path)
+    assert drawn("random") != drawn("random")
+    drawn("random", failing_from=1_000)
+    assert drawn("random", failing_from=1_000)[0] == 1_000
+
+
+class Item:
+    """What the hooks look at."""
+
+    def __init__(self, wanted: int) -> None:
+        @settings(max_examples=wanted)
+        @given(st.none())
+        def some_property(_: None) -> None: ...
+
+        self.obj = some_property
+
+
+@pytest.mark.parametrize(
+    ("profile", "wanted", "done"), [("short", 50, FEW_EXAMPLES), ("short", 6, 6), ("long", 50, 50)]
+)
+def test_a_property_with_an_own_number_is_held_to_the_profile(
+    profile: str, wanted: int, done: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(property_tests, "PROFILE", profile)
+    item: Any = Item(wanted)
+    property_tests.pytest_collection_modifyitems([item])
+    assert item.obj._hypothesis_internal_use_settings.max_examples == done
+
+
+@pytest.mark.parametrize(("profile", "told"), [("random", True), ("short", False), ("long", False)])
+def test_a_failed_example_that_was_drawn_at_random_is_to_be_pinned(
+    profile: str, told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(property_tests, "PROFILE", profile)
+    report: Any = pytest.TestReport("t", ("t", 1, "t"), {}, "failed", None, "call")
+    running: Any = pytest_runtest_makereport(Item(1), None)  # type: ignore[arg-type]
+    next(running)
+    with pytest.raises(StopIteration):
+        running.send(report)
+    assert (("Property test", PIN_IT) in report.sections) == told
