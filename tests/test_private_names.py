@@ -99,6 +99,18 @@ HELD = (
         "code is coloured while it streams",
     ),
     Held(
+        "mcp",
+        "mcp.client.stdio:TextReceiveStream",
+        "tools/mcp/connection.py",
+        "an answer of many megabytes is read in time linear to its length",
+    ),
+    Held(
+        "litellm",
+        "litellm.llms.custom_httpx.http_handler:AsyncHTTPHandler.create_async_transport",
+        "llm/litellm_loader.py",
+        "a server on this machine is reached whatever proxies the environment names",
+    ),
+    Held(
         "litellm",
         "litellm:CustomStreamWrapper.is_chunk_non_empty",
         "llm/litellm_loader.py",

@@ -245,6 +245,8 @@ class Toolbox:
         self._schemas = {name: _schema(tool) for name, tool in self._tools.items()}
         self._external: dict[str, list[str]] = {}
         """Names of the tools that the user's configuration adds, by their source."""
+        self.changes = 0
+        """How often these were replaced."""
         self._user_tools = {kind.info.name: kind(context) for kind in USER_TOOLS}
 
     def _add(self, kinds: Sequence[type[Tool]]) -> None:
@@ -280,6 +282,7 @@ class Toolbox:
         Args:
             source: Where they come from, such as ``mcp``.
         """
+        self.changes += 1
         for name in self._external.pop(source, ()):
             del self._tools[name], self._schemas[name]
         tools = {kind.info.name: kind(self._context) for kind in kinds if kind.info.name not in self._tools}
@@ -416,15 +419,22 @@ class RestrictedTools:
         self._allowed_by = allowed_by
         self._mode = mode
         self._judge = judge
-        # Taken once: the requests of a turn offer the same tools.
-        self._schemas = [each for each in toolbox.schemas(allowed or ()) if self._offers(each["function"]["name"])]
+        self._taken = -1
+        self._schemas: list[dict[str, Any]] = []
 
     def names(self) -> list[str]:
         """Return the names of the tools that are offered."""
-        return [schema["function"]["name"] for schema in self._schemas]
+        return [schema["function"]["name"] for schema in self.schemas()]
 
     def schemas(self) -> list[dict[str, Any]]:
-        """Return the tools of the persona, whatever the mode, in the form of an OpenAI-compatible request."""
+        """Return the tools of the persona, whatever the mode, in the form of an OpenAI-compatible request.
+
+        The requests of a turn offer the same tools, unless a server changes its own.
+        """
+        if self._taken != self._toolbox.changes:
+            self._taken = self._toolbox.changes
+            all_of_them = self._toolbox.schemas(self._allowed or ())
+            self._schemas = [each for each in all_of_them if self._offers(each["function"]["name"])]
         return self._schemas
 
     def access(self, name: str) -> ToolAccess:
@@ -440,10 +450,9 @@ class RestrictedTools:
         if self._toolbox.access(name) != "command":
             self.check(name)
         if not self._offers(name):
-            offered = [schema["function"]["name"] for schema in self._schemas]
             raise ToolError(
                 f"{self._allowed_by} may not use {name}.",
-                todo=f"The tools are: {', '.join(offered)}.",
+                todo=f"The tools are: {', '.join(self.names())}.",
                 kind="unknown_tool",
             )
         prepared = await self._toolbox.prepare(name, arguments)

@@ -12,7 +12,7 @@ import logging
 import os
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from ragforge_tui.shared.network import transport
 from ragforge_tui.shared.redaction import mask_words
 from ragforge_tui.shared.requests.extensions import McpState
 from ragforge_tui.shared.sanitize import storable
+from ragforge_tui.tools.mcp.answers import AcceptedAnswers, Lines
 from ragforge_tui.tools.mcp.config import expanded, header_values
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ STARTS = 3
 """Times in a row that a server which ended is started again without being asked."""
 _CONNECT_SECONDS, _SILENCE_SECONDS = 30.0, 300.0
 """Limits of requests by HTTP; `mcp.timeout` limits each call."""
+ANNOUNCED_SECONDS = 0.05
+"""Time after a call in which its server may announce that its tools have changed."""
+LISTED_SECONDS = 5.0
 MOST_PAGES = 10
 _CLOSED = -32000
 """The client's code for a connection that is closed."""
@@ -52,6 +56,7 @@ class Connection:
     Attributes:
         origin: "own" or "project".
         tools: The tools it listed last, kept while it does not run.
+        left_out: Names of those it listed that cannot be used.
     """
 
     def __init__(
@@ -69,6 +74,12 @@ class Connection:
         self.state: McpState = "off"
         self.error = ""
         self.tools: list[Tool] = []
+        self.left_out: list[str] = []
+        self._odd: list[str] = []
+        self._announced = asyncio.Event()
+        """Set while the server's word that its tools have changed waits to be followed."""
+        self._current = asyncio.Event()
+        """Cleared from such a word until the tools are listed again."""
         self._settings = settings
         self._workspace = workspace
         self._timeout = timeout
@@ -143,8 +154,25 @@ class Connection:
                 if self._ended < STARTS
                 else "It ended several times in a row: do it without, or ask the user to look at /mcp.",
             ) from error
+        except (ValueError, RuntimeError) as error:
+            # What the package refuses quotes the answer at length.
+            log.info("%s: an answer of %s is not used", self.name, tool, exc_info=error)
+            raise ToolError(f"{self.name} gave an answer that is none of the protocol.") from error
         self._ended = 0
+        await self._up_to_date(self._client)
         return result
+
+    async def _up_to_date(self, client: Client) -> None:
+        """Wait until what a call changed in the list of tools is known, from a server that announces such changes."""
+        tools = client.server_capabilities.tools
+        if tools is None or not tools.list_changed:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(ANNOUNCED_SECONDS):
+                await self._announced.wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LISTED_SECONDS):
+                await self._current.wait()
 
     async def _end_of_server(self) -> None:
         self._ended += 1
@@ -156,13 +184,13 @@ class Connection:
         try:
             await asyncio.to_thread(importlib.import_module, "mcp")
             async with asyncio.timeout(START_SECONDS) as limit, self._connected() as client:
-                self.tools = await _listed(client)
+                await self._list(client)
                 limit.reschedule(None)
                 self._client = client
                 self.error = ""
                 self._set("ready")
                 self._settled.set()
-                await self._leave.wait()
+                await self._follow(client)
         except asyncio.CancelledError:
             raise
         except BaseException as error:
@@ -174,13 +202,54 @@ class Connection:
             self._client = None
             self._settled.set()
 
+    async def _follow(self, client: Client) -> None:
+        """List the tools again each time the server announces others, until the connection is left."""
+        leaving = asyncio.create_task(self._leave.wait())
+        self._current.set()
+        try:
+            while not leaving.done():
+                announced = asyncio.create_task(self._announced.wait())
+                await asyncio.wait([leaving, announced], return_when=asyncio.FIRST_COMPLETED)
+                announced.cancel()
+                if self._announced.is_set() and not leaving.done():
+                    self._announced.clear()
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(START_SECONDS):
+                            await self._list(client)
+                    self._set("ready")
+                self._current.set()
+        finally:
+            self._current.set()
+            leaving.cancel()
+
+    async def _list(self, client: Client) -> None:
+        """List the tools, from the first page on."""
+        self._odd = []
+        tools: list[Tool] = []
+        cursor: str | None = None
+        for _ in range(MOST_PAGES):
+            page = await client.list_tools(cursor=cursor, cache_mode="refresh")
+            tools += page.tools
+            cursor = page.next_cursor
+            if not cursor:
+                break
+        self.tools, self.left_out = tools, self._odd
+
+    async def _hear(self, message: object) -> None:
+        """Take note of a message that answers no request."""
+        if getattr(message, "method", "") == "notifications/tools/list_changed":
+            self._current.clear()
+            self._announced.set()
+
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[Client]:
         import httpx2  # brought by mcp
         from mcp import Client, StdioServerParameters
-        from mcp.client.stdio import stdio_client
+        from mcp.client import stdio
         from mcp.client.streamable_http import streamable_http_client
 
+        # The class there joins the pieces of a line anew for each, in time that grows with the square of its length.
+        vars(stdio)["TextReceiveStream"] = Lines
         settings = self._settings
         async with AsyncExitStack() as stack:
             if settings.url:
@@ -201,10 +270,11 @@ class Connection:
                     env={key: expanded(value, os.environ) for key, value in settings.env.items()},
                     cwd=self._workspace,
                 )
-                streams = stdio_client(process, errlog=errors)
+                streams = stdio.stdio_client(process, errlog=errors)
             else:
                 raise ConfigError("It has neither a command nor a url.")
-            yield await stack.enter_async_context(Client(streams))
+            accepted = _accepted(streams, lambda names: self._odd.extend(names))
+            yield await stack.enter_async_context(Client(accepted, message_handler=self._hear))
 
     @asynccontextmanager
     async def _listening(self) -> AsyncIterator[Any]:
@@ -250,13 +320,10 @@ class Connection:
         self._changed()
 
 
-async def _listed(client: Client) -> list[Tool]:
-    tools: list[Tool] = []
-    cursor: str | None = None
-    for _ in range(MOST_PAGES):
-        page = await client.list_tools(cursor=cursor)
-        tools += page.tools
-        cursor = page.next_cursor
-        if not cursor:
-            break
-    return tools
+@asynccontextmanager
+async def _accepted(
+    streams: AbstractAsyncContextManager[Any], left_out: Callable[[list[str]], None]
+) -> AsyncIterator[tuple[Any, Any]]:
+    """Open the streams of a server with its answers brought into form."""
+    async with streams as (read, write):
+        yield AcceptedAnswers(read, left_out), write

@@ -19,6 +19,7 @@ from ragforge_tui.tools.registry import Toolbox
 
 log = logging.getLogger(__name__)
 
+_MOST_NAMED = 10
 FIRST_WAIT = 20.0
 """Seconds the first turn waits for servers, so that the tools are the same from it on."""
 
@@ -99,9 +100,21 @@ class McpServers:
         self._toolbox.set_external("mcp", kinds)
         for one in used:
             sentence = f"The MCP server {plain_text(one.name)} does not run: {one.error}. See /mcp."
-            if one.state == "failed" and sentence not in self._told:
-                self._told.add(sentence)
-                self._emit(Notice(text=sentence, level="warning"))
+            if one.state == "failed":
+                self._tell(sentence)
+            elif names := self._left_out_of(one):
+                listed = f"{', '.join(names[:_MOST_NAMED])}{' …' if len(names) > _MOST_NAMED else ''}"
+                self._tell(
+                    f"Tools of the MCP server {plain_text(one.name)} are left out: {plain_text(listed)}. See /mcp."
+                )
+
+    def _tell(self, sentence: str) -> None:
+        if sentence not in self._told:
+            self._told.add(sentence)
+            self._emit(Notice(text=sentence, level="warning"))
+
+    def _left_out_of(self, connection: Connection) -> list[str]:
+        return [name.partition(": ")[2] for name in self._left_out if name.startswith(f"{connection.name}: ")]
 
     def states(self) -> list[McpServerState]:
         """Return the servers as /mcp lists them."""
@@ -113,7 +126,7 @@ class McpServers:
                 state=one.state,
                 error=one.error,
                 tools=[tool.name for tool in one.tools],
-                left_out=[name.partition(": ")[2] for name in self._left_out if name.startswith(f"{one.name}: ")],
+                left_out=self._left_out_of(one),
             )
             for one in self._connections.values()
         ]

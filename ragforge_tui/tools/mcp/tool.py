@@ -6,20 +6,18 @@ mode has them, and every tool is asked about.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-import msgspec
-
-from ragforge_tui.shared.formatting import size_text
-from ragforge_tui.shared.sanitize import plain_text, storable, storable_value, visible
+from ragforge_tui.shared.sanitize import plain_text, storable, visible
 from ragforge_tui.shared.tool_calls import ToolInfo
 from ragforge_tui.tools.base import ApprovalNeed, PassedArguments, Plan, Tool, ToolOutcome, failed
 
 if TYPE_CHECKING:
-    from mcp.types import CallToolResult, ContentBlock
+    from mcp.types import CallToolResult
     from mcp.types import Tool as ListedTool
 
     from ragforge_tui.tools.mcp.connection import Connection
@@ -29,8 +27,6 @@ NAME_CHARS = 64
 MOST_TOOLS = 64
 """Tools of all servers that models are offered."""
 DESCRIPTION_CHARS = 2_000
-SCHEMA_CHARS = 16_000
-"""A tool with a longer schema is left out: it would be in every request."""
 ANSWER_CHARS = 2_000_000
 """What is kept of an answer before the tools' own limit applies."""
 
@@ -43,11 +39,13 @@ class McpTool(Tool):
     Attributes:
         connection: The tool's server.
         listed_name: The name that the server knows.
+        digest: Of its description and schema, so that a permission does not cover another tool of that name.
     """
 
     arguments = PassedArguments
     connection: ClassVar[Connection]
     listed_name: ClassVar[str]
+    digest: ClassVar[str]
 
     async def prepare(self, arguments: PassedArguments) -> Plan:
         """See `Tool.prepare`; every call needs an approval."""
@@ -57,7 +55,7 @@ class McpTool(Tool):
             question=f"Call {visible(self.listed_name)} of the MCP server {visible(server.name)}?",
             detail=visible(json.dumps(arguments.values, indent=2, ensure_ascii=False)),
             session_scope=f"every call of {self.name}",
-            session_key=f"mcp:{self.name}",
+            session_key=f"mcp:{self.name}:{self.digest}",
         )
         return Plan(run=lambda: self.run(arguments), approval=need)
 
@@ -74,14 +72,14 @@ def tools_of(connections: Iterable[Connection]) -> tuple[list[type[Tool]], list[
     left_out: list[str] = []
     names: set[str] = set()
     for connection in connections:
+        left_out += [f"{connection.name}: {name}" for name in connection.left_out]
         for listed in connection.tools:
-            schema = _schema(listed)
-            if len(kinds) >= MOST_TOOLS or schema is None:
+            if len(kinds) >= MOST_TOOLS:
                 left_out.append(f"{connection.name}: {listed.name}")
                 continue
             name = valid_name(connection.name, listed.name, names)
             names.add(name)
-            kinds.append(_tool(name, connection, listed, schema))
+            kinds.append(_tool(name, connection, listed))
     return kinds, left_out
 
 
@@ -98,35 +96,13 @@ def valid_name(server: str, tool: str, taken: set[str]) -> str:
 
 
 def answer_text(result: CallToolResult) -> str:
-    """Return an answer as text; images and other data are told in words."""
-    text = "\n".join(filter(None, map(_block_text, result.content)))
-    if not text and result.structured_content is not None:
-        text = json.dumps(result.structured_content, ensure_ascii=False, indent=1)
+    """Return an answer as text."""
+    text = "\n".join(block.text for block in result.content if block.type == "text")
     return storable(plain_text(text[:ANSWER_CHARS]))
 
 
-def _block_text(block: ContentBlock) -> str:
-    match block.type:
-        case "text":
-            return block.text
-        case "image" | "audio":
-            size = size_text(len(block.data) * 3 // 4)
-            return f"[{block.type}: {block.mime_type}, {size}; it cannot be shown to you]"
-        case "resource_link":
-            return f"[resource {block.name}: {block.uri}]"
-        case "resource":
-            text = getattr(block.resource, "text", None)
-            return text if isinstance(text, str) else f"[resource {block.resource.uri}: not text]"
-    return ""
-
-
-def _schema(listed: ListedTool) -> dict[str, Any] | None:
-    schema = storable_value(listed.input_schema)
-    fits = isinstance(schema, dict) and len(msgspec.json.encode(schema)) <= SCHEMA_CHARS
-    return {"type": "object", "properties": {}, **schema} if fits else None
-
-
-def _tool(name: str, connection: Connection, listed: ListedTool, schema: dict[str, Any]) -> type[Tool]:
+def _tool(name: str, connection: Connection, listed: ListedTool) -> type[Tool]:
+    schema = listed.input_schema
     described = storable(plain_text(listed.description or ""))[:DESCRIPTION_CHARS]
     reads = listed.annotations is not None and listed.annotations.read_only_hint is True
     texts = [
@@ -145,5 +121,6 @@ def _tool(name: str, connection: Connection, listed: ListedTool, schema: dict[st
         "passed_schema": schema,
         "connection": connection,
         "listed_name": listed.name,
+        "digest": hashlib.sha256(json.dumps([listed.description, schema]).encode()).hexdigest()[:16],
     }
     return type(name, (McpTool,), made)
