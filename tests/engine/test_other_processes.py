@@ -39,7 +39,7 @@ from ragforge_tui.shared.requests.sessions import (
 )
 from ragforge_tui.shared.requests.turns import CreateConversation, FetchTurns, OpenConversation, RetryTurn, SendMessage
 from tests.support.openai_server import OpenAIServer
-from tests.support.waiting import PATIENCE, until
+from tests.support.waiting import until
 
 POLL_SECONDS = 0.1
 SILENT_SECONDS = 5 * POLL_SECONDS
@@ -295,9 +295,7 @@ async def test_changes_before_the_first_poll_are_kept(loaded: Loaded, server: Op
         watcher.start(conversation, [], 0)
         conversation.record.title = "chosen here"
         await Store(graph).conversations.update(conversation.record.uuid, tags=["elsewhere"])
-        async with asyncio.timeout(PATIENCE):
-            while conversation.record.tags != ["elsewhere"]:
-                await asyncio.sleep(0.02)
+        await until(lambda: conversation.record.tags == ["elsewhere"])
         watcher.stop()
         assert conversation.record.title == "chosen here"
 

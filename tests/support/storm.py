@@ -24,9 +24,8 @@ from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import GraphError, RagforgeError
 from ragforge_tui.shared.records import Turn
 from tests.support.agents import loaded_for, settings_for, with_host, with_memory
+from tests.support.hosts import end_host
 from tests.support.kills import PATIENCE, KillRun, Victim, answer_to, broken_promises, question, read_back, script
-from tests.support.light_host import end_host, light_hosts
-from tests.support.light_server import light_servers
 from tests.support.openai_server import OpenAIServer
 from tests.support.sizes import paths_under
 
@@ -164,8 +163,7 @@ async def main(arguments: argparse.Namespace) -> int:
             loaded = with_host(loaded_for(settings, paths, Path(folder, "workspace")))
             write_settings(Path(folder, "home"))
             try:
-                with light_hosts(), light_servers():
-                    run = await storm(loaded, server, turns=arguments.turns, kills=kills, seed=arguments.seed)
+                run = await storm(loaded, server, turns=arguments.turns, kills=kills, seed=arguments.seed)
             finally:
                 end_host(loaded)
                 stop_server(loaded.paths)

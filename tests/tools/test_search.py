@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import shutil
@@ -17,6 +16,7 @@ from ragforge_tui.tools.registry import Toolbox
 from ragforge_tui.tools.search.ignore import IgnoreRules
 from ragforge_tui.tools.search.listing import expand_braces
 from ragforge_tui.tools.search.matching import best_matches, list_files, match_files
+from tests.support.waiting import until
 from tests.tools.conftest import Call
 
 
@@ -264,9 +264,11 @@ async def test_a_list_of_files_is_renewed_next_to_the_keys(folder: Path, monkeyp
     assert await match_files(folder, "", [], 0) == []
     (folder / "second.txt").write_text("")
     (folder / "first.txt").unlink()
-    async with asyncio.timeout(60):
-        while await match_files(folder, "txt", [], 5) != ["second.txt"]:
-            await asyncio.sleep(0.01)
+
+    async def renewed() -> bool:
+        return await match_files(folder, "txt", [], 5) == ["second.txt"]
+
+    await until(renewed)
 
 
 async def test_a_folder_that_begins_as_typed_comes_before_files_with_that_letter_somewhere(tmp_path: Path) -> None:

@@ -55,9 +55,7 @@ def processes_in(folder: Path, own: list[int]) -> list[int]:
 
 async def ended(pids: list[int]) -> None:
     """Wait until the processes are gone; killed ones need a moment until they are reaped."""
-    async with asyncio.timeout(60):
-        while any(alive(pid) for pid in pids):
-            await asyncio.sleep(0.01)
+    await until(lambda: not any(alive(pid) for pid in pids))
 
 
 def numbers_in(path: Path) -> list[int]:
