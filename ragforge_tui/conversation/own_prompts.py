@@ -76,7 +76,7 @@ class OwnPrompts:
             return
         self._add(own)
         if project:
-            files = [(found.file.relative_to(self._workspace).as_posix(), found.whole) for found in project]
+            files = [(found.file.relative_to(self._workspace.resolve()).as_posix(), found.whole) for found in project]
             if await self._project.allowed("prompts", _QUESTION, files):
                 self._add(project)
         for problem in problems:
@@ -94,10 +94,15 @@ class OwnPrompts:
             return own, [], problems
         project: list[Found] = []
         for folder in (SKILL_FOLDER, *COMMAND_FOLDERS):
-            # A folder that is a link would bring in files that the consent does not show.
-            if (self._workspace / folder).resolve() == self._workspace.resolve() / folder:
-                find = find_skills if folder == SKILL_FOLDER else find_commands
-                project += find(self._workspace / folder, project=True, problems=problems)
+            place = (self._workspace / folder).resolve()
+            if not place.is_dir():
+                continue
+            # A folder elsewhere would bring in files that the consent does not show.
+            if not place.is_relative_to(self._workspace.resolve()):
+                problems.append(f"{folder} is not used: it is a link out of the project.")
+                continue
+            find = find_skills if folder == SKILL_FOLDER else find_commands
+            project += find(place, project=True, problems=problems)
         return own, project, problems
 
     def _add(self, found: list[Found]) -> None:

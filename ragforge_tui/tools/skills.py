@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from ragforge_tui.shared.encoding import decode
 from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.shared.files import read_regular
 from ragforge_tui.shared.prompts import OwnPrompt
@@ -35,7 +36,9 @@ FILE_BYTES = 256 * 1024
 
 _NAME = re.compile(r"[A-Za-z0-9][\w-]{0,63}")
 _COMMAND = re.compile(r"[A-Za-z][\w-]{0,63}")
-_FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.S | re.M)
+_FRONT = re.compile(r"\A\s*---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.S | re.M)
+_FIELD = re.compile(r"^([A-Za-z][\w-]*)[ \t]*:(.*(?:\n(?:[ \t#-].*)?$)*)", re.M)
+"""A field with the lines that continue it."""
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,26 +59,41 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def front_matter(text: str) -> tuple[dict[str, Any], str]:
-    """Return the YAML between the marks at the start of a text, and the rest; no mapping if there is none.
+    """Return the fields between the marks at the start of a text, and the rest; no fields if there are no marks.
 
-    Raises:
-        ValueError: It is not YAML.
+    Each field is read by itself, so that one that is not YAML takes no other along: then its value is what follows the
+    colon, as also for a list, which other agents show as it was written.
     """
     match = _FRONT.match(text)
     if match is None:
         return {}, text
+    fields = {field[1]: _value(field[0], field[2]) for field in _FIELD.finditer(match[1])}
+    return fields, text[match.end() :]
+
+
+def _value(field: str, written: str) -> Any:
     import yaml  # the start of a chat without skills needs none
 
     try:
-        data = yaml.safe_load(match[1])
-    except yaml.YAMLError as error:
-        raise ValueError(f"its front matter is not YAML: {' '.join(str(error).split())}") from error
-    return data if isinstance(data, dict) else {}, text[match.end() :]
+        (value,) = yaml.safe_load(field).values()
+    except (yaml.YAMLError, AttributeError, ValueError, RecursionError):
+        value = None
+    return value if isinstance(value, str | bool | int | float) else " ".join(written.split())
 
 
 def find_skills(folder: Path, *, project: bool, problems: list[str]) -> list[Found]:
-    """Return the skills below a folder; what is wrong with others is added to `problems`. Blocks."""
-    return _found(sorted(folder.glob(f"*/{SKILL_FILE}")), folder, "skill", project, problems)
+    """Return the skills below a folder; what is wrong with others is added to `problems`. Blocks.
+
+    A folder without a skill of its own may hold the folders of skills.
+    """
+    files: list[Path] = []
+    for inner in sorted(folder.glob("*/")):
+        files += _skill_files(inner) or [file for deeper in sorted(inner.glob("*/")) for file in _skill_files(deeper)]
+    return _found(files, folder, "skill", project, problems)
+
+
+def _skill_files(folder: Path) -> list[Path]:
+    return [file for file in sorted(folder.glob("*.[mM][dD]")) if file.name.lower() == SKILL_FILE.lower()][:1]
 
 
 def find_commands(folder: Path, *, project: bool, problems: list[str]) -> list[Found]:
@@ -90,13 +108,21 @@ def _found(files: Iterable[Path], folder: Path, kind: str, project: bool, proble
             # A project's link must not lead to a file that its text does not show.
             if project and not file.resolve().is_relative_to(folder.resolve()):
                 raise ValueError("it is a link out of its folder")
-            text = storable(read_regular(file, MAX_BYTES).decode("utf-8", "replace"))
+            text = storable(_text(read_regular(file, MAX_BYTES)))
             found.append(_skill(file, text, project) if kind == "skill" else _command(file, text, project))
         except (OSError, ValueError) as error:
             name = file.parent.name if kind == "skill" else file.stem
             reason = error.strerror if isinstance(error, OSError) else str(error)
             problems.append(f"The {kind} {plain_text(name)} is not used: {plain_text(str(reason))}.")
     return found
+
+
+def _text(content: bytes) -> str:
+    """Return the text of a file with the line ends of this system, whatever program wrote it."""
+    decoded = decode(content)
+    if decoded is None:
+        raise ValueError("it is not text")
+    return decoded[0].removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _skill(file: Path, text: str, project: bool) -> Found:
@@ -106,7 +132,8 @@ def _skill(file: Path, text: str, project: bool) -> Found:
     if not _NAME.fullmatch(name):
         raise ValueError("its name may have only letters, digits, - and _, at most 64")
     if not description:
-        raise ValueError(f"its {SKILL_FILE} has no description")
+        unended = text.lstrip().startswith("---") and not data
+        raise ValueError(f"its {SKILL_FILE} has no {'--- after its fields' if unended else 'description'}")
     prompt = OwnPrompt(
         kind="skill",
         name=name,
@@ -185,7 +212,7 @@ class ReadSkill(Tool):
                 f"There is no skill {storable(arguments.name)!r}.", todo=f"The skills are: {', '.join(self.skills)}."
             )
         folder = skill.file.parent
-        if not arguments.file or arguments.file == SKILL_FILE:
+        if not arguments.file or arguments.file == skill.file.name:
             files = await asyncio.to_thread(_files, folder)
             more = f"\n\n[Other files of the skill, in {folder}: {', '.join(files)}]" if files else ""
             return ToolOutcome(text=plain_text(skill.body.strip()) + more)
@@ -199,7 +226,7 @@ def with_skills(skills: dict[str, Found]) -> type[Tool]:
 
 def _files(folder: Path) -> list[str]:
     names = (file.relative_to(folder).as_posix() for file in sorted(folder.rglob("*")) if file.is_file())
-    return [name for name in names if name != SKILL_FILE][:MOST_FILES]
+    return [name for name in names if name.lower() != SKILL_FILE.lower()][:MOST_FILES]
 
 
 def _read(folder: Path, name: str) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any, cast
 
 import msgspec
 import pytest
 
 from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.conversation.own_prompts import OwnPrompts
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.events import Event, Notice, OwnPromptsFound, TrustRequested
 from ragforge_tui.shared.prompts import OwnPrompt, message_of
@@ -126,7 +128,7 @@ def test_what_a_command_sends() -> None:
 
 
 def test_files_that_are_no_skills_are_told_and_the_list_is_bounded(tmp_path: Path) -> None:
-    write(tmp_path / "s/bad/SKILL.md", "---\ndescription: [\n---\n")
+    write(tmp_path / "s/bad/SKILL.md", "---\ndescription:\n---\n")
     write(tmp_path / "s/evil/SKILL.md", "---\nname: a/b\ndescription: x\n---\n")
     write(tmp_path / "outside.md", "---\ndescription: x\n---\nsecret")
     (tmp_path / "c").mkdir()
@@ -151,3 +153,18 @@ def test_files_that_are_no_skills_are_told_and_the_list_is_bounded(tmp_path: Pat
     ]
     text = listed(many)
     assert len(text) < LISTED_CHARS + 200 and "more" in text and "- s0:" not in text
+
+
+@pytest.mark.parametrize(("target", "used"), [("../.claude/skills", True), ("../../elsewhere", False)])
+def test_a_projects_folder_of_skills_may_be_a_link_within_it(tmp_path: Path, target: str, used: bool) -> None:
+    workspace = tmp_path / "project"
+    for folder in (workspace / ".claude/skills", tmp_path / "elsewhere"):
+        write(folder / "translate" / "SKILL.md", SKILL)
+    (workspace / ".agents").mkdir()
+    (workspace / ".agents/skills").symlink_to(target)
+    prompts = OwnPrompts(workspace, tmp_path, cast(Any, None), cast(Any, None), lambda _: None)
+    _, project, problems = prompts._find()
+    assert [one.file.relative_to(workspace).as_posix() for one in project] == (
+        [".claude/skills/translate/SKILL.md"] if used else []
+    )
+    assert problems == ([] if used else [".agents/skills is not used: it is a link out of the project."])
