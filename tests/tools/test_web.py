@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import ipaddress
 import json
+import tracemalloc
+import zlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -15,6 +18,7 @@ from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.tools.base import Ruling
 from ragforge_tui.tools.registry import PreparedCall, RestrictedTools, Toolbox
 from ragforge_tui.tools.web import connection
+from ragforge_tui.tools.web.fetch_web_page import HTML_BYTES, MOST_TAGS, _bounded
 from tests.tools.conftest import Call
 
 ARTICLE = "<html><body><nav>Menu</nav><article><h1>Title</h1>" + "<p>A sentence of the page \x1b[31mred.</p>" * 5
@@ -27,6 +31,9 @@ PAGES = {
     "/near": ("302 Found", "Location: /json", ""),
     "/far": ("302 Found", "Location: http://other.example/x", ""),
     "/file": ("302 Found", "Location: file:///etc/passwd", ""),
+    "/port": ("302 Found", "Location: http://127.0.0.1:9/x", ""),
+    "/odd": ("302 Found", "Location: http://evil\x1b[31m/", ""),
+    "/bracket": ("302 Found", "Location: http://[x/", ""),
     "/round": ("302 Found", "Location: /round", ""),
     "/huge": ("200 OK", "Content-Type: text/plain", "x" * 5_100_000),
 }
@@ -66,6 +73,9 @@ async def test_pages_become_text_that_is_marked_as_data(site: str, call: Call) -
         ("/empty", "No readable text"),
         ("/far", "redirects to another host, other.example"),
         ("/file", "http:// or https://"),
+        ("/port", "another service of its host"),
+        ("/odd", "no address"),
+        ("/bracket", "no address"),
         ("/round", "more than 5 times"),
         ("/huge", "larger than 5 MB"),
     ],
@@ -102,6 +112,10 @@ async def test_private_addresses_are_refused_after_resolution(call: Call, host: 
         ("fe80::1", False),
         ("64:ff9b::a9fe:a9fe", False),
         ("2002:7f00:1::", False),
+        ("192.0.0.192", False),
+        ("64:ff9b:1::a9fe:a9fe", False),
+        ("fec0::1", False),
+        ("::a9fe:a9fe", False),
     ],
 )
 def test_public_addresses(address: str, public: bool) -> None:
@@ -128,3 +142,47 @@ async def test_each_host_is_asked_about_also_while_planning(folder: Path, tmp_pa
 def test_it_can_be_turned_off(folder: Path, tmp_path: Path) -> None:
     box = Toolbox(folder, ToolSettings(web=False), undo_dir=tmp_path / "undo", state_dir=tmp_path / "state")
     assert "fetch_web_page" not in box.names()
+
+
+def sent(coding: str, *pieces: bytes) -> bytes:
+    body = connection.Body(coding)
+    for piece in pieces:
+        body.add(piece)
+    return bytes(body.content)
+
+
+@pytest.mark.parametrize("coding", ["", "identity", "gzip", " X-GZIP ", "deflate"])
+def test_one_compression_is_understood_in_pieces(coding: str) -> None:
+    content = b"words of a page " * 5_000
+    plain = coding in ("", "identity")
+    whole = content if plain else zlib.compress(content) if coding == "deflate" else gzip.compress(content)
+    assert sent(coding, *(whole[at : at + 100] for at in range(0, len(whole), 100))) == content
+
+
+@pytest.mark.parametrize(
+    "coding", ["gzip, gzip", "gzip,deflate,gzip", "br", "zstd", "compress", "gzip;q=1", "\x1b[31m"]
+)
+def test_other_compressions_are_refused_before_anything_is_read(coding: str) -> None:
+    with pytest.raises(ToolError, match="compressed as") as caught:
+        connection.Body(coding)
+    assert "\x1b" not in str(caught.value)
+
+
+def test_what_grows_beyond_the_limit_is_never_whole_in_memory() -> None:
+    bomb = gzip.compress(bytes(30_000_000))
+    tracemalloc.start()
+    try:
+        with pytest.raises(ToolError, match="larger than 5 MB"):
+            sent("gzip", bomb)
+        assert tracemalloc.get_traced_memory()[1] < 4 * connection.MOST_BYTES
+    finally:
+        tracemalloc.stop()
+    with pytest.raises(ToolError, match="not compressed as"):
+        sent("gzip", b"words")
+
+
+@pytest.mark.parametrize("tag", [b"<p>", b"<p>words of a page</p>", b"<a href=x>", b"<" * 9, b"words "])
+def test_only_so_much_of_a_page_is_parsed(tag: bytes) -> None:
+    beginning, is_cut = _bounded(tag * 200_000)
+    assert is_cut and beginning.count(b"<") <= MOST_TAGS and len(beginning) <= HTML_BYTES
+    assert _bounded(tag * 1_000) == (tag * 1_000, False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
+import zlib
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
@@ -17,9 +18,16 @@ if TYPE_CHECKING:
 MOST_BYTES = 5_000_000
 MOST_SECONDS = 30.0
 _LOCATION = "location"
+_OTHER_SOURCE = "Try another source."
+_ANY_HEADER = zlib.MAX_WBITS | 32
+"""Lets zlib tell gzip from deflate by the header."""
 _MOST_REDIRECTS = 5
+_PORTS = {"http": 80, "https": 443}
+_UPGRADE = (("http", 80), ("https", 443))
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_NOT_PUBLIC = [*map(ipaddress.ip_network, ("192.0.0.0/24", "64:ff9b:1::/48", "fec0::/10", "::/96", "100:0:0:1::/64"))]
+"""Networks of single providers, sites and machines that Python's table calls global, or leaves out."""
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -35,6 +43,42 @@ class Page(NamedTuple):
     media_type: str
     charset: str
     body: bytes
+
+
+class Body:
+    """Content of an answer, decompressed with a limit: the client would decompress each piece whole.
+
+    Args:
+        coding: As the server names it. Nothing was asked for, but many servers compress all the same.
+
+    Raises:
+        ToolError: It is more than a single compression that this program knows.
+    """
+
+    def __init__(self, coding: str) -> None:
+        self.content = bytearray()
+        coding = coding.strip().lower()
+        if coding not in ("", "identity", "gzip", "x-gzip", "deflate"):
+            raise ToolError(f"The page is compressed as {visible(coding[:80])}; it was not read.", todo=_OTHER_SOURCE)
+        self._decoder = zlib.decompressobj(_ANY_HEADER) if coding not in ("", "identity") else None
+
+    def add(self, piece: bytes) -> None:
+        """Add the next piece as it was sent.
+
+        Raises:
+            ToolError: The content is too large, or is not compressed as the server says.
+        """
+        if self._decoder is not None:
+            try:
+                piece = self._decoder.decompress(piece, MOST_BYTES + 1 - len(self.content))
+            except zlib.error as error:
+                raise ToolError("The page is not compressed as its server says.", todo=_OTHER_SOURCE) from error
+        self.content += piece
+        if len(self.content) > MOST_BYTES:
+            raise ToolError(
+                f"The page is larger than {MOST_BYTES // 1_000_000} MB; none of it was kept.",
+                todo="Look for a smaller page on it.",
+            )
 
 
 def host_of(url: str) -> str:
@@ -64,7 +108,7 @@ def is_public(address: Address) -> bool:
             inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
         if inner is not None:
             return is_public(inner)
-    return address.is_global and not address.is_multicast
+    return address.is_global and not address.is_multicast and not any(address in network for network in _NOT_PUBLIC)
 
 
 async def checked_addresses(host: str, port: int) -> list[str]:
@@ -106,13 +150,31 @@ async def _followed(url: str) -> Page:
         page, target = await _answer(url, host)
         if not target:
             return page
-        url = urljoin(url, target)
+        before, url = url, _joined(url, target)
         if (other := host_of(url)) != host:
             raise ToolError(
                 f"The page redirects to another host, {other}, which was not asked: {visible(url)}",
                 todo="Fetch that address if it is the right one; the user is asked about its host.",
             )
+        if _service(url) != _service(before) and (_service(before), _service(url)) != _UPGRADE:
+            raise ToolError(
+                f"The page redirects to another service of its host, which was not asked: {visible(url)}",
+                todo="Fetch that address if it is the right one.",
+            )
     raise ToolError(f"The page redirected more than {_MOST_REDIRECTS} times.", todo="Try another source.")
+
+
+def _joined(url: str, target: str) -> str:
+    try:
+        return urljoin(url, target)
+    except ValueError as error:
+        what = f"The page redirects to something that is no address: {visible(target[:200])}."
+        raise ToolError(what, todo="Try another source.") from error
+
+
+def _service(url: str) -> tuple[str, int]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.port or _PORTS[parts.scheme]
 
 
 async def _take_location(response: httpx.Response) -> None:
@@ -126,7 +188,7 @@ async def _answer(url: str, host: str) -> tuple[Page, str]:
     import httpx
 
     parts = urlsplit(url)
-    port = parts.port or (443 if parts.scheme == "https" else 80)
+    port = _service(url)[1]
     addresses = await checked_addresses(host, port)
     named = f"[{host}]" if ":" in host else host
     headers = {
@@ -147,17 +209,12 @@ async def _answer(url: str, host: str) -> tuple[Page, str]:
                 async with client.stream("GET", target, headers=headers, extensions={"sni_hostname": host}) as response:
                     if location := response.extensions.get(_LOCATION):
                         return Page(url, response.status_code, "", "", b""), location
-                    body = bytearray()
-                    async for chunk in response.aiter_bytes():
-                        body += chunk
-                        if len(body) > MOST_BYTES:
-                            raise ToolError(
-                                f"The page is larger than {MOST_BYTES // 1_000_000} MB; none of it was kept.",
-                                todo="Look for a smaller page on it.",
-                            )
+                    body = Body(response.headers.get("content-encoding", ""))
+                    async for chunk in response.aiter_raw():
+                        body.add(chunk)
                     media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
                     charset = response.charset_encoding or ""
-                    return Page(url, response.status_code, media_type, charset, bytes(body)), ""
+                    return Page(url, response.status_code, media_type, charset, bytes(body.content)), ""
             except httpx.ConnectError as error:
                 problem = error
             except httpx.HTTPError as error:
