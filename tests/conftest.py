@@ -18,10 +18,10 @@ from ragforge_tui.graph.embedded.attach import ServerHold
 from ragforge_tui.settings.schema import Loaded, Paths
 from ragforge_tui.shared import tool_calls
 from ragforge_tui.shared.limits import LIMITS
+from tests.support import costs, property_tests
 from tests.support.agents import loaded_for, settings_for
 from tests.support.neo4j_server import Neo4jMissingError, Neo4jServer
 from tests.support.openai_server import OpenAIServer
-from tests.support.property_tests import pytest_runtest_makereport as pytest_runtest_makereport
 from tests.support.sizes import CONTENTS, DIMENSION, HEAP_MB, LINGER, paths_under
 
 UPDATE = "--update-pictures"
@@ -49,6 +49,13 @@ KEPT_VARIABLES = ("RAGFORGE_TEST_", "RAGFORGE_REQUIRE_")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let `--update-pictures` write the pictures of the screen instead of comparing them."""
     parser.addoption(UPDATE, action="store_true", help="write the pictures of the screen again")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Name the most expensive tests after each run, and help with examples that were drawn at random."""
+    config.pluginmanager.register(property_tests)
+    config.pluginmanager.register(costs)
+    config.pluginmanager.register(costs.Costs())
 
 
 @pytest.fixture

@@ -1,0 +1,84 @@
+"""Processor time of each test, and the memory its worker held after it.
+
+Wall time depends on what else the machine does; processor time hardly. Children are counted once they were waited for.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+
+import psutil
+import pytest
+
+NAMED = 10
+MOST_SECONDS = 2.0
+"""Processor time above which a test needs one of `COSTLY` as a mark, or a cheaper way to show the same."""
+COSTLY = ("slow", "cold", "hypothesis", "neo4j")
+_SECONDS = "cpu_seconds"
+_MEGABYTES = "worker_mb"
+_MARKED = "costly"
+
+_process = psutil.Process()
+_marked_at = pytest.StashKey[float]()
+
+
+def _used() -> float:
+    times = os.times()
+    return time.process_time() + times.children_user + times.children_system
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Note where a test starts."""
+    item.stash[_marked_at] = _used()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[pytest.TestReport]:
+    """Add to a report what its phase used."""
+    report: pytest.TestReport = yield  # type: ignore[misc]  # a wrapper receives what the others returned
+    now = _used()
+    report.user_properties = [
+        (_SECONDS, now - item.stash[_marked_at]),
+        (_MEGABYTES, _process.memory_info().rss / 1e6),
+        (_MARKED, any(item.get_closest_marker(name) for name in COSTLY)),
+    ]
+    item.stash[_marked_at] = now
+    return report
+
+
+class Costs:
+    """What all tests of a run used, collected where the run is reported."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = defaultdict(float)
+        self.marked: set[str] = set()
+        self.megabytes: dict[str, float] = defaultdict(float)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Add one phase of a test."""
+        found = dict(report.user_properties)
+        self.seconds[report.nodeid] += float(found.get(_SECONDS, 0.0))  # type: ignore[arg-type]
+        worker = getattr(report, "worker_id", "main")
+        self.megabytes[worker] = max(self.megabytes[worker], float(found.get(_MEGABYTES, 0.0)))  # type: ignore[arg-type]
+        if found.get(_MARKED):
+            self.marked.add(report.nodeid)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Name the most expensive tests, and those that are too expensive for what they are marked as."""
+        total = sum(self.seconds.values())
+        most = ", ".join(f"{name} {size:.0f} MB" for name, size in sorted(self.megabytes.items()))
+        terminalreporter.section(f"processor time: {total:.0f} s in {len(self.seconds)} tests; {most}")
+        ordered = sorted(self.seconds.items(), key=lambda item: -item[1])
+        for nodeid, seconds in ordered[:NAMED]:
+            terminalreporter.line(f"{seconds:6.1f} s  {nodeid}")
+        for nodeid, seconds in ordered:
+            if seconds > MOST_SECONDS and nodeid not in self.marked:
+                terminalreporter.line(f"FAULT: {nodeid} used {seconds:.1f} s and is not marked slow.", red=True)
+        if path := os.environ.get("RAGFORGE_TEST_COSTS"):
+            with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123
+                file.writelines(f"{seconds:.3f}\t{nodeid}\n" for nodeid, seconds in ordered)
