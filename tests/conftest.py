@@ -11,17 +11,20 @@ from typing import Literal
 import msgspec
 import pytest
 
-from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.conversation import ConversationAgent, current_model
 from ragforge_tui.conversation.limits import CONVERSATION
 from ragforge_tui.graph import Graph, GraphTarget, stop_server
 from ragforge_tui.graph.embedded.attach import ServerHold
+from ragforge_tui.llm import ModelChoice
 from ragforge_tui.settings.schema import Loaded, Paths
 from ragforge_tui.shared import tool_calls
 from ragforge_tui.shared.limits import LIMITS
 from tests.support import costs, property_tests
 from tests.support.agents import loaded_for, settings_for
+from tests.support.model_script import Script
 from tests.support.neo4j_server import Neo4jMissingError, Neo4jServer
 from tests.support.openai_server import OpenAIServer
+from tests.support.scripted_model import make_scripted
 from tests.support.sizes import CONTENTS, DIMENSION, HEAP_MB, LINGER, paths_under
 
 UPDATE = "--update-pictures"
@@ -161,11 +164,25 @@ async def graph(graph_target: GraphTarget, graph_paths: Paths) -> AsyncIterator[
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[OpenAIServer]:
-    """A scripted model server; every request a test sends it must be one that chat templates take."""
-    async with OpenAIServer() as running:
-        yield running
-    assert running.refused == []
+async def server(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Script]:
+    """A scripted model; every request a test sends it must be one that chat templates take.
+
+    It plays in this process, without LiteLLM; tests marked `http` get an `OpenAIServer`.
+    """
+    if request.node.get_closest_marker("http"):
+        async with OpenAIServer() as running:
+            yield running
+        assert running.refused == []
+        return
+    script = Script()
+    monkeypatch.setattr(current_model, "make_model", make_scripted(script))
+    monkeypatch.setattr(current_model, "check_provider", _known)
+    yield script
+    assert script.refused == []
+
+
+async def _known(choice: ModelChoice) -> None:
+    """Accept every provider, which LiteLLM would have to be loaded for."""
 
 
 @pytest.fixture
@@ -174,7 +191,7 @@ def loaded(
     graph_target: GraphTarget,
     graph_paths: Paths,
     tmp_path: Path,
-    server: OpenAIServer,
+    server: Script,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Loaded:
     """Settings of an agent on an empty graph of each backend, talking to the scripted server."""
@@ -187,7 +204,7 @@ def loaded(
     # Neither may closing an agent leave on a busy machine what it would have stored.
     assert ConversationAgent.close.__kwdefaults__ is not None
     monkeypatch.setitem(ConversationAgent.close.__kwdefaults__, "settle_seconds", 60.0)
-    settings = settings_for(graph_target, api_base=server.base_url)
+    settings = settings_for(graph_target, api_base=getattr(server, "base_url", ""))
     # A journal that one test leaves must not be written into another's graph.
     paths = msgspec.structs.replace(graph_paths, state=str(tmp_path / "state"))
     return loaded_for(settings, paths, tmp_path / "workspace")

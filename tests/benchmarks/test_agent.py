@@ -105,6 +105,7 @@ async def test_an_answer_is_read_from_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.http
 async def test_a_model_answers_through_litellm(server: OpenAIServer) -> None:
     server.script(
         [Step(text="Let me look.", tool_calls=[Call(name="glob_files", arguments={"pattern": "*"}, id="c1")])]

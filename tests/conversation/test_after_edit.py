@@ -18,8 +18,7 @@ from ragforge_tui.shared.events import Event, Notice, ToolCallStarted, TurnCance
 from ragforge_tui.tools.after_edit import command_with, commands_for
 from tests.conftest import ONE_BACKEND
 from tests.support.agents import with_tools
-from tests.support.model_script import Call, Step
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Call, Script, Step
 from tests.support.waiting import until
 
 SHOUT = "sed -i s/hello/HELLO/ {*.py}"
@@ -33,13 +32,11 @@ def write(path: str, content: str) -> Call:
     return Call(name="write_file", arguments={"path": path, "content": content})
 
 
-def results(server: OpenAIServer) -> list[str]:
+def results(server: Script) -> list[str]:
     return [message["content"] for message in server.chats()[-1]["messages"] if message["role"] == "tool"]
 
 
-async def test_a_formatter_runs_once_a_reply_and_its_changes_belong_to_the_turn(
-    loaded: Loaded, server: OpenAIServer
-) -> None:
+async def test_a_formatter_runs_once_a_reply_and_its_changes_belong_to_the_turn(loaded: Loaded, server: Script) -> None:
     root = Path(loaded.workspace)
     await asyncio.to_thread(subprocess.run, ["git", "init", "-q"], cwd=root, check=True)
     again = Call(name="edit_file", arguments={"path": "a.py", "old_string": "HELLO", "new_string": "BYE"})
@@ -75,7 +72,7 @@ async def test_a_formatter_runs_once_a_reply_and_its_changes_belong_to_the_turn(
 
 
 @ONE_BACKEND
-async def test_nothing_runs_without_an_edit_or_for_other_files(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_nothing_runs_without_an_edit_or_for_other_files(loaded: Loaded, server: Script) -> None:
     root = Path(loaded.workspace)
     missing = Call(name="edit_file", arguments={"path": "none.py", "old_string": "a", "new_string": "b"})
     server.script([Step(tool_calls=[missing]), Step(tool_calls=[write("n.txt", "n\n")]), Step(text="Done.")])
@@ -87,7 +84,7 @@ async def test_nothing_runs_without_an_edit_or_for_other_files(loaded: Loaded, s
 
 
 @ONE_BACKEND
-async def test_stopping_a_check_keeps_the_edit(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_stopping_a_check_keeps_the_edit(loaded: Loaded, server: Script) -> None:
     server.script([Step(tool_calls=[write("a.py", "a\n")]), Step(text="never")])
     settings = with_tools(loaded, after_edit=["touch began; sleep 600"], command_timeout=900.0)
     async with ConversationAgent(settings, approve="all") as agent:

@@ -28,12 +28,13 @@ from ragforge_tui.shared.events import (
 from ragforge_tui.shared.records import ConversationFilter
 from tests.conftest import ONE_BACKEND
 from tests.support.agents import contents, with_model
+from tests.support.model_script import Script
 from tests.support.openai_server import OpenAIServer
 
 EDIT = {"path": "greeting.py", "old_string": '"hello"', "new_string": '"good day"', "reason": "as asked"}
 
 
-async def test_a_message_is_answered_and_kept(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_message_is_answered_and_kept(loaded: Loaded, server: Script) -> None:
     server.script([{"reasoning": "they greet", "text": "Good day, Ada."}])
     async with ConversationAgent(loaded) as agent:
         conversation = await agent.create_conversation(tags=["first"])
@@ -58,7 +59,7 @@ async def test_a_message_is_answered_and_kept(loaded: Loaded, server: OpenAIServ
 
 
 @ONE_BACKEND
-async def test_the_system_part_is_stable_and_the_past_is_sent(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_the_system_part_is_stable_and_the_past_is_sent(loaded: Loaded, server: Script) -> None:
     server.script([{"text": "one"}, {"text": "two"}])
     async with ConversationAgent(loaded) as agent:
         conversation = await agent.create_conversation()
@@ -72,7 +73,7 @@ async def test_the_system_part_is_stable_and_the_past_is_sent(loaded: Loaded, se
     assert {tool["function"]["name"] for tool in second["tools"]} >= {"read_file", "edit_file", "run_command"}
 
 
-async def test_tools_run_and_their_results_reach_the_model(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_tools_run_and_their_results_reach_the_model(loaded: Loaded, server: Script) -> None:
     server.script(
         [
             {
@@ -118,7 +119,7 @@ async def test_tools_run_and_their_results_reach_the_model(loaded: Loaded, serve
     ids=["length", "filter", "empty", "thoughts only"],
 )
 async def test_an_answer_that_falls_short_reports_it(
-    loaded: Loaded, server: OpenAIServer, step: dict[str, str], text: str, said: str
+    loaded: Loaded, server: Script, step: dict[str, str], text: str, said: str
 ) -> None:
     server.script([step])
     async with ConversationAgent(loaded) as agent:
@@ -135,9 +136,7 @@ async def test_an_answer_that_falls_short_reports_it(
 
 
 @ONE_BACKEND
-async def test_calls_cut_off_by_the_limit_are_reported_and_the_turn_continues(
-    loaded: Loaded, server: OpenAIServer
-) -> None:
+async def test_calls_cut_off_by_the_limit_are_reported_and_the_turn_continues(loaded: Loaded, server: Script) -> None:
     call = {"name": "read_file", "arguments": '{"path": "greet'}
     server.script([{"tool_calls": [call], "finish": "length"}, {"text": "Shorter, then."}])
     async with ConversationAgent(loaded) as agent:
@@ -147,6 +146,7 @@ async def test_calls_cut_off_by_the_limit_are_reported_and_the_turn_continues(
     assert isinstance(events[-1], TurnCompleted) and events[-1].text == "Shorter, then."
 
 
+@pytest.mark.http
 @ONE_BACKEND
 async def test_an_answer_whose_server_died_is_kept_and_the_turn_fails(loaded: Loaded, server: OpenAIServer) -> None:
     server.script([{"text": "Half of an answer", "bare": True, "cut": True}])
@@ -159,6 +159,7 @@ async def test_an_answer_whose_server_died_is_kept_and_the_turn_fails(loaded: Lo
         assert (turn.messages[1].state, turn.messages[1].content) == ("failed", "Half of an answer")
 
 
+@pytest.mark.http
 @ONE_BACKEND
 async def test_a_silent_model_is_waited_for_and_the_wait_is_reported(
     loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
@@ -178,6 +179,7 @@ async def test_a_silent_model_is_waited_for_and_the_wait_is_reported(
     assert len(server.chats()) == 1
 
 
+@pytest.mark.http
 @ONE_BACKEND
 async def test_a_time_out_changed_in_a_running_chat_holds_from_the_next_request_on(
     loaded: Loaded, server: OpenAIServer
@@ -192,7 +194,7 @@ async def test_a_time_out_changed_in_a_running_chat_holds_from_the_next_request_
 
 
 @ONE_BACKEND
-async def test_a_refused_call_is_reported_and_the_turn_continues(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_refused_call_is_reported_and_the_turn_continues(loaded: Loaded, server: Script) -> None:
     server.script(
         [
             {"tool_calls": [{"name": "run_command", "arguments": {"command": "touch made"}}]},
@@ -212,7 +214,7 @@ async def test_a_refused_call_is_reported_and_the_turn_continues(loaded: Loaded,
 
 
 @ONE_BACKEND
-async def test_a_session_grant_is_asked_once(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_session_grant_is_asked_once(loaded: Loaded, server: Script) -> None:
     write = {"name": "write_file", "arguments": {"path": "a.txt", "content": "1"}}
     other = {"name": "write_file", "arguments": {"path": "b.txt", "content": "2"}}
     server.script([{"tool_calls": [write]}, {"tool_calls": [other]}, {"text": "both"}])
@@ -228,6 +230,7 @@ async def test_a_session_grant_is_asked_once(loaded: Loaded, server: OpenAIServe
     assert (Path(loaded.workspace) / "b.txt").read_text(encoding="utf-8") == "2"
 
 
+@pytest.mark.http
 @ONE_BACKEND
 async def test_a_connection_cut_in_mid_answer_is_reported_as_that(loaded: Loaded, server: OpenAIServer) -> None:
     server.script([{"text": "Half of an answer", "cut": True}])
@@ -242,7 +245,7 @@ async def test_a_connection_cut_in_mid_answer_is_reported_as_that(loaded: Loaded
 
 
 @ONE_BACKEND
-async def test_idle_repetition_is_refused_at_the_third_time(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_idle_repetition_is_refused_at_the_third_time(loaded: Loaded, server: Script) -> None:
     call = {"tool_calls": [{"name": "list_directory", "arguments": {"path": "."}}]}
     server.script([call, call, call, {"text": "enough"}])
     async with ConversationAgent(loaded) as agent:
@@ -253,7 +256,7 @@ async def test_idle_repetition_is_refused_at_the_third_time(loaded: Loaded, serv
 
 
 @ONE_BACKEND
-async def test_the_iteration_limit_ends_in_an_answer(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_the_iteration_limit_ends_in_an_answer(loaded: Loaded, server: Script) -> None:
     calls = [{"tool_calls": [{"name": "glob_files", "arguments": {"pattern": f"*{n}"}}]} for n in range(2)]
     server.script([*calls, {"text": "what I know"}])
     async with ConversationAgent(with_model(loaded, max_iterations=2)) as agent:
@@ -264,7 +267,7 @@ async def test_the_iteration_limit_ends_in_an_answer(loaded: Loaded, server: Ope
     assert server.chats()[-1]["messages"][-1]["role"] == "user"
 
 
-async def test_cancelling_keeps_what_came(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_cancelling_keeps_what_came(loaded: Loaded, server: Script) -> None:
     server.script([{"text": "a long answer " * 50, "delay": 0.02}, {"text": "fresh"}])
     async with ConversationAgent(loaded) as agent:
         conversation = await agent.create_conversation()
@@ -282,7 +285,7 @@ async def test_cancelling_keeps_what_came(loaded: Loaded, server: OpenAIServer) 
 
 
 @ONE_BACKEND
-async def test_cancelling_a_command_ends_it_and_leaves_no_dangling_call(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_cancelling_a_command_ends_it_and_leaves_no_dangling_call(loaded: Loaded, server: Script) -> None:
     server.script([{"tool_calls": [{"name": "run_command", "arguments": {"command": "sleep 60"}}]}, {"text": "ok"}])
     async with ConversationAgent(loaded, approve_all=True) as agent:
         conversation = await agent.create_conversation()
@@ -300,6 +303,7 @@ async def test_cancelling_a_command_ends_it_and_leaves_no_dangling_call(loaded: 
         assert answer.content == "ok"
 
 
+@pytest.mark.http
 async def test_provider_errors_become_sentences_and_are_kept(loaded: Loaded, server: OpenAIServer) -> None:
     server.script([{"status": 401, "message": "bad key"}, {"text": "better"}])
     async with ConversationAgent(loaded) as agent:
@@ -317,7 +321,7 @@ async def test_provider_errors_become_sentences_and_are_kept(loaded: Loaded, ser
         assert [(m.state, m.content) for m in turn.messages[1:]] == [("superseded", ""), ("complete", "better")]
 
 
-async def test_a_retry_begins_its_turn_again_and_can_be_stopped(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_retry_begins_its_turn_again_and_can_be_stopped(loaded: Loaded, server: Script) -> None:
     server.script([{"text": "one"}, {"text": "word " * 2_000, "delay": 0.05}])
     async with ConversationAgent(loaded) as agent:
         conversation = await agent.create_conversation()
@@ -335,7 +339,7 @@ async def test_a_retry_begins_its_turn_again_and_can_be_stopped(loaded: Loaded, 
         assert [m.state for m in turn.messages] == ["complete", "superseded", "interrupted"]
 
 
-async def test_messages_sent_while_busy_wait_their_turn(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_messages_sent_while_busy_wait_their_turn(loaded: Loaded, server: Script) -> None:
     server.script([{"text": "first answer", "delay": 0.05}, {"text": "second answer"}])
     async with ConversationAgent(loaded) as agent:
         conversation = await agent.create_conversation()
@@ -353,7 +357,7 @@ async def test_messages_sent_while_busy_wait_their_turn(loaded: Loaded, server: 
         ]
 
 
-async def test_two_messages_at_once_are_two_turns_one_after_the_other(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_two_messages_at_once_are_two_turns_one_after_the_other(loaded: Loaded, server: Script) -> None:
     server.script([{"text": "first answer", "delay": 0.02}, {"text": "second answer"}])
     async with ConversationAgent(loaded) as agent:
         conversation = await agent.create_conversation()
@@ -367,7 +371,7 @@ async def test_two_messages_at_once_are_two_turns_one_after_the_other(loaded: Lo
         assert [turn.messages[1].content for turn in history] == ["first answer", "second answer"]
 
 
-async def test_closing_in_the_middle_stores_the_turn_as_interrupted(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_closing_in_the_middle_stores_the_turn_as_interrupted(loaded: Loaded, server: Script) -> None:
     server.script([{"text": "words " * 200, "delay": 0.02}])
     async with ConversationAgent(loaded) as agent:
         conversation = await agent.create_conversation()
@@ -381,7 +385,7 @@ async def test_closing_in_the_middle_stores_the_turn_as_interrupted(loaded: Load
         assert turn.messages[1].content.startswith("words")
 
 
-async def test_secrets_are_masked_before_they_are_kept(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_secrets_are_masked_before_they_are_kept(loaded: Loaded, server: Script) -> None:
     key = "sk-ant-api03-" + "a1B2c3" * 8
     server.script([{"text": f"your key is {key}"}])
     async with ConversationAgent(loaded) as agent:
@@ -390,7 +394,7 @@ async def test_secrets_are_masked_before_they_are_kept(loaded: Loaded, server: O
         assert key not in str(await (await agent.store()).transfer.export(conversation.record.uuid))
 
 
-async def test_hostile_text_goes_through(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_hostile_text_goes_through(loaded: Loaded, server: Script) -> None:
     server.script([{"text": "\x1b[31mred\x00 \ud800"}])
     async with ConversationAgent(loaded) as agent:
         conversation = await agent.create_conversation()
@@ -400,7 +404,7 @@ async def test_hostile_text_goes_through(loaded: Loaded, server: OpenAIServer) -
         assert turn.messages[0].content == "nul \u2400 and half a pair \ufffd"
 
 
-async def test_conversations_are_listed_archived_deleted_and_restored(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_conversations_are_listed_archived_deleted_and_restored(loaded: Loaded, server: Script) -> None:
     async with ConversationAgent(loaded) as agent:
         one = await agent.create_conversation(title="one")
         two = await agent.create_conversation(title="two")
@@ -417,7 +421,7 @@ async def test_conversations_are_listed_archived_deleted_and_restored(loaded: Lo
             await agent.restore_conversation(two.record.uuid)
 
 
-async def test_events_tell_the_whole_story(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_events_tell_the_whole_story(loaded: Loaded, server: Script) -> None:
     todos = [{"content": "look", "status": "in_progress"}]
     server.script([{"text": "plan", "tool_calls": [{"name": "update_todos", "arguments": {"todos": todos}}]}, {}])
     async with ConversationAgent(loaded) as agent:
@@ -438,7 +442,7 @@ async def test_events_tell_the_whole_story(loaded: Loaded, server: OpenAIServer)
         ]
 
 
-async def test_finished_events_carry_the_stored_records(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_finished_events_carry_the_stored_records(loaded: Loaded, server: Script) -> None:
     server.script([{"tool_calls": [{"name": "read_file", "arguments": "{not json"}]}, {"text": "sorry"}])
     async with ConversationAgent(loaded) as agent:
         conversation = await agent.create_conversation()

@@ -117,6 +117,7 @@ async def test_another_model_may_be_chosen_and_the_own_one_again(loaded: Loaded)
     assert answer.content == "Noted: Still here?"
 
 
+@pytest.mark.http
 async def test_a_model_that_cannot_be_used_leaves_the_one_before(loaded: Loaded) -> None:
     async with ConversationAgent(loaded, model=echo) as agent:
         conversation = await agent.create_conversation()
@@ -132,6 +133,7 @@ async def test_a_model_that_cannot_be_used_leaves_the_one_before(loaded: Loaded)
     assert (answer.content, state.phase, state.name) == ("Noted: Still here?", "ready", "echo")
 
 
+@pytest.mark.http
 async def test_a_model_that_was_never_usable_fails_the_turn_and_keeps_the_message(loaded: Loaded) -> None:
     async with ConversationAgent(with_model(loaded, name="foo", api_base="")) as agent:
         conversation = await agent.create_conversation()

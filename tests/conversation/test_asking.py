@@ -12,7 +12,7 @@ from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.events import ApprovalResolved, QuestionAsked, TurnCancelled
 from ragforge_tui.shared.records import STOPPED
 from ragforge_tui.tools.asking import NO_ANSWER
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 
 ASK: dict[str, Any] = {
     "tool_calls": [
@@ -27,7 +27,7 @@ ASK: dict[str, Any] = {
 }
 
 
-async def test_the_answer_reaches_the_model_and_stays(graph: Graph, loaded: Loaded, server: OpenAIServer) -> None:
+async def test_the_answer_reaches_the_model_and_stays(graph: Graph, loaded: Loaded, server: Script) -> None:
     server.script([ASK, {"text": "Decimal, then."}, {"text": "As you said."}])
     async with ConversationAgent(loaded, interactive=True) as agent:
         conversation = await agent.create_conversation()
@@ -50,7 +50,7 @@ async def test_the_answer_reaches_the_model_and_stays(graph: Graph, loaded: Load
     assert json.loads(call.result.result)["answer"] == "Decimal, with [two] digits"
 
 
-async def test_without_a_user_it_is_answered_in_words_at_once(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_without_a_user_it_is_answered_in_words_at_once(loaded: Loaded, server: Script) -> None:
     server.script([ASK, {"text": "I assume Decimal."}])
     async with ConversationAgent(loaded, approve_all=True) as agent:
         conversation = await agent.create_conversation()
@@ -59,7 +59,7 @@ async def test_without_a_user_it_is_answered_in_words_at_once(loaded: Loaded, se
     assert server.chats()[-1]["messages"][-1]["content"] == NO_ANSWER
 
 
-async def test_a_stop_ends_the_question(graph: Graph, loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_stop_ends_the_question(graph: Graph, loaded: Loaded, server: Script) -> None:
     server.script([ASK, {"text": "never"}])
     async with ConversationAgent(loaded, interactive=True) as agent:
         conversation = await agent.create_conversation()

@@ -14,7 +14,7 @@ from ragforge_tui.settings.schema import Loaded, ToolSettings
 from ragforge_tui.shared.events import Notice
 from ragforge_tui.shared.requests.memory import FetchSent
 from ragforge_tui.tools.registry import Toolbox
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 
 CODE = "".join(f"value_{number} = {number}\n" for number in range(1, 41))
 
@@ -62,7 +62,7 @@ async def test_what_names_no_file_or_has_no_room_is_not_sent(box: Toolbox) -> No
     assert small.left_out == ("src/app.py has 40 lines (542 B)",)
 
 
-async def test_files_are_sent_once_kept_with_the_turn_and_known_as_read(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_files_are_sent_once_kept_with_the_turn_and_known_as_read(loaded: Loaded, server: Script) -> None:
     path = Path(loaded.workspace) / "app.py"
     path.write_text(CODE)
     (path.parent / "big.txt").write_text("line\n" * 5_000)

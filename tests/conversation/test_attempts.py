@@ -13,7 +13,7 @@ from ragforge_tui.conversation.limits import CONVERSATION
 from ragforge_tui.graph.store.findings import new_finding
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.events import ApprovalRequested, MessageFinished
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 
 READ = {"name": "read_file", "arguments": {"path": "wrap.py"}}
 
@@ -35,11 +35,11 @@ def run(command: str) -> dict[str, Any]:
     return {"name": "run_command", "arguments": {"command": command}}
 
 
-def results(server: OpenAIServer) -> list[str]:
+def results(server: Script) -> list[str]:
     return [m["content"] for m in server.chats()[-1]["messages"] if m["role"] == "tool"]
 
 
-async def test_a_command_an_undone_edit_and_a_refusal_are_remembered(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_command_an_undone_edit_and_a_refusal_are_remembered(loaded: Loaded, server: Script) -> None:
     folder = Path(loaded.workspace)
     (folder / "wrap.py").write_text("line_width = 88\n", "utf-8")
     (folder / "check.sh").write_text('[ "$1" = "--offline" ] || { echo "no network"; exit 3; }\n', "utf-8")
@@ -93,7 +93,7 @@ async def test_a_command_an_undone_edit_and_a_refusal_are_remembered(loaded: Loa
     assert "[Memory:" not in told[0]
 
 
-async def test_private_conversations_and_the_setting(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_private_conversations_and_the_setting(loaded: Loaded, server: Script) -> None:
     (Path(loaded.workspace) / "check.sh").write_text('[ "$1" = "-x" ] || exit 3\n', "utf-8")
     calls = [{"tool_calls": [run("sh check.sh"), run("sh check.sh -x")]}, {"text": "ok"}]
     server.script([*calls, {"tool_calls": [run("sh check.sh")]}, {"text": "ok"}])
@@ -109,9 +109,7 @@ async def test_private_conversations_and_the_setting(loaded: Loaded, server: Ope
         assert await (await agent.store()).attempts.of_conversation(other.record.uuid) == []
 
 
-async def test_what_takes_too_long_is_not_said(
-    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_takes_too_long_is_not_said(loaded: Loaded, server: Script, monkeypatch: pytest.MonkeyPatch) -> None:
     (Path(loaded.workspace) / "check.sh").write_text('[ "$1" = "-x" ] || exit 3\n', "utf-8")
     calls = [{"tool_calls": [run("sh check.sh"), run("sh check.sh -x")]}, {"text": "ok"}]
     server.script([*calls, {"text": "fine"}, {"tool_calls": [run("sh check.sh")]}, {"text": "ok"}])
@@ -125,7 +123,7 @@ async def test_what_takes_too_long_is_not_said(
         assert "[Memory:" not in results(server)[-1]
 
 
-async def test_a_decision_that_an_edit_contradicts_is_said(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_decision_that_an_edit_contradicts_is_said(loaded: Loaded, server: Script) -> None:
     (Path(loaded.workspace) / "wrap.py").write_text("def fold(text, width=88):\n    return text[:width]\n", "utf-8")
     server.script([{"text": "Noted."}, {"tool_calls": [READ, edit("width=88", "width=90")]}, {"text": "Done."}])
     async with ConversationAgent(loaded, interactive=True) as agent:
@@ -145,9 +143,7 @@ async def test_a_decision_that_an_edit_contradicts_is_said(loaded: Loaded, serve
     assert results(server)[-1].endswith(f"[Memory: {line}.]")
 
 
-async def test_a_claim_that_the_record_contradicts_is_stored_with_the_answer(
-    loaded: Loaded, server: OpenAIServer
-) -> None:
+async def test_a_claim_that_the_record_contradicts_is_stored_with_the_answer(loaded: Loaded, server: Script) -> None:
     (Path(loaded.workspace) / "test_a.py").write_text("import unittest\nraise ValueError\n", "utf-8")
     tests = run("python3 -m unittest test_a")
     server.script([{"tool_calls": [tests]}, {"text": "Fixed. All tests pass now."}, {"text": "All tests pass."}])

@@ -13,7 +13,7 @@ from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.events import ApprovalRequested
 from ragforge_tui.shared.records import ToolCall, call_end
 from tests.conftest import ONE_BACKEND
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 
 
 def edit(path: str, old: str, new: str) -> dict[str, object]:
@@ -53,7 +53,7 @@ def contents(folder: Path) -> tuple[str, str, bool]:
 
 
 async def test_a_batch_shows_what_each_call_does_after_those_before_it(
-    loaded: Loaded, folder: Path, server: OpenAIServer
+    loaded: Loaded, folder: Path, server: Script
 ) -> None:
     server.script([READS, {"tool_calls": EDITS}, {"text": "Done."}])
     shown: list[ApprovalRequested] = []
@@ -73,7 +73,7 @@ async def test_a_batch_shows_what_each_call_does_after_those_before_it(
     assert "-two\n+2" in shown[1].detail and " 1\n" in shown[1].detail
 
 
-async def test_a_reason_refuses_the_rest_of_the_reply(loaded: Loaded, folder: Path, server: OpenAIServer) -> None:
+async def test_a_reason_refuses_the_rest_of_the_reply(loaded: Loaded, folder: Path, server: Script) -> None:
     # The last one can only be prepared once its file has these words, so it is no part of the batch.
     server.script([READS, {"tool_calls": [*EDITS, edit("c.txt", "four", "4")]}, {"text": "I see."}])
 
@@ -93,7 +93,7 @@ async def test_a_reason_refuses_the_rest_of_the_reply(loaded: Loaded, folder: Pa
 
 @ONE_BACKEND
 async def test_a_call_that_is_no_longer_what_was_shown_is_asked_about_again(
-    loaded: Loaded, folder: Path, server: OpenAIServer
+    loaded: Loaded, folder: Path, server: Script
 ) -> None:
     server.script([READS, {"tool_calls": EDITS[:2]}, {"text": "Done."}])
     questions: list[ApprovalRequested] = []
@@ -112,7 +112,7 @@ async def test_a_call_that_is_no_longer_what_was_shown_is_asked_about_again(
 
 @ONE_BACKEND
 async def test_another_diff_than_the_shown_one_needs_another_answer(
-    loaded: Loaded, folder: Path, server: OpenAIServer
+    loaded: Loaded, folder: Path, server: Script
 ) -> None:
     change = {"name": "run_command", "arguments": {"command": "echo new > c.txt"}}
     write = {"name": "write_file", "arguments": {"path": "c.txt", "content": "mine\n"}}
@@ -135,7 +135,7 @@ async def test_another_diff_than_the_shown_one_needs_another_answer(
 
 @ONE_BACKEND
 async def test_a_permission_for_the_session_answers_the_others_that_it_covers(
-    loaded: Loaded, folder: Path, server: OpenAIServer
+    loaded: Loaded, folder: Path, server: Script
 ) -> None:
     server.script([READS, {"tool_calls": EDITS}, {"text": "Done."}])
 

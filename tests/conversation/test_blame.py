@@ -12,14 +12,14 @@ from ragforge_tui.conversation.conversation import Conversation
 from ragforge_tui.graph import Graph, Store
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.requests.work import BlamedLines
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 from tests.support.repositories import git, repository
 
 
 class Story:
     """A conversation that changes files of a repository. Each line ends with who writes it: ``# t3``, ``# hand``."""
 
-    def __init__(self, conversation: Conversation, server: OpenAIServer, folder: Path) -> None:
+    def __init__(self, conversation: Conversation, server: Script, folder: Path) -> None:
         self.conversation = conversation
         self.folder = folder
         self._server = server
@@ -62,7 +62,7 @@ async def lines_of(store: Store, folder: Path, path: str) -> list[tuple[str, Bla
     return list(zip(texts, spans, strict=True))
 
 
-async def test_fifty_lines_of_thirty_turns(loaded: Loaded, graph: Graph, server: OpenAIServer) -> None:
+async def test_fifty_lines_of_thirty_turns(loaded: Loaded, graph: Graph, server: Script) -> None:
     folder = repository(Path(loaded.workspace))
     store = Store(graph)
     async with ConversationAgent(loaded, approve_all=True) as agent:

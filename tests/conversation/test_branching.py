@@ -18,10 +18,10 @@ from ragforge_tui.shared.requests.turns import (
     SendMessage,
 )
 from tests.conftest import ONE_BACKEND
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 
 
-async def test_a_branch_shares_the_beginning_and_leaves_its_parent_alone(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_branch_shares_the_beginning_and_leaves_its_parent_alone(loaded: Loaded, server: Script) -> None:
     server.script([{"text": "first"}, {"text": "second"}, {"text": "other second"}])
     async with ConversationAgent(loaded) as agent:
         parent = await agent.create_conversation(title="T", tags=["x"])
@@ -53,7 +53,7 @@ async def test_a_branch_shares_the_beginning_and_leaves_its_parent_alone(loaded:
         assert (branch.record.tags, branch.record.branch_turn) == (["x"], 1)
 
 
-async def test_a_branch_has_its_parents_title_until_its_own_first_message(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_branch_has_its_parents_title_until_its_own_first_message(loaded: Loaded, server: Script) -> None:
     server.script([{"text": "first"}, {"text": "second"}, {"text": "third"}])
     async with ConversationAgent(loaded) as agent:
         parent = await agent.create_conversation(title="T")
@@ -72,7 +72,7 @@ async def test_a_branch_has_its_parents_title_until_its_own_first_message(loaded
         assert titles == ["T", "question two", "N", "R"]
 
 
-async def test_a_branch_of_nothing_begins_again(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_branch_of_nothing_begins_again(loaded: Loaded, server: Script) -> None:
     server.script([{"text": "first"}, {"text": "again"}])
     async with ConversationAgent(loaded) as agent:
         parent = await agent.create_conversation()
@@ -83,7 +83,7 @@ async def test_a_branch_of_nothing_begins_again(loaded: Loaded, server: OpenAISe
             await agent.branch_conversation(parent.record.uuid, 2)
 
 
-async def test_a_conversation_that_is_private_from_the_start(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_conversation_that_is_private_from_the_start(loaded: Loaded, server: Script) -> None:
     server.script([{"text": "hello"}])
     async with ConversationAgent(loaded) as agent:
         conversation = await agent.create_conversation(private=True)
@@ -95,9 +95,7 @@ async def test_a_conversation_that_is_private_from_the_start(loaded: Loaded, ser
 
 
 @ONE_BACKEND
-async def test_a_turn_running_cannot_be_branched_from_but_those_before_can(
-    loaded: Loaded, server: OpenAIServer
-) -> None:
+async def test_a_turn_running_cannot_be_branched_from_but_those_before_can(loaded: Loaded, server: Script) -> None:
     server.script([{"text": "first"}, {"text": "slow", "stall": True}])
     engine = await connect_in_process(loaded)
     try:

@@ -17,11 +17,12 @@ from ragforge_tui.shared.records import Turn, Usage
 from ragforge_tui.tools.sensitive import Guard
 from tests.conftest import ONE_BACKEND
 from tests.support.agents import with_model
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 from tests.support.records import message
 
 RULES = Rules(Guard(Path.cwd()))
 READ = {"name": "read_file", "arguments": {"path": "greeting.py"}}
+PRICED = {"prompt_tokens": 2_000, "completion_tokens": 20, "cost_usd": 0.01}
 TURN = Turn(turn_index=1, messages=[message("x")])
 
 
@@ -103,9 +104,9 @@ async def test_an_unknown_price_is_reported_once() -> None:
 
 
 @ONE_BACKEND
-async def test_a_turn_no_one_watches_stops_with_what_came_stored(loaded: Loaded, server: OpenAIServer) -> None:
-    server.script([{"text": "I look.", "tool_calls": [READ]}, {"text": "never sent"}])
-    loaded = with_model(loaded, name="openai/gpt-4o", max_cost=1e-9)
+async def test_a_turn_no_one_watches_stops_with_what_came_stored(loaded: Loaded, server: Script) -> None:
+    server.script([{"text": "I look.", "tool_calls": [READ], "usage": PRICED}, {"text": "never sent"}])
+    loaded = with_model(loaded, max_cost=1e-9)
     async with ConversationAgent(loaded) as agent:
         conversation = await agent.create_conversation()
         seen = [event async for event in conversation.stream("look")]
@@ -122,9 +123,9 @@ async def test_a_turn_no_one_watches_stops_with_what_came_stored(loaded: Loaded,
 
 
 @ONE_BACKEND
-async def test_a_no_stops_the_turn_as_escape_does(loaded: Loaded, server: OpenAIServer) -> None:
-    server.script([{"text": "I look.", "tool_calls": [READ]}, {"text": "never sent"}])
-    loaded = with_model(loaded, name="openai/gpt-4o", max_session_cost=1e-9)
+async def test_a_no_stops_the_turn_as_escape_does(loaded: Loaded, server: Script) -> None:
+    server.script([{"text": "I look.", "tool_calls": [READ], "usage": PRICED}, {"text": "never sent"}])
+    loaded = with_model(loaded, max_session_cost=1e-9)
     async with ConversationAgent(loaded, interactive=True) as agent:
         conversation = await agent.create_conversation()
         for text in ("look", "again"):  # the second is stopped before its first request

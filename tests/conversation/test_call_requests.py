@@ -11,14 +11,14 @@ from ragforge_tui.engine.in_process import InProcessEngine
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.requests.work import FetchCall, ListCalls
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 
 
 def write(workspace: str, name: str, text: str) -> None:
     Path(workspace, name).write_text(text)
 
 
-async def test_calls_are_listed_and_one_is_fetched_whole(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_calls_are_listed_and_one_is_fetched_whole(loaded: Loaded, server: Script) -> None:
     write(loaded.workspace, "notes.txt", "remember the harbour\n" * 200)
     read = {"name": "read_file", "arguments": json.dumps({"path": "notes.txt", "reason": "it is asked for"})}
     gone = {"name": "read_file", "arguments": json.dumps({"path": "gone.txt"})}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from ragforge_tui.conversation import Conversation, ConversationAgent
 from ragforge_tui.engine.handlers import EngineContext, answer
 from ragforge_tui.llm.forms import NO_ANSWER
@@ -44,6 +46,7 @@ SUMMARY = {
 UNUSABLE = {"when": "plain", "match": "<<<material", "text": "I would rather not."}
 
 
+@pytest.mark.http
 async def test_a_long_conversation_is_taken_by_every_template(loaded: Loaded, server: OpenAIServer) -> None:
     loaded = with_model(with_memory(loaded, max_context_chars=SMALL, summarization=FEW), max_iterations=3)
     async with ConversationAgent(loaded, approve_all=True) as agent:

@@ -26,7 +26,7 @@ from ragforge_tui.shared.requests.turns import OpenConversation
 from tests.conftest import ONE_BACKEND
 from tests.support.agents import with_code
 from tests.support.fake_embedder import FakeEmbedder
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 from tests.support.sizes import DIMENSION
 from tests.support.waiting import until
 
@@ -74,7 +74,7 @@ def indexed(loaded: Loaded) -> Loaded:
     return with_code(loaded)
 
 
-def block(server: OpenAIServer) -> str:
+def block(server: Script) -> str:
     """The memory block of the last request; empty when there was none."""
     asked: str = [m["content"] for m in server.chats()[-1]["messages"] if m["role"] == "user"][-1]
     return asked[asked.index(OPENING) : asked.index(CLOSING)] if CLOSING in asked else ""
@@ -84,14 +84,14 @@ def code_section(context: BuiltContext) -> ContextSection | None:
     return next((section for section in context.sections if section.name == CODE_SECTION), None)
 
 
-async def talk(conversation: Conversation, server: OpenAIServer, text: str, *steps: dict[str, object]) -> None:
+async def talk(conversation: Conversation, server: Script, text: str, *steps: dict[str, object]) -> None:
     """One turn, and everything that follows it in the background."""
     server.script(list(steps) or [{"text": "Because the first attempt may fail."}])
     await conversation.send_message(text)
     await conversation.memory.settle()
 
 
-async def test_where_was_it_discussed_and_who_calls_it(indexed: Loaded, server: OpenAIServer) -> None:
+async def test_where_was_it_discussed_and_who_calls_it(indexed: Loaded, server: Script) -> None:
     async with ConversationAgent(indexed) as agent:
         await agent.index_code()
         earlier = await agent.create_conversation(title="Retries")
@@ -116,7 +116,7 @@ async def test_where_was_it_discussed_and_who_calls_it(indexed: Loaded, server: 
 
 
 @ONE_BACKEND
-async def test_the_request_holds_the_code_that_the_message_names(indexed: Loaded, server: OpenAIServer) -> None:
+async def test_the_request_holds_the_code_that_the_message_names(indexed: Loaded, server: Script) -> None:
     async with ConversationAgent(indexed) as agent:
         await agent.index_code()
         conversation = await agent.create_conversation()
@@ -130,7 +130,7 @@ async def test_the_request_holds_the_code_that_the_message_names(indexed: Loaded
 
 
 @ONE_BACKEND
-async def test_pinned_code_that_is_gone_is_sent_with_a_note_that_it_is(indexed: Loaded, server: OpenAIServer) -> None:
+async def test_pinned_code_that_is_gone_is_sent_with_a_note_that_it_is(indexed: Loaded, server: Script) -> None:
     async with ConversationAgent(indexed) as agent:
         await agent.index_code()
         conversation = await agent.create_conversation()
@@ -154,7 +154,7 @@ async def test_pinned_code_that_is_gone_is_sent_with_a_note_that_it_is(indexed: 
 
 
 async def test_code_that_comes_too_late_is_told_with_what_was_sent(
-    indexed: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+    indexed: Loaded, server: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = InProcessEngine(indexed)
     try:
@@ -191,7 +191,7 @@ async def test_without_its_vector_in_time_a_message_finds_code_by_words(
         assert "Session.send_message" in [scope.qualified_name for scope in answer.scopes]
 
 
-async def test_sent_code_is_shown_unchanged_after_the_file_changed(indexed: Loaded, server: OpenAIServer) -> None:
+async def test_sent_code_is_shown_unchanged_after_the_file_changed(indexed: Loaded, server: Script) -> None:
     engine = InProcessEngine(indexed)
     try:
         await engine.request(IndexCode())
@@ -208,7 +208,7 @@ async def test_sent_code_is_shown_unchanged_after_the_file_changed(indexed: Load
 
 
 @ONE_BACKEND
-async def test_code_that_a_result_shows_is_not_sent_twice(indexed: Loaded, server: OpenAIServer) -> None:
+async def test_code_that_a_result_shows_is_not_sent_twice(indexed: Loaded, server: Script) -> None:
     async with ConversationAgent(indexed) as agent:
         await agent.index_code()
         conversation = await agent.create_conversation()
@@ -224,7 +224,7 @@ async def test_code_that_a_result_shows_is_not_sent_twice(indexed: Loaded, serve
 
 
 async def test_a_turn_is_linked_to_what_it_reads_writes_and_names(
-    indexed: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+    indexed: Loaded, server: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(INDEXING, "written", 0.0)
     lines = {"path": "session.py", "start_line": 13, "end_line": 15}
@@ -252,7 +252,7 @@ async def test_a_turn_is_linked_to_what_it_reads_writes_and_names(
         await engine.close()
 
 
-async def test_the_first_message_in_a_new_folder_has_code_tools(indexed: Loaded, server: OpenAIServer) -> None:
+async def test_the_first_message_in_a_new_folder_has_code_tools(indexed: Loaded, server: Script) -> None:
     search = {"name": "search_functions", "arguments": {"query": "send message"}}
     async with ConversationAgent(indexed) as agent:
         conversation = await agent.create_conversation()
@@ -266,7 +266,7 @@ async def test_the_first_message_in_a_new_folder_has_code_tools(indexed: Loaded,
     assert answer.content == "In session.py." and "Session.send_message" in told[0]
 
 
-async def test_turns_from_before_the_index_are_linked_later(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_turns_from_before_the_index_are_linked_later(loaded: Loaded, server: Script) -> None:
     folder = Path(loaded.workspace)
     async with ConversationAgent(loaded) as agent:
         conversation = await agent.create_conversation(title="Before")
@@ -280,7 +280,7 @@ async def test_turns_from_before_the_index_are_linked_later(loaded: Loaded, serv
 
 
 @ONE_BACKEND
-async def test_the_code_is_told_from_the_file_as_it_is_now(indexed: Loaded, server: OpenAIServer) -> None:
+async def test_the_code_is_told_from_the_file_as_it_is_now(indexed: Loaded, server: Script) -> None:
     engine = InProcessEngine(indexed)
     try:
         await engine.request(IndexCode())
@@ -300,7 +300,7 @@ async def test_the_code_is_told_from_the_file_as_it_is_now(indexed: Loaded, serv
         await engine.close()
 
 
-async def test_scopes_are_found_by_name_place_and_words(indexed: Loaded, server: OpenAIServer) -> None:
+async def test_scopes_are_found_by_name_place_and_words(indexed: Loaded, server: Script) -> None:
     engine = InProcessEngine(indexed)
     try:
         await engine.request(IndexCode())
@@ -316,7 +316,7 @@ async def test_scopes_are_found_by_name_place_and_words(indexed: Loaded, server:
 
 
 @ONE_BACKEND
-async def test_without_an_index_there_are_no_tools_and_requests_say_why(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_without_an_index_there_are_no_tools_and_requests_say_why(loaded: Loaded, server: Script) -> None:
     engine = InProcessEngine(loaded)
     try:
         with pytest.raises(RagforgeError, match="Code is not indexed"):
@@ -330,7 +330,7 @@ async def test_without_an_index_there_are_no_tools_and_requests_say_why(loaded: 
         await engine.close()
 
 
-async def test_a_program_makes_the_vectors_of_topics(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_program_makes_the_vectors_of_topics(loaded: Loaded, server: Script) -> None:
     async with ConversationAgent(loaded, embedder=FakeEmbedder()) as agent:
         conversation = await agent.create_conversation()
         store = await agent.store()
@@ -344,7 +344,7 @@ async def test_a_program_makes_the_vectors_of_topics(loaded: Loaded, server: Ope
 
 @pytest.mark.parametrize("wanted", [True, False])
 async def test_the_model_says_what_users_would_call_code_unless_told_not_to(
-    indexed: Loaded, server: OpenAIServer, wanted: bool
+    indexed: Loaded, server: Script, wanted: bool
 ) -> None:
     code = msgspec.structs.replace(indexed.settings.agent.code, describe=wanted)
     agent = msgspec.structs.replace(indexed.settings.agent, code=code)

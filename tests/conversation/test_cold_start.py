@@ -25,7 +25,7 @@ from ragforge_tui.shared.events import Event, GraphChanged, Notice, TurnComplete
 from ragforge_tui.shared.limits import LIMITS
 from ragforge_tui.shared.requests.memory import FetchSent
 from tests.support.agents import with_memory
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 from tests.support.starting_graph import StartingGraph, starting_graph
 from tests.support.waiting import until
 
@@ -63,7 +63,7 @@ async def starting_chat(loaded: Loaded) -> AsyncIterator[tuple[StartingGraph, Co
 
 
 async def test_the_first_message_is_answered_while_the_graph_starts(
-    loaded: Loaded, server: OpenAIServer, tmp_path: Path
+    loaded: Loaded, server: Script, tmp_path: Path
 ) -> None:
     loaded = with_memory(loaded, export=ExportSettings(enabled=True, path=str(tmp_path / "exports")))
     read = {"name": "read_file", "arguments": {"path": "greeting.py"}}
@@ -106,9 +106,7 @@ async def test_the_first_message_is_answered_while_the_graph_starts(
     assert conversation.title == "What does it do?"
 
 
-async def test_a_message_that_runs_while_the_graph_becomes_ready_is_stored_once(
-    loaded: Loaded, server: OpenAIServer
-) -> None:
+async def test_a_message_that_runs_while_the_graph_becomes_ready_is_stored_once(loaded: Loaded, server: Script) -> None:
     server.script([{"text": "word by word " * 40, "duration": 3.0}])
     async with starting_chat(loaded) as (graph, agent, conversation):
         running = asyncio.create_task(conversation.send_message("Talk."))
@@ -121,7 +119,7 @@ async def test_a_message_that_runs_while_the_graph_becomes_ready_is_stored_once(
     assert waiting_in(loaded) == 0
 
 
-async def test_a_graph_that_starts_soon_is_waited_for(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_graph_that_starts_soon_is_waited_for(loaded: Loaded, server: Script) -> None:
     server.script([{"text": "answer"}])
     with starting_graph(wait=60) as graph:
         async with ConversationAgent(loaded, interactive=True) as agent:
@@ -135,7 +133,7 @@ async def test_a_graph_that_starts_soon_is_waited_for(loaded: Loaded, server: Op
             assert first.context_used.missing == []
 
 
-async def test_a_program_waits_for_the_memory(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_program_waits_for_the_memory(loaded: Loaded, server: Script) -> None:
     server.script([{"text": "answer"}])
     with starting_graph() as graph:
         async with ConversationAgent(loaded) as agent:
@@ -148,7 +146,7 @@ async def test_a_program_waits_for_the_memory(loaded: Loaded, server: OpenAIServ
             assert first.context_used.missing == []
 
 
-async def test_a_refused_graph_keeps_the_first_message_in_the_journal(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_refused_graph_keeps_the_first_message_in_the_journal(loaded: Loaded, server: Script) -> None:
     server.script([{"text": "answer"}, {"text": "another"}])
     async with starting_chat(loaded) as (graph, agent, conversation):
         await conversation.send_message("said while it started")
@@ -162,7 +160,7 @@ async def test_a_refused_graph_keeps_the_first_message_in_the_journal(loaded: Lo
 
 
 async def test_a_graph_that_was_replaced_gets_what_was_said_while_it_started(
-    loaded: Loaded, graph: Graph, server: OpenAIServer
+    loaded: Loaded, graph: Graph, server: Script
 ) -> None:
     server.script([{"text": "answer"}])
     async with ConversationAgent(loaded) as agent:
@@ -179,7 +177,7 @@ async def test_a_graph_that_was_replaced_gets_what_was_said_while_it_started(
 
 
 async def test_a_full_disk_returns_the_message_and_the_graph_takes_it_later(
-    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+    loaded: Loaded, server: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -200,7 +198,7 @@ async def test_a_full_disk_returns_the_message_and_the_graph_takes_it_later(
 
 
 async def test_tokens_counted_after_the_journal_was_drained_are_stored(
-    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+    loaded: Loaded, server: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counting = threading.Event()
 
@@ -223,7 +221,7 @@ async def test_tokens_counted_after_the_journal_was_drained_are_stored(
 
 
 async def test_tokens_counted_while_the_graph_starts_are_stored(
-    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+    loaded: Loaded, server: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.script([{"text": "answer"}])
     monkeypatch.setattr(LIMITS, "token_count", 0.0)
@@ -237,7 +235,7 @@ async def test_tokens_counted_while_the_graph_starts_are_stored(
 
 
 async def test_background_work_waits_for_the_models_client(
-    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+    loaded: Loaded, server: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loading = asyncio.Event()
 
@@ -259,7 +257,7 @@ async def test_background_work_waits_for_the_models_client(
 
 
 async def test_background_work_starts_without_a_model(
-    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+    loaded: Loaded, server: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fail(_: ModelChoice) -> None:
         raise RagforgeError("The client cannot be imported.")

@@ -17,7 +17,7 @@ from ragforge_tui.shared.records import Finding
 from ragforge_tui.shared.requests.work import BlamedLines
 from ragforge_tui.shared.tool_calls import commits_of
 from tests.conftest import ONE_BACKEND
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 from tests.support.records import rows_of
 from tests.support.repositories import git, repository
 from tests.support.stored_memory import summary
@@ -28,7 +28,7 @@ async def command(conversation: Conversation, text: str) -> None:
     await conversation.wait_idle()
 
 
-async def write(conversation: Conversation, server: OpenAIServer, path: str, content: str) -> None:
+async def write(conversation: Conversation, server: Script, path: str, content: str) -> None:
     conversation.mode = "edits"
     arguments = {"path": path, "content": content}
     server.script([{"tool_calls": [{"name": "write_file", "arguments": arguments}]}, {"text": "Written."}])
@@ -75,7 +75,7 @@ async def test_commits_of_a_command_lead_back_to_its_turn(loaded: Loaded, graph:
     assert await rows_of(graph, "MATCH (k:Commit) RETURN k") == 0
 
 
-async def test_the_writing_turn_whoever_commits(loaded: Loaded, graph: Graph, server: OpenAIServer) -> None:
+async def test_the_writing_turn_whoever_commits(loaded: Loaded, graph: Graph, server: Script) -> None:
     folder = repository(Path(loaded.workspace))
     store = Store(graph)
     async with ConversationAgent(loaded) as agent:
@@ -104,7 +104,7 @@ async def test_the_writing_turn_whoever_commits(loaded: Loaded, graph: Graph, se
     assert gone.commit is not None and gone.turn is None and gone.committed_by is None
 
 
-async def test_commits_travel_with_their_conversation(loaded: Loaded, graph: Graph, server: OpenAIServer) -> None:
+async def test_commits_travel_with_their_conversation(loaded: Loaded, graph: Graph, server: Script) -> None:
     folder = repository(Path(loaded.workspace))
     store = Store(graph)
     async with ConversationAgent(loaded) as agent:
@@ -147,7 +147,7 @@ async def test_a_commit_of_an_odd_date_is_stored(loaded: Loaded, graph: Graph) -
 
 @ONE_BACKEND
 async def test_a_trailer_names_the_turn_where_the_graph_has_no_commit(
-    loaded: Loaded, graph: Graph, server: OpenAIServer
+    loaded: Loaded, graph: Graph, server: Script
 ) -> None:
     folder = repository(Path(loaded.workspace))
     tools = msgspec.structs.replace(loaded.settings.tools, commit_trailer=True)

@@ -11,7 +11,7 @@ from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.records import ContextItem, ContextRecord
 from ragforge_tui.shared.requests.memory import ChooseContext, FetchNext, FetchSent
 from tests.conversation.test_memory import SECRET
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 
 QUESTION = "Where is the deploy key kept?"
 
@@ -22,7 +22,7 @@ def of_section(record: ContextRecord, name: str) -> list[ContextItem]:
     return [item for item in items if item.kind != "frame"]
 
 
-async def test_recalled_items_are_left_out_or_pinned(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_recalled_items_are_left_out_or_pinned(loaded: Loaded, server: Script) -> None:
     engine = InProcessEngine(loaded)
     try:
         server.script([{"text": "Noted."}, {"text": "In Bluebird."}, {"text": "Yes."}, {"text": "Four."}])
@@ -65,7 +65,7 @@ async def test_recalled_items_are_left_out_or_pinned(loaded: Loaded, server: Ope
         await engine.close()
 
 
-async def test_a_turn_of_this_conversation_is_left_out(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_turn_of_this_conversation_is_left_out(loaded: Loaded, server: Script) -> None:
     engine = InProcessEngine(loaded)
     try:
         server.script([{"text": "Noted."}, {"text": "Two."}, {"text": "I do not know."}])
@@ -94,7 +94,7 @@ async def test_a_turn_of_this_conversation_is_left_out(loaded: Loaded, server: O
         await engine.close()
 
 
-async def test_a_pinned_finding_is_sent_until_it_is_forgotten(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_pinned_finding_is_sent_until_it_is_forgotten(loaded: Loaded, server: Script) -> None:
     engine = InProcessEngine(loaded)
     try:
         server.script([{"text": "Noted."}] * 5)

@@ -22,7 +22,7 @@ from ragforge_tui.shared.requests.turns import OpenConversation
 from ragforge_tui.shared.requests.work import FetchCall, ListCalls
 from tests.conftest import ONE_BACKEND
 from tests.support.agents import with_memory
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 from tests.support.records import call_of
 
 DEPTHS = [64, 65, 100, 1_100, 20_000]
@@ -46,9 +46,7 @@ def no_collection() -> Iterator[None]:
 @ONE_BACKEND
 @pytest.mark.parametrize("closed", [True, False], ids=["whole", "cut off"])
 @pytest.mark.parametrize("depth", DEPTHS)
-async def test_later_turns_of_a_conversation_go_on(
-    loaded: Loaded, server: OpenAIServer, depth: int, closed: bool
-) -> None:
+async def test_later_turns_of_a_conversation_go_on(loaded: Loaded, server: Script, depth: int, closed: bool) -> None:
     written = nested(depth, closed=closed)
     call = {"name": "read_file", "arguments": written}
     # The first conversation meets the call in its running turn; later ones, and summaries, find it in the graph.
@@ -91,7 +89,7 @@ async def test_later_turns_of_a_conversation_go_on(
 
 @ONE_BACKEND
 @pytest.mark.parametrize("depth", DEPTHS)
-async def test_a_stored_call_and_its_stored_result_are_read(loaded: Loaded, server: OpenAIServer, depth: int) -> None:
+async def test_a_stored_call_and_its_stored_result_are_read(loaded: Loaded, server: Script, depth: int) -> None:
     read = {"name": "read_file", "arguments": {"path": "greeting.py"}}
     server.script([{"tool_calls": [read]}, {"text": "one"}, {"text": "two"}, {"text": "three"}])
     async with ConversationAgent(loaded) as agent:

@@ -38,7 +38,7 @@ from ragforge_tui.shared.records import ContextRecord, Message, Turn, now
 from ragforge_tui.shared.requests.memory import FetchSent
 from ragforge_tui.tools.registry import Toolbox
 from tests.conftest import ONE_BACKEND
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 
 TAKEN = datetime(2026, 5, 6, 7, 8, tzinfo=UTC)
 READ = {"name": "read_file", "arguments": {"path": "greeting.py"}}
@@ -88,7 +88,7 @@ def test_instructions_and_tools_are_small(tmp_path: Path) -> None:
 
 
 @ONE_BACKEND
-async def test_the_snapshot_then_only_what_changed(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_the_snapshot_then_only_what_changed(loaded: Loaded, server: Script) -> None:
     folder = repository(loaded)
     server.script([{"text": "One."}, {"tool_calls": [READ, EDIT]}, {"text": "Two."}, {"text": "3"}, {"text": "4"}])
     async with ConversationAgent(loaded, approve_all=True) as agent:
@@ -145,7 +145,7 @@ async def test_the_snapshot_then_only_what_changed(loaded: Loaded, server: OpenA
 
 
 @ONE_BACKEND
-async def test_the_users_own_instructions_replace_the_programs(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_the_users_own_instructions_replace_the_programs(loaded: Loaded, server: Script) -> None:
     agent_settings = msgspec.structs.replace(loaded.settings.agent, instructions="Speak like a pirate.")
     settings = msgspec.structs.replace(loaded.settings, agent=agent_settings)
     server.script([{"text": "Arr."}])
@@ -161,7 +161,7 @@ async def test_the_users_own_instructions_replace_the_programs(loaded: Loaded, s
 
 @ONE_BACKEND
 async def test_a_slow_repository_delays_no_turn(
-    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+    loaded: Loaded, server: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     release = threading.Event()
 
@@ -188,7 +188,7 @@ async def test_a_slow_repository_delays_no_turn(
 
 @ONE_BACKEND
 async def test_the_repository_is_read_again_after_a_user_command(
-    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+    loaded: Loaded, server: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found, slow = "before", threading.Event()
 
@@ -217,7 +217,7 @@ async def test_the_repository_is_read_again_after_a_user_command(
 
 @ONE_BACKEND
 async def test_only_the_first_turn_waits_for_the_code_index(
-    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+    loaded: Loaded, server: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waited = 0
 

@@ -16,14 +16,12 @@ from ragforge_tui.shared.requests.memory import MergeTopics, UnmergeTopic
 from ragforge_tui.shared.requests.turns import OpenConversation
 from tests.conftest import ONE_BACKEND
 from tests.support.agents import with_memory
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 from tests.support.records import conversation
 from tests.support.stored_memory import remembered
 
 
-async def test_files_follow_the_conversation_and_go_with_it(
-    loaded: Loaded, server: OpenAIServer, tmp_path: Path
-) -> None:
+async def test_files_follow_the_conversation_and_go_with_it(loaded: Loaded, server: Script, tmp_path: Path) -> None:
     folder = tmp_path / "exports"
     exporting = with_memory(loaded, export=ExportSettings(enabled=True, path=str(folder), format="both"))
     server.script([{"text": "one"}, {"text": "two"}])
@@ -45,7 +43,7 @@ async def test_files_follow_the_conversation_and_go_with_it(
 @ONE_BACKEND
 @pytest.mark.parametrize("every_message", [True, False])
 async def test_the_file_is_complete_when_the_turn_ends(
-    loaded: Loaded, server: OpenAIServer, tmp_path: Path, every_message: bool, monkeypatch: pytest.MonkeyPatch
+    loaded: Loaded, server: Script, tmp_path: Path, every_message: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(CONVERSATION, "export_ended", 60.0)
     settings = ExportSettings(enabled=True, path=str(tmp_path / "exports"), on_every_message=every_message)
@@ -78,7 +76,7 @@ async def test_the_file_is_complete_when_the_turn_ends(
 
 
 @ONE_BACKEND
-async def test_an_outage_leaves_no_gap_in_the_file(loaded: Loaded, server: OpenAIServer, tmp_path: Path) -> None:
+async def test_an_outage_leaves_no_gap_in_the_file(loaded: Loaded, server: Script, tmp_path: Path) -> None:
     folder = tmp_path / "exports"
     exporting = with_memory(loaded, export=ExportSettings(enabled=True, path=str(folder)))
     server.script([{"text": "one"}])
@@ -95,7 +93,7 @@ async def test_an_outage_leaves_no_gap_in_the_file(loaded: Loaded, server: OpenA
 
 
 async def test_a_merge_of_topics_is_in_the_files_of_the_conversations_it_touches(
-    loaded: Loaded, server: OpenAIServer, tmp_path: Path
+    loaded: Loaded, server: Script, tmp_path: Path
 ) -> None:
     folder = tmp_path / "exports"
     exporting = with_memory(loaded, export=ExportSettings(enabled=True, path=str(folder)))

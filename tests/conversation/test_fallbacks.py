@@ -26,6 +26,7 @@ def models(server: OpenAIServer) -> list[str]:
     return [body["model"] for body in server.chats()]
 
 
+@pytest.mark.http
 async def test_a_fallback_answers_the_rest_of_the_turn(loaded: Loaded, server: OpenAIServer) -> None:
     server.script([LIMITED, READ, {"text": "from the second"}, {"text": "from the first"}])
     async with ConversationAgent(with_model(loaded, fallbacks=["openai/second"])) as agent:
@@ -43,6 +44,7 @@ async def test_a_fallback_answers_the_rest_of_the_turn(loaded: Loaded, server: O
     assert [message.model for message in answers] == ["openai/second", "openai/second", "openai/scripted"]
 
 
+@pytest.mark.http
 async def test_an_answer_that_has_begun_is_not_begun_again(loaded: Loaded, server: OpenAIServer) -> None:
     server.script([{"text": "half of it", "cut": True}])
     async with ConversationAgent(with_model(loaded, fallbacks=["openai/second"])) as agent:
@@ -51,6 +53,7 @@ async def test_an_answer_that_has_begun_is_not_begun_again(loaded: Loaded, serve
     assert isinstance(end, TurnFailed) and models(server) == ["scripted"]
 
 
+@pytest.mark.http
 async def test_a_fallback_that_fails_is_passed_over(
     loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -80,6 +83,7 @@ async def test_titles_and_summaries_are_written_by_their_own_model(loaded: Loade
     assert asked == {True: "scripted", False: "fast"}
 
 
+@pytest.mark.http
 async def test_effort_reaches_the_next_request(loaded: Loaded, server: OpenAIServer) -> None:
     async with ConversationAgent(loaded) as agent:
         conversation = await agent.create_conversation()

@@ -6,17 +6,17 @@ from pathlib import Path
 
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.settings.schema import Loaded
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 
 LINES = "".join(f"VALUE_{number} = {number}\n" for number in range(60))
 
 
-def results(server: OpenAIServer) -> list[str]:
+def results(server: Script) -> list[str]:
     """The results of calls in the last request, oldest first."""
     return [m["content"] for m in server.chats()[-1]["messages"] if m["role"] == "tool"]
 
 
-async def test_what_the_model_has_seen_is_neither_refused_nor_sent_again(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_what_the_model_has_seen_is_neither_refused_nor_sent_again(loaded: Loaded, server: Script) -> None:
     (Path(loaded.workspace) / "values.py").write_text(LINES)
     read = {"name": "read_file", "arguments": {"path": "values.py"}}
     grep = {"name": "grep_files", "arguments": {"pattern": "VALUE_7 "}}
@@ -46,9 +46,7 @@ async def test_what_the_model_has_seen_is_neither_refused_nor_sent_again(loaded:
         assert [result[:20] for result in results(server)[-2:]] == ["Unchanged since t3: "] * 2
 
 
-async def test_calls_under_names_of_earlier_versions_run_and_stay_in_the_past(
-    loaded: Loaded, server: OpenAIServer
-) -> None:
+async def test_calls_under_names_of_earlier_versions_run_and_stay_in_the_past(loaded: Loaded, server: Script) -> None:
     old = [
         {"name": "list_directory", "arguments": {"path": "."}},
         {"name": "create_file", "arguments": {"path": "new.txt", "content": "x\n"}},
@@ -68,7 +66,7 @@ async def test_calls_under_names_of_earlier_versions_run_and_stay_in_the_past(
     assert not {tool["function"]["name"] for tool in server.chats()[-1]["tools"]} & {"list_directory", "create_file"}
 
 
-async def test_a_patch_with_a_move_and_a_deletion_is_undone_and_redone(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_patch_with_a_move_and_a_deletion_is_undone_and_redone(loaded: Loaded, server: Script) -> None:
     folder = Path(loaded.workspace)
     (folder / "old.py").write_text(LINES)
     (folder / "gone.txt").write_text("bye\n")

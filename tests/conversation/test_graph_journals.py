@@ -17,7 +17,7 @@ from ragforge_tui.shared.events import Notice
 from ragforge_tui.shared.records import ConversationFilter
 from tests.conftest import empty, open_graph
 from tests.support.agents import loaded_for, settings_for
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 from tests.support.records import rows_of
 from tests.support.sizes import paths_under
 from tests.support.unreachable_graph import Away
@@ -67,7 +67,7 @@ async def say(loaded: Loaded, text: str, *, ref: str = "") -> tuple[str, list[st
 
 @pytest.mark.neo4j
 async def test_records_for_a_stopped_graph_reach_it_once_and_no_other(
-    away: Away, other: tuple[Loaded, Graph], graph: Graph, server: OpenAIServer
+    away: Away, other: tuple[Loaded, Graph], graph: Graph, server: Script
 ) -> None:
     server.script([{"text": f"answer {n}"} for n in range(4)])
     loaded_b, graph_b = other
@@ -107,7 +107,7 @@ async def become_another(graph: Graph, identity: str) -> None:
 
 
 async def test_a_replaced_graph_is_reported_and_gets_nothing_of_its_predecessor(
-    away: Away, graph: Graph, server: OpenAIServer
+    away: Away, graph: Graph, server: Script
 ) -> None:
     server.script([{"text": f"answer {n}"} for n in range(3)])
     await away.open()
@@ -124,7 +124,7 @@ async def test_a_replaced_graph_is_reported_and_gets_nothing_of_its_predecessor(
 
 
 async def test_a_graph_replaced_under_a_running_chat_gets_nothing_of_it(
-    loaded: Loaded, graph: Graph, server: OpenAIServer
+    loaded: Loaded, graph: Graph, server: Script
 ) -> None:
     server.script([{"text": f"answer {n}"} for n in range(3)])
     first = graph.identity

@@ -13,7 +13,7 @@ from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.events import Event, ToolCallOutput, TurnCancelled, TurnCompleted
 from ragforge_tui.shared.records import STOPPED, ToolCall
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 from tests.support.waiting import until
 
 
@@ -33,7 +33,7 @@ def data_of(call: ToolCall) -> dict[str, Any]:
     return found
 
 
-async def test_several_work_at_once_and_answer_briefly(graph: Graph, loaded: Loaded, server: OpenAIServer) -> None:
+async def test_several_work_at_once_and_answer_briefly(graph: Graph, loaded: Loaded, server: Script) -> None:
     server.script(
         [
             delegated("find alpha", "find beta"),
@@ -79,7 +79,7 @@ async def test_several_work_at_once_and_answer_briefly(graph: Graph, loaded: Loa
         await store.conversations.get(helper.uuid)
 
 
-async def test_a_stop_stops_it(graph: Graph, loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_stop_stops_it(graph: Graph, loaded: Loaded, server: Script) -> None:
     server.script([delegated("find alpha"), {"match": "find alpha", "text": "never", "gate": "never"}])
     async with ConversationAgent(loaded, approve_all=True) as agent:
         conversation = await agent.create_conversation()
@@ -98,7 +98,7 @@ async def test_a_stop_stops_it(graph: Graph, loaded: Loaded, server: OpenAIServe
 
 
 async def test_its_budget_ends_it_with_what_it_has(
-    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+    loaded: Loaded, server: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ragforge_tui.conversation.turn.helpers.MOST_TOKENS", 500)
     server.script(

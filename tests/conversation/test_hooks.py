@@ -14,7 +14,7 @@ from ragforge_tui.settings.load import load
 from ragforge_tui.settings.schema import HookCommand, HookMatcher, HookSettings, Loaded
 from ragforge_tui.shared.errors import ConfigError, RagforgeError
 from ragforge_tui.shared.events import ApprovalRequested, Event, Notice
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 
 
 def hook(command: str, matcher: str = "", timeout: float = 30.0) -> list[HookMatcher]:
@@ -42,7 +42,7 @@ def results_of(request: dict[str, Any]) -> list[str]:
     return [message["content"] for message in request["messages"] if message["role"] == "tool"]
 
 
-async def test_calls_are_allowed_refused_and_commented(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_calls_are_allowed_refused_and_commented(loaded: Loaded, server: Script) -> None:
     log = Path(loaded.workspace, "log.jsonl")
     allow = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow"}}
     noting = "cat > in.json; cat in.json >> log.jsonl; echo >> log.jsonl"
@@ -72,7 +72,7 @@ async def test_calls_are_allowed_refused_and_commented(loaded: Loaded, server: O
         assert (await resumed.send_message("Still there?")).content == "still here"
 
 
-async def test_messages_sessions_and_ends(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_messages_sessions_and_ends(loaded: Loaded, server: Script) -> None:
     workspace = Path(loaded.workspace)
     block = says({"decision": "block", "reason": "Run the tests first."})
     settings = with_hooks(
@@ -100,7 +100,7 @@ async def test_messages_sessions_and_ends(loaded: Loaded, server: OpenAIServer) 
     assert "The week is frozen." in server.chats()[-1]["messages"][-3]["content"]
 
 
-async def test_a_hook_that_fails_is_told_and_changes_nothing(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_hook_that_fails_is_told_and_changes_nothing(loaded: Loaded, server: Script) -> None:
     settings = with_hooks(
         loaded,
         PreToolUse=hook("echo broken >&2; exit 1"),
@@ -117,7 +117,7 @@ async def test_a_hook_that_fails_is_told_and_changes_nothing(loaded: Loaded, ser
     assert "ended with status 1: broken" in told and "was ended after 0.5 s" in told
 
 
-async def test_a_hook_asks_about_a_call_that_needs_no_approval(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_hook_asks_about_a_call_that_needs_no_approval(loaded: Loaded, server: Script) -> None:
     asks = says({"hookSpecificOutput": {"permissionDecision": "ask", "permissionDecisionReason": "look first"}})
     settings = with_hooks(loaded, PreToolUse=hook(asks, "Read"), Notification=hook("cat > told.json"))
     server.script([{"tool_calls": [{"name": "read_file", "arguments": {"path": "greeting.py"}}]}, {"text": "refused"}])

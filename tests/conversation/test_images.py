@@ -24,6 +24,7 @@ from ragforge_tui.shared.requests.sessions import ExportConversation
 from ragforge_tui.tools.registry import Toolbox
 from tests.conftest import ONE_BACKEND
 from tests.support.agents import with_model
+from tests.support.model_script import Script
 from tests.support.openai_server import OpenAIServer
 
 HEAD = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
@@ -44,7 +45,7 @@ def text_of(message: dict[str, Any]) -> str:
     return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
 
 
-async def test_an_image_is_sent_resumed_and_exported(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_an_image_is_sent_resumed_and_exported(loaded: Loaded, server: Script) -> None:
     path = Path(loaded.workspace) / "screen.png"
     path.write_bytes(SCREEN)
     read = {"name": "read_file", "arguments": {"path": "greeting.py"}}
@@ -84,9 +85,7 @@ async def test_an_image_is_sent_resumed_and_exported(loaded: Loaded, server: Ope
 
 
 @ONE_BACKEND
-async def test_a_model_that_sees_no_images_gets_words_and_the_user_is_told_once(
-    loaded: Loaded, server: OpenAIServer
-) -> None:
+async def test_a_model_that_sees_no_images_gets_words_and_the_user_is_told_once(loaded: Loaded, server: Script) -> None:
     (Path(loaded.workspace) / "screen.png").write_bytes(SCREEN)
     async with ConversationAgent(with_model(loaded, images="no"), approve_all=True) as agent:
         conversation = await agent.create_conversation()
@@ -101,6 +100,7 @@ async def test_a_model_that_sees_no_images_gets_words_and_the_user_is_told_once(
     ]
 
 
+@pytest.mark.http
 @ONE_BACKEND
 async def test_a_server_that_refuses_images_is_asked_without(loaded: Loaded, server: OpenAIServer) -> None:
     (Path(loaded.workspace) / "screen.png").write_bytes(SCREEN)

@@ -18,7 +18,7 @@ from ragforge_tui.shared.errors import ErrorInfo
 from ragforge_tui.shared.events import GraphChanged, TurnsMoved
 from ragforge_tui.shared.records import Conversation, Message, now
 from tests.support.agents import contents
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 from tests.support.unreachable_graph import Away, with_graph
 from tests.support.waiting import until
 
@@ -36,7 +36,7 @@ async def away(loaded: Loaded, tmp_path: Path) -> AsyncIterator[Away]:
     await made.shut()
 
 
-async def test_turns_go_to_the_journal_and_from_there_into_the_graph(away: Away, server: OpenAIServer) -> None:
+async def test_turns_go_to_the_journal_and_from_there_into_the_graph(away: Away, server: Script) -> None:
     write = {"name": "read_file", "arguments": {"path": "greeting.py"}}
     server.script([{"text": "I look.", "tool_calls": [write]}, {"text": "It greets."}, {"text": "Yes, again."}])
     async with ConversationAgent(away.gone) as agent:
@@ -78,7 +78,7 @@ async def test_turns_go_to_the_journal_and_from_there_into_the_graph(away: Away,
 
 
 async def test_drained_turns_are_found_from_a_conversation_opened_read_only(
-    away: Away, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+    away: Away, server: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.script([{"text": "Yes, again."}])
     async with ConversationAgent(away.gone) as agent:
@@ -94,9 +94,7 @@ async def test_drained_turns_are_found_from_a_conversation_opened_read_only(
         await until(lambda: store.search.turns("again"))
 
 
-async def test_a_wrong_address_is_reported_in_seconds_and_the_chat_stays_usable(
-    loaded: Loaded, server: OpenAIServer
-) -> None:
+async def test_a_wrong_address_is_reported_in_seconds_and_the_chat_stays_usable(loaded: Loaded, server: Script) -> None:
     server.script([{"text": "still here"}])
     async with ConversationAgent(without_graph(loaded)) as agent, asyncio.timeout(60):
         conversation = await agent.create_conversation()
@@ -143,7 +141,7 @@ def question(uuid: str, text: str) -> Message:
 
 
 async def test_a_running_turn_moves_with_its_answer_when_another_program_was_first(
-    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+    loaded: Loaded, server: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reachable = asyncio.Event()
     reachable.set()

@@ -8,17 +8,17 @@ from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.export.markdown import turn_text
 from ragforge_tui.settings.schema import Loaded
 from tests.support.agents import with_model
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 
 WINDOW = 16_000
 
 
-def result(server: OpenAIServer) -> str:
+def result(server: Script) -> str:
     """The last result in the last request."""
     return str([m["content"] for m in server.chats()[-1]["messages"] if m["role"] == "tool"][-1])
 
 
-async def test_the_whole_is_kept_where_the_agent_can_page_and_search_it(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_the_whole_is_kept_where_the_agent_can_page_and_search_it(loaded: Loaded, server: Script) -> None:
     lines = [f"entry {number} of the log, which is as long as a line of a log is" for number in range(900)]
     passed = [f"tests/test_a.py::test_{number} PASSED" for number in range(300)]
     (Path(loaded.workspace) / "log.txt").write_text("\n".join([*lines[:450], *passed, *lines[450:]]))

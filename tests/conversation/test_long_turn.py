@@ -15,7 +15,7 @@ from ragforge_tui.shared.events import Event, ModelChanged, Notice, TurnComplete
 from ragforge_tui.shared.limits import LIMITS
 from tests.conftest import ONE_BACKEND
 from tests.support.agents import with_model
-from tests.support.model_script import Call, Step, request_tokens
+from tests.support.model_script import Call, Script, Step, request_tokens
 from tests.support.openai_server import OpenAIServer
 from tests.support.waiting import until
 
@@ -37,6 +37,7 @@ def reads(count: int) -> list[Step]:
     return [Step(tool_calls=call, chunk=4_000) for call in calls]
 
 
+@pytest.mark.http
 @pytest.mark.slow
 @pytest.mark.parametrize("window", [8_000, 32_000])
 async def test_a_turn_of_many_calls_stays_within_the_window(
@@ -67,6 +68,7 @@ async def test_a_turn_of_many_calls_stays_within_the_window(
     assert all(result is not None and end in result.result for result in results)
 
 
+@pytest.mark.http
 @ONE_BACKEND
 @pytest.mark.parametrize("stated", [True, False])
 async def test_a_window_smaller_than_assumed_is_learned(
@@ -97,6 +99,7 @@ async def test_a_window_smaller_than_assumed_is_learned(
     assert max(request_tokens(body) for body in server.chats()[-2:]) <= 9_000
 
 
+@pytest.mark.http
 @ONE_BACKEND
 async def test_a_learned_window_is_never_below_the_one_that_the_provider_named(
     loaded: Loaded, server: OpenAIServer
@@ -128,6 +131,7 @@ async def test_a_learned_window_is_never_below_the_one_that_the_provider_named(
         assert agent.model_state.context_window == 32_000
 
 
+@pytest.mark.http
 @ONE_BACKEND
 async def test_a_request_that_cannot_be_shortened_fails_with_advice(loaded: Loaded, server: OpenAIServer) -> None:
     server.window = 200  # less than the instructions
@@ -140,6 +144,7 @@ async def test_a_request_that_cannot_be_shortened_fails_with_advice(loaded: Load
     assert len(server.too_long) < 12
 
 
+@pytest.mark.http
 @ONE_BACKEND
 async def test_a_tokenizer_that_counts_more_is_allowed_for(loaded: Loaded, server: OpenAIServer) -> None:
     write_files(loaded, 12)
@@ -152,6 +157,7 @@ async def test_a_tokenizer_that_counts_more_is_allowed_for(loaded: Loaded, serve
     assert server.too_long == []
 
 
+@pytest.mark.http
 @ONE_BACKEND
 async def test_the_server_is_asked_for_its_window(loaded: Loaded, server: OpenAIServer) -> None:
     """It is asked in the background and remembered; until it has told it, the window is said to be assumed."""
@@ -173,7 +179,7 @@ async def test_the_server_is_asked_for_its_window(loaded: Loaded, server: OpenAI
 
 
 @ONE_BACKEND
-async def test_that_nothing_had_to_be_recalled_is_told_once(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_that_nothing_had_to_be_recalled_is_told_once(loaded: Loaded, server: Script) -> None:
     server.script([Step(text=f"Answer {number}.") for number in range(5)])
     async with ConversationAgent(with_model(loaded, context_window=32_000)) as agent:
         conversation = await agent.create_conversation()
@@ -188,7 +194,7 @@ async def test_that_nothing_had_to_be_recalled_is_told_once(loaded: Loaded, serv
 
 @ONE_BACKEND
 async def test_a_memory_that_came_too_late_is_told(
-    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+    loaded: Loaded, server: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.script([Step(text=f"Answer {number}.") for number in range(4)])
     told = []

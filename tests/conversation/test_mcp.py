@@ -18,7 +18,7 @@ from ragforge_tui.settings.schema import Loaded, McpServer, McpSettings
 from ragforge_tui.shared.events import ApprovalRequested, Event, Notice, TrustRequested
 from ragforge_tui.tools.mcp.config import expanded, project_servers
 from ragforge_tui.tools.mcp.tool import NAME_CHARS, valid_name
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 from tests.support.waiting import until
 
 PROBE = Path(__file__).parents[1] / "support" / "mcp_server.py"
@@ -74,7 +74,7 @@ async def address() -> AsyncIterator[str]:
 
 
 async def test_a_conversation_uses_a_server_and_is_resumed(
-    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+    loaded: Loaded, server: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PROBE_TOKEN", "of-the-probe")
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
@@ -119,7 +119,7 @@ async def test_a_conversation_uses_a_server_and_is_resumed(
     assert [message["content"] for message in last if message["role"] == "tool"][-1] == "10"
 
 
-async def test_streamable_http_and_a_refusal(loaded: Loaded, server: OpenAIServer, address: str) -> None:
+async def test_streamable_http_and_a_refusal(loaded: Loaded, server: Script, address: str) -> None:
     settings = with_servers(loaded, far=McpServer(url=address, headers={"X-Token": "${NO_SUCH:-none}"}))
     server.script([calling("far__add", first=2, second=3), {"text": "refused"}])
     async with ConversationAgent(settings) as agent:
@@ -130,9 +130,7 @@ async def test_streamable_http_and_a_refusal(loaded: Loaded, server: OpenAIServe
     assert "refused" in result, "no one was there to allow it"
 
 
-async def test_a_server_that_dies_is_started_again_a_few_times(
-    loaded: Loaded, server: OpenAIServer, tmp_path: Path
-) -> None:
+async def test_a_server_that_dies_is_started_again_a_few_times(loaded: Loaded, server: Script, tmp_path: Path) -> None:
     deaths = tmp_path / "deaths"
     dying = [calling("probe__die", file=str(deaths)), calling("probe__add", first=1, second=1)]
     more = [calling("probe__die", file=f"{tmp_path}/./{'./' * number}deaths") for number in range(4)]
@@ -151,7 +149,7 @@ async def test_a_server_that_dies_is_started_again_a_few_times(
     assert "is unknown" in results[0] and results[1] == "2" and "does not run" in results[5]
 
 
-async def test_a_projects_servers_start_only_with_consent(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_projects_servers_start_only_with_consent(loaded: Loaded, server: Script) -> None:
     entry = {"command": sys.executable, "args": [str(PROBE)], "alwaysAllow": ["add"]}
     file = Path(loaded.workspace, ".mcp.json")
     _write(file, {"team": entry})

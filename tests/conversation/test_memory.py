@@ -33,7 +33,7 @@ from ragforge_tui.shared.requests.turns import OpenConversation
 from tests.conftest import ONE_BACKEND
 from tests.support.agents import with_memory, with_model
 from tests.support.fake_embedder import FakeEmbedder
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 from tests.support.sizes import DIMENSION
 from tests.support.turns import imported
 
@@ -60,20 +60,20 @@ def filler(n: int) -> str:
     return f"Tell me about harbour {n}. " + f"The harbour number {n} has cranes, ropes and tides. " * 8
 
 
-async def talk(conversation: Conversation, server: OpenAIServer, count: int, start: int = 1) -> None:
+async def talk(conversation: Conversation, server: Script, count: int, start: int = 1) -> None:
     server.script([{"text": f"Harbour {n} has two piers."} for n in range(start, start + count)])
     for n in range(start, start + count):
         await conversation.send_message(filler(n))
 
 
-def block(server: OpenAIServer) -> str:
+def block(server: Script) -> str:
     """The memory block of the last request, which stands before the question; empty when there was none."""
     asked: str = [m["content"] for m in server.chats()[-1]["messages"] if m["role"] == "user"][-1]
     before, closing, _ = asked.rpartition(CLOSING)
     return before[before.index(OPENING) :] + closing if closing else ""
 
 
-async def test_old_turns_are_recalled_without_being_asked_for(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_old_turns_are_recalled_without_being_asked_for(loaded: Loaded, server: Script) -> None:
     async with ConversationAgent(with_memory(loaded, max_context_chars=SMALL, summarization=FEW)) as agent:
         conversation = await agent.create_conversation()
         await talk(conversation, server, 3)
@@ -92,7 +92,7 @@ async def test_old_turns_are_recalled_without_being_asked_for(loaded: Loaded, se
     assert "What happened before, summarised" in block(server)
 
 
-async def test_it_returns_after_a_restart_too(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_it_returns_after_a_restart_too(loaded: Loaded, server: Script) -> None:
     small = with_memory(loaded, max_context_chars=SMALL)
     async with ConversationAgent(small) as agent:
         conversation = await agent.create_conversation()
@@ -106,9 +106,7 @@ async def test_it_returns_after_a_restart_too(loaded: Loaded, server: OpenAIServ
     assert SECRET in block(server)
 
 
-async def test_other_conversations_of_the_folder_are_recalled_with_their_name(
-    loaded: Loaded, server: OpenAIServer
-) -> None:
+async def test_other_conversations_of_the_folder_are_recalled_with_their_name(loaded: Loaded, server: Script) -> None:
     async with ConversationAgent(loaded) as agent:
         earlier = await agent.create_conversation(title="Where things are")
         server.script([{"text": "Noted."}])
@@ -127,7 +125,7 @@ async def test_other_conversations_of_the_folder_are_recalled_with_their_name(
 
 @ONE_BACKEND
 async def test_one_message_searches_other_conversations_once(
-    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+    loaded: Loaded, server: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words_only = with_memory(loaded, embeddings=EmbeddingSettings(enabled=False))
     async with ConversationAgent(words_only) as agent:
@@ -153,7 +151,7 @@ async def test_one_message_searches_other_conversations_once(
         assert len(asked) == 2
 
 
-async def test_scope_none_stays_within_the_conversation(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_scope_none_stays_within_the_conversation(loaded: Loaded, server: Script) -> None:
     async with ConversationAgent(with_memory(loaded, recall=RecallSettings(scope="none"))) as agent:
         earlier = await agent.create_conversation()
         server.script([{"text": "Noted."}, {"text": "Nowhere."}])
@@ -164,9 +162,7 @@ async def test_scope_none_stays_within_the_conversation(loaded: Loaded, server: 
     assert block(server) == ""
 
 
-async def test_the_exact_request_can_be_shown(
-    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_exact_request_can_be_shown(loaded: Loaded, server: Script, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = InProcessEngine(with_memory(loaded, max_context_chars=SMALL, summarization=FEW))
     try:
         conversation = await engine.agent.create_conversation()
@@ -212,7 +208,7 @@ async def test_the_exact_request_can_be_shown(
         await engine.close()
 
 
-async def test_a_retried_turn_still_shows_what_an_earlier_request_held(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_retried_turn_still_shows_what_an_earlier_request_held(loaded: Loaded, server: Script) -> None:
     engine = InProcessEngine(loaded)
     try:
         conversation = await engine.agent.create_conversation()
@@ -238,7 +234,7 @@ async def test_a_retried_turn_still_shows_what_an_earlier_request_held(loaded: L
 
 @pytest.mark.parametrize(("stuck_after", "turns"), [(0, 300), (64, 1_000)])
 async def test_an_import_is_recalled_by_its_words_while_its_vectors_are_made(
-    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch, stuck_after: int, turns: int
+    loaded: Loaded, server: Script, monkeypatch: pytest.MonkeyPatch, stuck_after: int, turns: int
 ) -> None:
     """Bounded by construction: the model of vectors never answers again, not for the question either."""
     monkeypatch.setattr(LIMITS, "recall", 0.1)
@@ -281,7 +277,7 @@ async def test_an_import_is_recalled_by_its_words_while_its_vectors_are_made(
             await agent.close(settle_seconds=0.0)
 
 
-async def test_extracts_are_written_again_by_a_model_that_is_free(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_extracts_are_written_again_by_a_model_that_is_free(loaded: Loaded, server: Script) -> None:
     async with ConversationAgent(with_memory(loaded, summarization=FEW)) as agent:
         conversation = await agent.create_conversation(title="Mine")
         await talk(conversation, server, 8)
@@ -304,7 +300,7 @@ async def test_extracts_are_written_again_by_a_model_that_is_free(loaded: Loaded
 
 @ONE_BACKEND
 async def test_a_model_that_failed_is_left_alone_for_a_while(
-    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+    loaded: Loaded, server: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Five turns may take a minute where much else runs.
     monkeypatch.setattr(CONVERSATION, "first_pause", 3_600.0)
@@ -330,7 +326,7 @@ async def test_a_model_that_failed_is_left_alone_for_a_while(
 
 
 @ONE_BACKEND
-async def test_a_title_made_without_the_model_is_made_again_by_it(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_title_made_without_the_model_is_made_again_by_it(loaded: Loaded, server: Script) -> None:
     off = with_memory(loaded, summarization=SummarizationSettings(enabled=False))
     async with ConversationAgent(off) as agent:
         conversation = await agent.create_conversation()
@@ -348,7 +344,7 @@ async def test_a_title_made_without_the_model_is_made_again_by_it(loaded: Loaded
             assert conversation.record.title == "Depth of the harbour"
 
 
-async def test_summaries_are_made_behind_the_prompt_and_given(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_summaries_are_made_behind_the_prompt_and_given(loaded: Loaded, server: Script) -> None:
     engine = InProcessEngine(with_memory(loaded, summarization=FEW))
     try:
         conversation = await engine.agent.create_conversation()
@@ -373,7 +369,7 @@ async def test_summaries_are_made_behind_the_prompt_and_given(loaded: Loaded, se
 
 
 async def test_summaries_that_were_due_are_made_when_the_conversation_is_opened_again(
-    loaded: Loaded, server: OpenAIServer
+    loaded: Loaded, server: Script
 ) -> None:
     off = with_memory(loaded, summarization=SummarizationSettings(enabled=False))
     async with ConversationAgent(off) as agent:
@@ -392,7 +388,7 @@ async def test_summaries_that_were_due_are_made_when_the_conversation_is_opened_
 
 
 @ONE_BACKEND
-async def test_the_title_is_the_models_unless_the_user_gave_one(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_the_title_is_the_models_unless_the_user_gave_one(loaded: Loaded, server: Script) -> None:
     async with ConversationAgent(loaded) as agent:
         server.script([{"text": "Hi."}, {"when": "plain", "text": '"Greeting the harbour"'}])
         conversation = await agent.create_conversation()
@@ -409,7 +405,7 @@ async def test_the_title_is_the_models_unless_the_user_gave_one(loaded: Loaded, 
 
 
 async def test_switched_off_only_the_newest_messages_are_sent_and_search_still_finds(
-    loaded: Loaded, server: OpenAIServer
+    loaded: Loaded, server: Script
 ) -> None:
     async with ConversationAgent(
         with_memory(loaded, enabled=False, max_context_chars=SMALL, summarization=FEW)
@@ -428,7 +424,7 @@ async def test_switched_off_only_the_newest_messages_are_sent_and_search_still_f
     assert body["messages"][-1]["content"].startswith("Tell me about harbour 16")
 
 
-async def test_without_auto_save_text_is_stored_when_it_is_whole(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_without_auto_save_text_is_stored_when_it_is_whole(loaded: Loaded, server: Script) -> None:
     whole = with_memory(loaded, persistence=PersistenceSettings(auto_save=False))
     server.script([{"text": "one two three four five six", "chunk": 4, "gate": "go", "gate_at": 3}])
     async with ConversationAgent(whole) as agent:
@@ -454,7 +450,7 @@ async def test_without_auto_save_text_is_stored_when_it_is_whole(loaded: Loaded,
 
 
 @ONE_BACKEND
-async def test_summaries_are_written_by_the_model_that_is_set_for_them(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_summaries_are_written_by_the_model_that_is_set_for_them(loaded: Loaded, server: Script) -> None:
     own = msgspec.structs.replace(FEW, model="openai/for-summaries")
     async with ConversationAgent(with_memory(loaded, summarization=own)) as agent:
         conversation = await agent.create_conversation(title="Mine")
@@ -471,7 +467,7 @@ async def test_summaries_are_written_by_the_model_that_is_set_for_them(loaded: L
 
 
 @ONE_BACKEND
-async def test_a_summary_gives_way_to_a_turn_and_is_written_after_it(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_summary_gives_way_to_a_turn_and_is_written_after_it(loaded: Loaded, server: Script) -> None:
     """The scripted server is on this machine, as a local model is: that might answer one request after another."""
     async with ConversationAgent(with_memory(loaded, summarization=FEW)) as agent:
         conversation = await agent.create_conversation(title="Mine")
@@ -489,7 +485,7 @@ async def test_a_summary_gives_way_to_a_turn_and_is_written_after_it(loaded: Loa
 
 
 async def test_a_summary_that_is_due_is_written_before_its_turns_are_cut(
-    loaded: Loaded, server: OpenAIServer, caplog: pytest.LogCaptureFixture
+    loaded: Loaded, server: Script, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The model is busy with turns, as a local one is, so the summary is extracted; the model may rewrite it later."""
     small = with_memory(loaded, max_context_chars=SMALL, summarization=FEW)
@@ -513,7 +509,7 @@ async def test_a_summary_that_is_due_is_written_before_its_turns_are_cut(
 
 
 @ONE_BACKEND
-async def test_quitting_waits_for_no_summary_and_the_next_start_makes_it(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_quitting_waits_for_no_summary_and_the_next_start_makes_it(loaded: Loaded, server: Script) -> None:
     patient = with_model(with_memory(loaded, summarization=FEW), first_token_timeout=600.0)
     async with ConversationAgent(patient) as agent:
         conversation = await agent.create_conversation(title="Mine")
@@ -534,7 +530,7 @@ async def test_quitting_waits_for_no_summary_and_the_next_start_makes_it(loaded:
 
 
 @ONE_BACKEND
-async def test_a_stalled_summary_delays_no_turn(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_stalled_summary_delays_no_turn(loaded: Loaded, server: Script) -> None:
     patient = with_model(with_memory(loaded, summarization=FEW), first_token_timeout=600.0)
     async with ConversationAgent(patient) as agent:
         conversation = await agent.create_conversation(title="Mine")
@@ -546,7 +542,7 @@ async def test_a_stalled_summary_delays_no_turn(loaded: Loaded, server: OpenAISe
 
 
 @ONE_BACKEND
-async def test_a_failing_embedding_model_is_reported_once_and_words_find(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_failing_embedding_model_is_reported_once_and_words_find(loaded: Loaded, server: Script) -> None:
     async with ConversationAgent(with_memory(loaded, max_context_chars=SMALL)) as agent:
         embedder = FakeEmbedder()
         embedder.broken = True

@@ -16,7 +16,7 @@ from ragforge_tui.shared.records import call_end
 from ragforge_tui.shared.requests.work import Mode
 from ragforge_tui.tools.registry import PreparedCall, RestrictedTools
 from tests.conftest import EMBEDDED, ONE_BACKEND
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 
 
 @pytest.fixture
@@ -31,9 +31,7 @@ READ = {"name": "read_file", "arguments": {"path": "greeting.py"}}
 
 
 @ONE_BACKEND
-async def test_planning_allows_nothing_that_changes_and_keeps_the_prompt_cache(
-    loaded: Loaded, server: OpenAIServer
-) -> None:
+async def test_planning_allows_nothing_that_changes_and_keeps_the_prompt_cache(loaded: Loaded, server: Script) -> None:
     server.script([{"tool_calls": [READ, CREATE, RUN]}, {"text": "The plan."}, {"text": "Fine."}])
     async with ConversationAgent(loaded, approve_all=True) as agent:
         conversation = await agent.create_conversation()
@@ -54,7 +52,7 @@ async def test_planning_allows_nothing_that_changes_and_keeps_the_prompt_cache(
 
 
 @ONE_BACKEND
-async def test_accepted_edits_run_unasked_but_commands_and_secrets_ask(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_accepted_edits_run_unasked_but_commands_and_secrets_ask(loaded: Loaded, server: Script) -> None:
     secret = {"name": "create_file", "arguments": {"path": ".env", "content": "A=1\n"}}
     server.script([{"tool_calls": [CREATE, RUN, secret]}, {"text": "Done."}])
     async with ConversationAgent(loaded) as agent:
@@ -74,7 +72,7 @@ async def test_accepted_edits_run_unasked_but_commands_and_secrets_ask(loaded: L
     ("before", "after", "told"), [("ask", "plan", "Planning mode is on"), ("plan", "ask", "ended")]
 )
 async def test_a_change_holds_from_the_next_call_on(
-    loaded: Loaded, server: OpenAIServer, before: Mode, after: Mode, told: str
+    loaded: Loaded, server: Script, before: Mode, after: Mode, told: str
 ) -> None:
     server.script([{"tool_calls": [READ, CREATE]}, {"text": "Done."}])
     async with ConversationAgent(loaded, approve_all=True) as agent:
@@ -110,7 +108,7 @@ async def test_a_call_that_is_being_checked_when_planning_begins_is_refused(
 
 
 @ONE_BACKEND
-async def test_a_yes_that_comes_after_planning_began_runs_nothing(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_yes_that_comes_after_planning_began_runs_nothing(loaded: Loaded, server: Script) -> None:
     server.script([{"tool_calls": [CREATE]}, {"text": "The plan."}])
     async with ConversationAgent(loaded, interactive=True) as agent:
         conversation = await agent.create_conversation()
@@ -128,7 +126,7 @@ async def test_a_yes_that_comes_after_planning_began_runs_nothing(loaded: Loaded
 
 
 @ONE_BACKEND
-async def test_accepting_edits_lets_the_write_through_that_waits(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_accepting_edits_lets_the_write_through_that_waits(loaded: Loaded, server: Script) -> None:
     server.script([{"tool_calls": [CREATE, RUN]}, {"text": "Done."}])
     asked: list[str] = []
     decisions: list[str] = []

@@ -11,7 +11,7 @@ from ragforge_tui.conversation.approvals.reading_commands import READING, only_r
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.tools.sensitive import Guard
 from ragforge_tui.tools.shell.search_path import program_folders
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 
 
 def program(path: Path, text: str) -> None:
@@ -33,7 +33,7 @@ def folder(loaded: Loaded) -> Path:
     return folder
 
 
-async def test_it_is_told_and_its_programs_run(loaded: Loaded, folder: Path, server: OpenAIServer) -> None:
+async def test_it_is_told_and_its_programs_run(loaded: Loaded, folder: Path, server: Script) -> None:
     run = {"name": "run_command", "arguments": {"command": "pytest; eslint"}}
     async with ConversationAgent(loaded, approve_all=True) as agent:
         conversation = await agent.create_conversation()

@@ -15,7 +15,7 @@ from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.events import Event, Notice, OwnPromptsFound, TrustRequested
 from ragforge_tui.shared.prompts import OwnPrompt, message_of
 from ragforge_tui.tools.skills import LISTED_CHARS, Found, find_commands, find_skills, listed
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 
 SKILL = """\
 ---
@@ -63,7 +63,7 @@ def answering(agent: ConversationAgent, *, trust: bool) -> list[Event]:
     return seen
 
 
-async def test_a_conversation_reads_a_skill_and_is_resumed(own: Loaded, server: OpenAIServer) -> None:
+async def test_a_conversation_reads_a_skill_and_is_resumed(own: Loaded, server: Script) -> None:
     server.script(
         [
             {"tool_calls": [{"name": "read_skill", "arguments": {"name": "translate"}}]},
@@ -93,7 +93,7 @@ async def test_a_conversation_reads_a_skill_and_is_resumed(own: Loaded, server: 
     assert server.chats()[-1]["messages"][0]["content"] == system
 
 
-async def test_a_projects_are_asked_about_once_for_each_text(own: Loaded, server: OpenAIServer) -> None:
+async def test_a_projects_are_asked_about_once_for_each_text(own: Loaded, server: Script) -> None:
     server.script([{"text": str(number)} for number in range(3)])
 
     async def session(*, trust: bool) -> tuple[str, list[Event]]:

@@ -28,7 +28,8 @@ from ragforge_tui.shared.requests.past import (
 )
 from tests.conftest import ONE_BACKEND
 from tests.support.agents import with_model
-from tests.support.openai_server import OpenAIServer, Step
+from tests.support.model_script import Script
+from tests.support.openai_server import Step
 from tests.support.stored_memory import talk
 from tests.support.turns import imported
 
@@ -45,7 +46,7 @@ def step(topic: str = "Leases", **fields: Any) -> Step:
     return Step(when="plain", text=json.dumps(body), chunk=2_000, **fields)
 
 
-def asked(server: OpenAIServer) -> list[str]:
+def asked(server: Script) -> list[str]:
     """The texts of all requests for insights."""
     plain = [request.body for request in server.requests if request.path.endswith("/chat/completions")]
     return [body["messages"][1]["content"] for body in plain if "main_topic" in body["messages"][0]["content"]]
@@ -75,7 +76,7 @@ async def filled(engine: InProcessEngine, count: int, **fields: Any) -> list[str
     ]
 
 
-async def test_five_are_read_newest_first_and_never_twice(engine: InProcessEngine, server: OpenAIServer) -> None:
+async def test_five_are_read_newest_first_and_never_twice(engine: InProcessEngine, server: Script) -> None:
     uuids = await filled(engine, 5, workspace="/w")
     server.script([step(f"Leases {n}") for n in range(5)])
     plan = await engine.request(PlanInsights())
@@ -104,7 +105,7 @@ async def test_five_are_read_newest_first_and_never_twice(engine: InProcessEngin
 
 
 async def test_a_run_is_stopped_after_the_second_and_the_next_does_three(
-    engine: InProcessEngine, server: OpenAIServer
+    engine: InProcessEngine, server: Script
 ) -> None:
     await filled(engine, 5)
     server.script([step("One"), step("Two"), step("Never", gate="third")])
@@ -124,7 +125,7 @@ async def test_a_run_is_stopped_after_the_second_and_the_next_does_three(
     await engine.request(CancelInsights())  # there is nothing to stop
 
 
-async def test_which_conversations_are_read(engine: InProcessEngine, server: OpenAIServer) -> None:
+async def test_which_conversations_are_read(engine: InProcessEngine, server: Script) -> None:
     store = await engine.agent.store()
     [plain, tagged] = await filled(engine, 2, workspace="/w")
     await store.conversations.update(tagged, tags=["db"], updated_at=datetime(2026, 11, 10, tzinfo=UTC))
@@ -160,9 +161,7 @@ async def test_which_conversations_are_read(engine: InProcessEngine, server: Ope
 
 
 @ONE_BACKEND
-async def test_without_a_model_they_are_extracted_and_a_models_replaces_them(
-    loaded: Loaded, server: OpenAIServer
-) -> None:
+async def test_without_a_model_they_are_extracted_and_a_models_replaces_them(loaded: Loaded, server: Script) -> None:
     engine = InProcessEngine(with_model(loaded, name="offline"))
     try:
         await filled(engine, 2)
@@ -184,7 +183,7 @@ async def test_without_a_model_they_are_extracted_and_a_models_replaces_them(
 
 
 @ONE_BACKEND
-async def test_a_run_ends_when_the_model_keeps_failing(engine: InProcessEngine, server: OpenAIServer) -> None:
+async def test_a_run_ends_when_the_model_keeps_failing(engine: InProcessEngine, server: Script) -> None:
     await filled(engine, 5)
     server.script([step("One"), *[Step(when="plain", status=400, message="no such thing")] * 20])
     made = await engine.request(MakeInsights())
@@ -232,7 +231,7 @@ async def test_a_question_is_answered_by_what_was_said(engine: InProcessEngine) 
         await quotes("and what of it?")
 
 
-async def test_findings_of_insights_answer_too(engine: InProcessEngine, server: OpenAIServer) -> None:
+async def test_findings_of_insights_answer_too(engine: InProcessEngine, server: Script) -> None:
     [uuid] = await filled(engine, 1)
     server.script([step("Tariffs")])
     await engine.request(MakeInsights())
@@ -242,9 +241,7 @@ async def test_findings_of_insights_answer_too(engine: InProcessEngine, server: 
 
 
 @ONE_BACKEND
-async def test_a_model_answers_from_the_quotes_which_always_stand(
-    engine: InProcessEngine, server: OpenAIServer
-) -> None:
+async def test_a_model_answers_from_the_quotes_which_always_stand(engine: InProcessEngine, server: Script) -> None:
     [uuid] = await filled(engine, 1)
     request = RecallPast(question="How long do leases last?", choice=PastChoice(), answer=True)
     server.script([Step(when="plain", text=f"30 seconds [{uuid[:8]} t1].")])

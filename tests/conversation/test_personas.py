@@ -26,6 +26,7 @@ from ragforge_tui.shared.requests.personas import (
     SavePersona,
 )
 from tests.conftest import EMBEDDED
+from tests.support.model_script import Script
 from tests.support.openai_server import OpenAIServer
 from tests.support.unreachable_graph import Away
 
@@ -60,12 +61,12 @@ def project_file(loaded: Loaded, name: str, text: str) -> Path:
     return path
 
 
-def system(server: OpenAIServer, request: int = -1) -> str:
+def system(server: Script, request: int = -1) -> str:
     (text,) = [m["content"] for m in server.chats()[request]["messages"] if m["role"] == "system"]
     return str(text)
 
 
-def offered(server: OpenAIServer, request: int = -1) -> set[str]:
+def offered(server: Script, request: int = -1) -> set[str]:
     return {tool["function"]["name"] for tool in server.chats()[request]["tools"]}
 
 
@@ -83,7 +84,7 @@ async def spoken(agent: ConversationAgent) -> list[dict[str, Any]]:
 
 
 async def test_the_exact_bytes_on_a_turn_a_switch_a_resume_and_an_edit(
-    loaded: Loaded, server: OpenAIServer, shelf: Path
+    loaded: Loaded, server: Script, shelf: Path
 ) -> None:
     texts = {name: (FILES / f"{name}_dynamic.luciform").read_bytes().decode() for name in ("Algareth", "ShadeOS")}
     for name, text in {**texts, "Odd": STRANGE}.items():
@@ -119,7 +120,7 @@ async def test_the_exact_bytes_on_a_turn_a_switch_a_resume_and_an_edit(
     assert "{USER_NAME}" not in raw
 
 
-async def test_the_usera_is_between_marker_lines(loaded: Loaded, server: OpenAIServer, shelf: Path) -> None:
+async def test_the_usera_is_between_marker_lines(loaded: Loaded, server: Script, shelf: Path) -> None:
     (shelf / "Odd.luciform").write_bytes(STRANGE.encode())
     async with ConversationAgent(loaded) as agent:
         await (await agent.create_conversation(persona="Odd")).send_message("one")
@@ -133,7 +134,7 @@ async def test_the_usera_is_between_marker_lines(loaded: Loaded, server: OpenAIS
     assert "{USER_NAME}" not in said
 
 
-async def test_language_is_asked_for(loaded: Loaded, server: OpenAIServer, shelf: Path) -> None:
+async def test_language_is_asked_for(loaded: Loaded, server: Script, shelf: Path) -> None:
     (shelf / "Lyra.luciform").write_text("<x language='Deutsch'>hi</x>", encoding="utf-8")
     async with ConversationAgent(loaded) as agent:
         await (await agent.create_conversation(persona="Lyra")).send_message("one")
@@ -143,7 +144,7 @@ async def test_language_is_asked_for(loaded: Loaded, server: OpenAIServer, shelf
 
 
 async def test_tools_are_narrowed_and_what_is_not_offered_is_refused(
-    loaded: Loaded, server: OpenAIServer, shelf: Path
+    loaded: Loaded, server: Script, shelf: Path
 ) -> None:
     (shelf / "Narrow.luciform").write_text("<x tools='read_file no_such_tool'>hi</x>", encoding="utf-8")
     (shelf / "Silent.luciform").write_text("<x tools='none'>hi</x>", encoding="utf-8")
@@ -172,7 +173,7 @@ async def asked(events: asyncio.Queue[Event]) -> TrustRequested:
 
 
 async def test_a_projects_persona_is_asked_about_once_for_each_text(
-    loaded: Loaded, server: OpenAIServer, shelf: Path
+    loaded: Loaded, server: Script, shelf: Path
 ) -> None:
     path = project_file(loaded, "Guide", "<x>first {USER_NAME}</x>")
     async with ConversationAgent(loaded, interactive=True) as agent:
@@ -202,7 +203,7 @@ async def test_a_projects_persona_is_asked_about_once_for_each_text(
 
 
 async def test_no_one_there_to_answer_a_projects_persona_stays_unused(
-    loaded: Loaded, server: OpenAIServer, shelf: Path
+    loaded: Loaded, server: Script, shelf: Path
 ) -> None:
     project_file(loaded, "Assistant", "<x>foreign</x>")
     async with ConversationAgent(loaded) as agent:
@@ -226,7 +227,7 @@ def drained(events: asyncio.Queue[Event]) -> list[Event]:
 
 
 async def test_a_persona_that_is_gone_is_reported_and_the_default_speaks(
-    loaded: Loaded, server: OpenAIServer, shelf: Path
+    loaded: Loaded, server: Script, shelf: Path
 ) -> None:
     (shelf / "Vega.luciform").write_text("<x>vega</x>", encoding="utf-8")
     async with ConversationAgent(loaded) as agent:
@@ -242,7 +243,7 @@ async def test_a_persona_that_is_gone_is_reported_and_the_default_speaks(
     assert any(isinstance(event, Notice) and "Vega" in event.text for event in happened)
 
 
-async def test_a_switch_is_stored_and_given(loaded: Loaded, server: OpenAIServer, shelf: Path) -> None:
+async def test_a_switch_is_stored_and_given(loaded: Loaded, server: Script, shelf: Path) -> None:
     async with ConversationAgent(loaded) as agent:
         with agent.subscribe() as events:
             conversation = await agent.create_conversation()
@@ -259,7 +260,7 @@ async def test_a_switch_is_stored_and_given(loaded: Loaded, server: OpenAIServer
 
 
 async def test_without_a_graph_it_goes_to_the_journal(
-    loaded: Loaded, server: OpenAIServer, shelf: Path, tmp_path: Path
+    loaded: Loaded, server: Script, shelf: Path, tmp_path: Path
 ) -> None:
     away = Away(loaded, tmp_path)
     async with ConversationAgent(away.gone) as agent:
@@ -281,6 +282,7 @@ def with_model(loaded: Loaded, **changes: Any) -> Loaded:
     return msgspec.structs.replace(loaded, settings=settings)
 
 
+@pytest.mark.http
 async def test_a_preferred_model_counts_only_where_no_one_chose(
     loaded: Loaded, server: OpenAIServer, shelf: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -309,6 +311,7 @@ async def test_a_preferred_model_counts_only_where_no_one_chose(
         assert (found, server.chats()[-1]["model"]) == ("openai/mine", "mine")
 
 
+@pytest.mark.http
 async def test_a_projects_model_and_temperature_are_only_proposed(
     loaded: Loaded, server: OpenAIServer, shelf: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -326,9 +329,7 @@ async def test_a_projects_model_and_temperature_are_only_proposed(
     assert any("/model openai/elsewhere" in text for text in notices)
 
 
-async def test_a_draft_is_improved_by_the_model_without_tools(
-    loaded: Loaded, server: OpenAIServer, shelf: Path
-) -> None:
+async def test_a_draft_is_improved_by_the_model_without_tools(loaded: Loaded, server: Script, shelf: Path) -> None:
     better = "<luciform name='Vega'>better ✶</luciform>"
     server.script([{"when": "plain", "text": f"```\n{better}\n```"}, {"when": "plain", "text": "no"}])
     engine = InProcessEngine(loaded)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.events import Notice, ProcessesChanged
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 from tests.support.waiting import until
 
 COMMAND = "echo started; until [ -e go ]; do sleep 0.05; done; exit 5"
 
 
-async def test_a_process_goes_on_between_turns_and_its_end_is_told_once(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_process_goes_on_between_turns_and_its_end_is_told_once(loaded: Loaded, server: Script) -> None:
     start = {"name": "run_command", "arguments": {"command": COMMAND, "background": True}}
     server.script(
         [{"tool_calls": [start]}, {"text": "It runs."}, {"text": "I saw that it ended."}, {"text": "Nothing new."}]

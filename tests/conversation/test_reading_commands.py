@@ -19,7 +19,7 @@ from ragforge_tui.shared.records import call_end
 from ragforge_tui.tools.sensitive import Guard
 from ragforge_tui.tools.shell.sandbox import sandbox_support
 from tests.conftest import ONE_BACKEND
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has the sandbox")
 
@@ -246,7 +246,7 @@ def test_a_program_of_the_home_that_chooses_its_version_is_asked_about(
 
 @ONE_BACKEND
 @pytest.mark.parametrize("mode", ["ask", "plan"])
-async def test_they_run_in_every_mode(mode: str, loaded: Loaded, server: OpenAIServer) -> None:
+async def test_they_run_in_every_mode(mode: str, loaded: Loaded, server: Script) -> None:
     folder = Path(loaded.workspace)
     await asyncio.to_thread((folder / "notes.txt").write_text, "a line\n")
     server.script(
@@ -275,7 +275,7 @@ async def test_they_run_in_every_mode(mode: str, loaded: Loaded, server: OpenAIS
 @ONE_BACKEND
 @pytest.mark.parametrize("mode", ["ask", "plan", "auto"])
 async def test_what_was_taken_for_reading_and_writes_is_asked_about(
-    mode: str, loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+    mode: str, loaded: Loaded, server: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However wrong the judgement is, nothing happens unasked that could not be undone."""
     if sandbox_support(enabled=True).mechanism is None:

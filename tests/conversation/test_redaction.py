@@ -12,7 +12,7 @@ from ragforge_tui.shared.redaction import MASK
 from tests.conftest import ONE_BACKEND
 from tests.conversation.test_journaling import without_graph
 from tests.support.key_shapes import GITHUB_KEY, filled
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 
 # No statement is made here that tests/graph does not run on both backends.
 pytestmark = ONE_BACKEND
@@ -31,7 +31,7 @@ def calls(workspace: Path) -> list[dict[str, object]]:
     ]
 
 
-async def test_no_secret_reaches_the_model_the_graph_or_an_export(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_no_secret_reaches_the_model_the_graph_or_an_export(loaded: Loaded, server: Script) -> None:
     server.script(calls(Path(loaded.workspace)))
     async with ConversationAgent(loaded, approve_all=True) as agent:
         conversation = await agent.create_conversation()
@@ -43,7 +43,7 @@ async def test_no_secret_reaches_the_model_the_graph_or_an_export(loaded: Loaded
         assert PASSWORD not in kept
 
 
-async def test_no_secret_is_in_the_output_of_a_running_command(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_no_secret_is_in_the_output_of_a_running_command(loaded: Loaded, server: Script) -> None:
     command = {"name": "run_command", "arguments": {"command": f"echo start; echo {GITHUB_KEY}; sleep 0.7"}}
     server.script([{"tool_calls": [command]}, {"text": "Done."}])
     async with ConversationAgent(loaded, approve_all=True) as agent:
@@ -55,7 +55,7 @@ async def test_no_secret_is_in_the_output_of_a_running_command(loaded: Loaded, s
     assert output.lines[0] == "start" and MASK in output.lines[1] and GITHUB_KEY not in output.lines[1]
 
 
-async def test_no_secret_reaches_the_journal(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_no_secret_reaches_the_journal(loaded: Loaded, server: Script) -> None:
     server.script(calls(Path(loaded.workspace)))
     async with ConversationAgent(without_graph(loaded), approve_all=True) as agent:
         conversation = await agent.create_conversation()

@@ -16,7 +16,7 @@ from ragforge_tui.shared.events import Event, MessageStarted, TextDelta, TurnFai
 from ragforge_tui.shared.limits import LIMITS
 from ragforge_tui.shared.records import Message
 from tests.conftest import ONE_BACKEND
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 from tests.support.waiting import PATIENCE, until
 
 pytestmark = ONE_BACKEND
@@ -50,7 +50,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> HeldStore:
     return HeldStore(monkeypatch)
 
 
-async def until_asked(server: OpenAIServer) -> None:
+async def until_asked(server: Script) -> None:
     await until(lambda: server.requests)
 
 
@@ -59,7 +59,7 @@ async def watched(conversation: Conversation) -> list[Event]:
 
 
 async def test_an_answer_that_is_quick_is_not_held_back_by_the_head_start(
-    conversation: Conversation, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+    conversation: Conversation, server: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(LIMITS, "head_start", PATIENCE)
     server.script([{"text": "Hello."}, {"status": 400, "message": "no"}])
@@ -70,7 +70,7 @@ async def test_an_answer_that_is_quick_is_not_held_back_by_the_head_start(
 
 
 async def test_the_model_is_asked_before_its_message_is_stored(
-    conversation: Conversation, server: OpenAIServer, held: HeldStore
+    conversation: Conversation, server: Script, held: HeldStore
 ) -> None:
     server.script([{"text": "Hi."}])
     turn = asyncio.create_task(watched(conversation))
@@ -84,7 +84,7 @@ async def test_the_model_is_asked_before_its_message_is_stored(
 
 
 async def test_a_turn_stopped_meanwhile_is_stored_as_interrupted(
-    conversation: Conversation, server: OpenAIServer, held: HeldStore
+    conversation: Conversation, server: Script, held: HeldStore
 ) -> None:
     server.script([{"text": "Hi.", "stall": True}])
     turn = asyncio.create_task(watched(conversation))
@@ -98,7 +98,7 @@ async def test_a_turn_stopped_meanwhile_is_stored_as_interrupted(
 
 
 async def test_a_message_that_cannot_be_stored_fails_the_turn(
-    conversation: Conversation, server: OpenAIServer, held: HeldStore
+    conversation: Conversation, server: Script, held: HeldStore
 ) -> None:
     server.script([{"text": "Hi."}])
     held.error = GraphError("The disk is full.", kind="disk")

@@ -17,7 +17,7 @@ from ragforge_tui.shared.requests.memory import FetchFiles
 from ragforge_tui.shared.requests.turns import FetchTurns, OpenConversation
 from tests.conftest import ONE_BACKEND
 from tests.support.agents import contents, with_memory
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 from tests.support.records import conversation, one_turn
 
 TURNS = OPENING_TURNS + 8
@@ -64,7 +64,7 @@ async def test_reopening_shows_turns_of_another_process(graph: Graph, loaded: Lo
 
 
 async def test_the_model_is_sent_turns_that_were_not_read_at_opening(
-    graph: Graph, loaded: Loaded, server: OpenAIServer
+    graph: Graph, loaded: Loaded, server: Script
 ) -> None:
     uuid = await stored(graph)
     server.script([{"text": "one"}, {"text": "two"}])
@@ -79,9 +79,7 @@ async def test_the_model_is_sent_turns_that_were_not_read_at_opening(
         assert asked == [*(f"question {index}" for index in range(1, TURNS + 1)), "from elsewhere", "and on"]
 
 
-async def test_a_retry_is_of_the_turn_another_process_asked_last(
-    graph: Graph, loaded: Loaded, server: OpenAIServer
-) -> None:
+async def test_a_retry_is_of_the_turn_another_process_asked_last(graph: Graph, loaded: Loaded, server: Script) -> None:
     uuid = await stored(graph)
     server.script([{"text": "anew"}])
     async with ConversationAgent(without_summaries(loaded)) as agent:
@@ -94,7 +92,7 @@ async def test_a_retry_is_of_the_turn_another_process_asked_last(
         assert turns[-1].messages[-1].content == "anew"
 
 
-async def test_two_retries_at_once_are_one(graph: Graph, loaded: Loaded, server: OpenAIServer) -> None:
+async def test_two_retries_at_once_are_one(graph: Graph, loaded: Loaded, server: Script) -> None:
     uuid = await stored(graph)
     server.script([{"text": "anew"}, {"text": "once more"}])
     async with ConversationAgent(without_summaries(loaded)) as agent:
@@ -106,7 +104,7 @@ async def test_two_retries_at_once_are_one(graph: Graph, loaded: Loaded, server:
 
 
 @ONE_BACKEND
-async def test_a_retry_waits_for_the_memory_like_a_message(graph: Graph, loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_retry_waits_for_the_memory_like_a_message(graph: Graph, loaded: Loaded, server: Script) -> None:
     uuid = await stored(graph)
     server.script([{"text": "anew"}])
     async with ConversationAgent(without_summaries(loaded)) as agent:
@@ -118,7 +116,7 @@ async def test_a_retry_waits_for_the_memory_like_a_message(graph: Graph, loaded:
 
 
 @ONE_BACKEND
-async def test_a_message_sent_while_a_retry_fails_is_answered(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_message_sent_while_a_retry_fails_is_answered(loaded: Loaded, server: Script) -> None:
     server.script([{"text": "here"}])
     async with ConversationAgent(loaded) as agent:
         conversation = await agent.create_conversation()

@@ -13,7 +13,7 @@ from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import Event, MessageStarted, Steered, TextDelta, TurnCancelled, TurnStarted
 from ragforge_tui.shared.records import Turn
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 from tests.support.waiting import until
 
 READ: dict[str, Any] = {
@@ -25,7 +25,7 @@ READ: dict[str, Any] = {
 WISH = "No, use Decimal."
 
 
-async def steered(conversation: Conversation, server: OpenAIServer, *wishes: str) -> list[Event]:
+async def steered(conversation: Conversation, server: Script, *wishes: str) -> list[Event]:
     """Talk, and steer as soon as the first reply has begun."""
     seen: list[Event] = []
     async for event in conversation.stream("Fix the rounding."):
@@ -42,7 +42,7 @@ async def stored(graph: Graph, conversation: Conversation) -> list[Turn]:
 
 
 async def test_it_joins_the_turn_before_its_next_request_and_keeps_its_place(
-    graph: Graph, loaded: Loaded, server: OpenAIServer
+    graph: Graph, loaded: Loaded, server: Script
 ) -> None:
     server.script([READ, {"text": "With Decimal, then."}, {"text": "As agreed."}])
     async with ConversationAgent(loaded, approve_all=True) as agent:
@@ -70,7 +70,7 @@ async def test_it_joins_the_turn_before_its_next_request_and_keeps_its_place(
     assert exported.index("looking first") < exported.index(WISH.lower()) < exported.index("with decimal, then")
 
 
-async def test_files_named_in_it_are_sent_along(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_files_named_in_it_are_sent_along(loaded: Loaded, server: Script) -> None:
     server.script([READ, {"text": "With Decimal, then."}])
     async with ConversationAgent(loaded, approve_all=True) as agent:
         await steered(await agent.create_conversation(), server, "As in @greeting.py please.")
@@ -79,7 +79,7 @@ async def test_files_named_in_it_are_sent_along(loaded: Loaded, server: OpenAISe
 
 
 async def test_what_the_turn_no_longer_asks_for_becomes_the_next_one(
-    graph: Graph, loaded: Loaded, server: OpenAIServer
+    graph: Graph, loaded: Loaded, server: Script
 ) -> None:
     server.script([{"text": "All is done.", "gate": "first", "gate_at": 1}, {"text": "Decimal."}, {"text": "Queued."}])
     async with ConversationAgent(loaded, approve_all=True) as agent:
@@ -101,7 +101,7 @@ async def test_what_the_turn_no_longer_asks_for_becomes_the_next_one(
 
 
 async def test_it_survives_a_stop_and_is_asked_again_with_its_turn(
-    graph: Graph, loaded: Loaded, server: OpenAIServer
+    graph: Graph, loaded: Loaded, server: Script
 ) -> None:
     server.script([READ, {"text": "Never whole.", "gate": "never", "gate_at": 1}, {"text": "Decimal it is."}])
     async with ConversationAgent(loaded, approve_all=True) as agent:
@@ -132,7 +132,7 @@ async def test_it_survives_a_stop_and_is_asked_again_with_its_turn(
 
 
 async def test_a_message_stored_before_a_crash_is_not_stored_twice(
-    graph: Graph, loaded: Loaded, server: OpenAIServer
+    graph: Graph, loaded: Loaded, server: Script
 ) -> None:
     server.script([READ, {"text": "With Decimal, then."}])
     async with ConversationAgent(loaded, approve_all=True) as agent:

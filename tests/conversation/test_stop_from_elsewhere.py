@@ -6,12 +6,14 @@ import asyncio
 from uuid import uuid4
 
 import psutil
+import pytest
 
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.graph import Graph, Store
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.events import ModelRetry, TextDelta, ToolCallStarted, TurnCancelled
 from tests.support.agents import with_model
+from tests.support.model_script import Script
 from tests.support.openai_server import OpenAIServer
 from tests.support.records import turn_id
 from tests.support.waiting import PATIENCE
@@ -36,7 +38,7 @@ async def stopped_at(graph: Graph, loaded: Loaded, moment: type) -> tuple[str, T
         return conversation.record.uuid, event
 
 
-async def test_a_long_command_is_ended(graph: Graph, loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_long_command_is_ended(graph: Graph, loaded: Loaded, server: Script) -> None:
     mark = uuid4().hex
     command = {"command": f"sleep 600; echo {mark}"}
     server.script([{"tool_calls": [{"name": "run_command", "arguments": command}]}, {"text": "never"}])
@@ -49,6 +51,7 @@ async def test_a_long_command_is_ended(graph: Graph, loaded: Loaded, server: Ope
     assert not still_running(mark)
 
 
+@pytest.mark.http
 async def test_waiting_for_another_attempt_is_ended(graph: Graph, loaded: Loaded, server: OpenAIServer) -> None:
     server.script([{"status": 429, "headers": {"retry-after": "30"}}, {"text": "never"}])
     uuid, _ = await stopped_at(graph, with_model(loaded, retries=3), ModelRetry)
@@ -56,7 +59,7 @@ async def test_waiting_for_another_attempt_is_ended(graph: Graph, loaded: Loaded
     assert turn.messages[-1].state == "interrupted"
 
 
-async def test_a_streaming_answer_is_ended(graph: Graph, loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_streaming_answer_is_ended(graph: Graph, loaded: Loaded, server: Script) -> None:
     server.script([{"text": "word " * 2_000, "delay": 0.05}])
     _, event = await stopped_at(graph, loaded, TextDelta)
     assert event.text.startswith("word")

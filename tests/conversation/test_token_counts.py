@@ -14,7 +14,7 @@ from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.export_records import ConversationExport
 from ragforge_tui.shared.records import Message
 from tests.conftest import ONE_BACKEND
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 from tests.support.records import conversation
 from tests.support.turns import turn_of
 
@@ -27,7 +27,7 @@ async def stored_counts(agent: ConversationAgent, uuid: str) -> list[Message]:
     return [message for turn in turns for message in turn.messages]
 
 
-async def test_every_message_has_the_count_of_its_tokens(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_every_message_has_the_count_of_its_tokens(loaded: Loaded, server: Script) -> None:
     server.script([{"tool_calls": [{"name": "read_file", "arguments": {"path": "greeting.py"}}]}, {"text": SAID}])
     async with ConversationAgent(loaded) as agent:
         conversation = await agent.create_conversation()
@@ -44,7 +44,7 @@ async def test_every_message_has_the_count_of_its_tokens(loaded: Loaded, server:
 
 @ONE_BACKEND
 async def test_a_slow_count_does_not_delay_the_message(
-    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+    loaded: Loaded, server: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stored = threading.Event()
 

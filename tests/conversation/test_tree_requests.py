@@ -20,10 +20,10 @@ from ragforge_tui.shared.requests.memory import (
 from ragforge_tui.shared.requests.turns import BranchConversation
 from tests.conversation.test_memory import FEW, talk
 from tests.support.agents import with_memory
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 
 
-async def test_the_tree_and_what_is_under_it(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_the_tree_and_what_is_under_it(loaded: Loaded, server: Script) -> None:
     engine = InProcessEngine(with_memory(loaded, summarization=FEW))
     try:
         conversation = await engine.agent.create_conversation()
@@ -62,7 +62,7 @@ async def test_the_tree_and_what_is_under_it(loaded: Loaded, server: OpenAIServe
         await engine.close()
 
 
-async def test_topics_of_others_unless_they_are_private(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_topics_of_others_unless_they_are_private(loaded: Loaded, server: Script) -> None:
     engine = InProcessEngine(with_memory(loaded, summarization=FEW))
     try:
         ids = []
@@ -84,7 +84,7 @@ async def test_topics_of_others_unless_they_are_private(loaded: Loaded, server: 
         await engine.close()
 
 
-async def test_every_request_of_a_turn(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_every_request_of_a_turn(loaded: Loaded, server: Script) -> None:
     engine = InProcessEngine(with_memory(loaded, summarization=SummarizationSettings(enabled=False)))
     try:
         conversation = await engine.agent.create_conversation()
@@ -104,7 +104,7 @@ async def test_every_request_of_a_turn(loaded: Loaded, server: OpenAIServer) -> 
         await engine.close()
 
 
-async def test_what_an_answer_used_of_what_was_recalled(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_what_an_answer_used_of_what_was_recalled(loaded: Loaded, server: Script) -> None:
     engine = InProcessEngine(with_memory(loaded))
     try:
         first = await engine.agent.create_conversation("Labels")

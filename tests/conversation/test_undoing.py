@@ -13,7 +13,7 @@ from ragforge_tui.shared.requests.work import FileDiff
 from ragforge_tui.shared.tool_calls import writing_tools
 from ragforge_tui.tools.undo.plan import fitted
 from tests.conftest import ONE_BACKEND
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 
 READ = {"name": "read_file", "arguments": {"path": "greeting.py"}}
 EDIT = {"name": "edit_file", "arguments": {"path": "greeting.py", "old_string": '"hello"', "new_string": '"good day"'}}
@@ -21,7 +21,7 @@ CREATE = {"name": "create_file", "arguments": {"path": "docs/new.md", "content":
 
 
 @ONE_BACKEND
-async def test_diff_undo_and_redo(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_diff_undo_and_redo(loaded: Loaded, server: Script) -> None:
     server.script(
         [{"tool_calls": [READ, EDIT]}, {"text": "one"}, {"tool_calls": [CREATE]}, {"text": "two"}, {"text": "I see."}]
     )
@@ -76,7 +76,7 @@ async def test_diff_undo_and_redo(loaded: Loaded, server: OpenAIServer) -> None:
         assert turn.messages[1].tool_calls[0].success
 
 
-async def test_a_branch_undoes_the_turns_it_shares(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_branch_undoes_the_turns_it_shares(loaded: Loaded, server: Script) -> None:
     server.script([{"tool_calls": [READ, EDIT]}, {"text": "one"}, {"tool_calls": [CREATE]}, {"text": "two"}])
     workspace = Path(loaded.workspace)
     before = (workspace / "greeting.py").read_text(encoding="utf-8")
@@ -110,7 +110,7 @@ async def test_a_branch_undoes_the_turns_it_shares(loaded: Loaded, server: OpenA
 
 
 @ONE_BACKEND
-async def test_undo_names_and_leaves_files_changed_by_others(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_undo_names_and_leaves_files_changed_by_others(loaded: Loaded, server: Script) -> None:
     server.script([{"tool_calls": [READ, EDIT, CREATE]}, {"text": "done"}])
     greeting = Path(loaded.workspace) / "greeting.py"
     async with ConversationAgent(loaded, approve_all=True) as agent:

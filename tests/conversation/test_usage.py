@@ -51,6 +51,7 @@ async def imported_talk(store: Store, reply: Message) -> None:
     await store.messages.add(msgspec.structs.replace(reply, **given), asked.uuid)
 
 
+@pytest.mark.http
 async def test_a_held_conversation_is_added_up(graph: Graph, loaded: Loaded, server: OpenAIServer) -> None:
     delegate = {"name": "delegate", "arguments": {"kind": "search", "task": "find alpha"}}
     server.script(

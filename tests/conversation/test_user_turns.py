@@ -16,7 +16,7 @@ from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import ApprovalRequested, Event, ToolCallStarted, TurnCancelled, TurnCompleted, TurnEnd
 from tests.conftest import ONE_BACKEND
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 
 # No statement is made here that tests/graph does not run on both backends.
 pytestmark = ONE_BACKEND
@@ -39,7 +39,7 @@ async def ended(events: asyncio.Queue[Event]) -> list[Event]:
     return seen
 
 
-async def test_a_command_of_the_user(loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_command_of_the_user(loaded: Loaded, server: Script, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_TOKEN", "hidden-value")
     server.script([{"text": "I saw it."}])
     async with ConversationAgent(loaded) as agent:
@@ -86,7 +86,7 @@ async def test_a_command_of_the_user(loaded: Loaded, server: OpenAIServer, monke
 
 
 async def test_a_crash_before_its_call_was_stored_makes_it_no_question(
-    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+    loaded: Loaded, server: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.script([{"text": "I see."}])
 
@@ -114,7 +114,7 @@ async def test_a_crash_before_its_call_was_stored_makes_it_no_question(
     assert not (Path(loaded.workspace) / "made").exists()
 
 
-async def test_it_can_be_stopped_and_waits_its_turn(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_it_can_be_stopped_and_waits_its_turn(loaded: Loaded, server: Script) -> None:
     async with ConversationAgent(loaded) as agent:
         conversation = await agent.create_conversation()
         with agent.subscribe() as events:
@@ -134,7 +134,7 @@ async def test_it_can_be_stopped_and_waits_its_turn(loaded: Loaded, server: Open
     assert server.chats() == []
 
 
-async def test_one_that_waits_is_dropped_alone(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_one_that_waits_is_dropped_alone(loaded: Loaded, server: Script) -> None:
     async with ConversationAgent(loaded) as agent:
         conversation = await agent.create_conversation()
         with agent.subscribe() as events:

@@ -10,11 +10,11 @@ from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.events import ApprovalRequested
 from ragforge_tui.tools.web import connection
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 
 
 async def test_a_page_is_asked_about_stored_and_resumed(
-    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+    loaded: Loaded, server: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")

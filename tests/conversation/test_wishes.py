@@ -21,13 +21,13 @@ from ragforge_tui.tui.transcript.tool_block import arguments_of
 from tests.conftest import ONE_BACKEND
 from tests.conversation.test_steering import READ, steered
 from tests.support.agents import with_memory
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 
 GETATTR = "Never use getattr loops in tests."
 QUESTION = "When is the release, what has to be in it, and which wishes about tests have I told you?"
 
 
-def before_first_turn(server: OpenAIServer, request: int = -1) -> str:
+def before_first_turn(server: Script, request: int = -1) -> str:
     """What the first message of a request holds of wishes, up to the first turn; empty without any."""
     text: str = server.chats()[request]["messages"][1]["content"]
     _, opening, rest = text.partition(WISHES_OPENING)
@@ -40,9 +40,7 @@ async def kept(agent: ConversationAgent, conversation: Conversation, *, current:
     return await store.findings.of_folder(conversation.record.workspace, current=current, asking=uuid)
 
 
-async def test_what_is_said_in_one_session_is_in_the_first_message_of_the_next(
-    loaded: Loaded, server: OpenAIServer
-) -> None:
+async def test_what_is_said_in_one_session_is_in_the_first_message_of_the_next(loaded: Loaded, server: Script) -> None:
     server.script([{"text": "Noted."}] * 8)
     events: list[Event] = []
     async with ConversationAgent(loaded) as agent:
@@ -109,7 +107,7 @@ def test_a_wish_that_is_sent_is_not_recalled_in_other_words() -> None:
     }
 
 
-async def test_a_wish_said_while_the_agent_works_is_remembered_too(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_wish_said_while_the_agent_works_is_remembered_too(loaded: Loaded, server: Script) -> None:
     server.script([READ, {"text": "Done."}])
     async with ConversationAgent(loaded, approve_all=True) as agent:
         conversation = await agent.create_conversation()
@@ -118,7 +116,7 @@ async def test_a_wish_said_while_the_agent_works_is_remembered_too(loaded: Loade
         assert [(one.text, one.turn_index) for one in await kept(agent, conversation)] == [(GETATTR, 1)]
 
 
-async def test_wishes_have_room_for_the_pinned_and_the_newest(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_wishes_have_room_for_the_pinned_and_the_newest(loaded: Loaded, server: Script) -> None:
     server.script([{"text": "Noted."}] * 3)
     async with ConversationAgent(loaded) as agent:
         first = await agent.create_conversation()
@@ -138,7 +136,7 @@ async def test_wishes_have_room_for_the_pinned_and_the_newest(loaded: Loaded, se
 
 @ONE_BACKEND
 async def test_wishes_that_change_while_they_are_read_are_sent(
-    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+    loaded: Loaded, server: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept, reading, read = new_finding("c", "/w", 1, "wish", GETATTR), asyncio.Event(), asyncio.Event()
 
@@ -158,7 +156,7 @@ async def test_wishes_that_change_while_they_are_read_are_sent(
     assert section is not None and [item.text for item in section.items] == [f"- {GETATTR}"]
 
 
-async def test_a_private_conversation_keeps_its_wishes_to_itself(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_private_conversation_keeps_its_wishes_to_itself(loaded: Loaded, server: Script) -> None:
     server.script([{"text": "Noted."}] * 3)
     async with ConversationAgent(loaded) as agent:
         hidden = await agent.create_conversation()
@@ -186,7 +184,7 @@ def asked_to_remember(**arguments: Any) -> dict[str, Any]:
     ],
 )
 async def test_the_tool_asks_for_the_exact_text(
-    loaded: Loaded, server: OpenAIServer, answer: str, text: str, made_by: str
+    loaded: Loaded, server: Script, answer: str, text: str, made_by: str
 ) -> None:
     server.script([asked_to_remember(scope="user"), {"text": "Done."}])
     async with ConversationAgent(loaded, interactive=True) as agent:
@@ -210,7 +208,7 @@ async def test_the_tool_asks_for_the_exact_text(
     assert main_argument(call) == shown and [one.text for one in arguments_of(call)] == [shown]
 
 
-async def test_what_is_remembered_already_is_named_as_the_user_said_it(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_what_is_remembered_already_is_named_as_the_user_said_it(loaded: Loaded, server: Script) -> None:
     server.script([{"text": "Noted."}, asked_to_remember(text="In tests, never use getattr loops"), {"text": "Done."}])
     async with ConversationAgent(with_memory(loaded, remember="note")) as agent:
         conversation = await agent.create_conversation()
@@ -221,7 +219,7 @@ async def test_what_is_remembered_already_is_named_as_the_user_said_it(loaded: L
     assert server.chats()[-1]["messages"][-1]["content"] == f"It is remembered already: “{GETATTR}”."
 
 
-async def test_a_statement_takes_the_place_of_another(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_statement_takes_the_place_of_another(loaded: Loaded, server: Script) -> None:
     new = "The release is on 11 December."
     server.script(
         [
@@ -249,7 +247,7 @@ async def test_a_statement_takes_the_place_of_another(loaded: Loaded, server: Op
     assert "Nothing like “Tabs in Makefiles” is remembered" in server.chats()[-1]["messages"][-1]["content"]
 
 
-async def test_without_a_user_nothing_is_accepted_and_never_means_never(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_without_a_user_nothing_is_accepted_and_never_means_never(loaded: Loaded, server: Script) -> None:
     server.script([asked_to_remember(), {"text": "I cannot."}, {"text": "Hello."}])
     async with ConversationAgent(loaded) as agent:
         conversation = await agent.create_conversation()

@@ -36,6 +36,9 @@ from tests.support.openai_server import OpenAIServer
 from tests.support.waiting import PATIENCE
 from tests.support.warm_engine import warm_engines
 
+# The engine is another process, which no script of this one reaches.
+pytestmark = pytest.mark.http
+
 
 @pytest.fixture(autouse=True)
 def warm(request: pytest.FixtureRequest) -> Iterator[None]:

@@ -43,6 +43,7 @@ async def answer(engine: InProcessEngine, text: str) -> str:
     raise AssertionError("the engine ended")
 
 
+@pytest.mark.http
 @ONE_BACKEND
 async def test_a_server_is_connected_used_at_once_and_after_a_restart(
     unconfigured: Loaded, server: OpenAIServer, caplog: pytest.LogCaptureFixture
@@ -90,6 +91,7 @@ def files_with_secret(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()]
 
 
+@pytest.mark.http
 @ONE_BACKEND
 async def test_a_check_is_cancelled(unconfigured: Loaded, server: OpenAIServer) -> None:
     server.silent = True

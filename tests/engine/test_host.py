@@ -35,6 +35,9 @@ from tests.support.hosts import end_host, end_host_in, host_of
 from tests.support.openai_server import OpenAIServer
 from tests.support.waiting import PATIENCE, until
 
+# The engine is another process, which no script of this one reaches.
+pytestmark = pytest.mark.http
+
 
 @pytest.fixture
 def graph_target() -> GraphTarget:

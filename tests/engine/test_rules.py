@@ -16,13 +16,11 @@ from ragforge_tui.shared.requests.rules import ChangeRule, ListRules
 from ragforge_tui.shared.requests.turns import CreateConversation, SendMessage
 from ragforge_tui.shared.rules import Rule
 from tests.conftest import ONE_BACKEND
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 
 
 @ONE_BACKEND
-async def test_rules_are_changed_and_hold_from_the_next_call(
-    loaded: Loaded, server: OpenAIServer, tmp_path: Path
-) -> None:
+async def test_rules_are_changed_and_hold_from_the_next_call(loaded: Loaded, server: Script, tmp_path: Path) -> None:
     write = {"name": "write_file", "arguments": {"path": "src/a.txt", "content": "x\n"}}
     push = {"name": "run_command", "arguments": {"command": "git push --force"}}
     read = {"name": "read_file", "arguments": {"path": "src/a.txt"}}

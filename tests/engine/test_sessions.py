@@ -12,10 +12,10 @@ from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.records import now
 from ragforge_tui.shared.requests.sessions import FollowConversations, PeekConversation, Search, UpdateConversation
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 
 
-async def test_search_peek_and_follow(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_search_peek_and_follow(loaded: Loaded, server: Script) -> None:
     server.script([{"text": "They eat leaves."}])
     began = now() - timedelta(seconds=1)
     async with ConversationAgent(loaded) as agent:

@@ -33,8 +33,10 @@ from ragforge_tui.shared.events import (
 from ragforge_tui.shared.records import Summary
 from tests.conftest import ONE_BACKEND
 from tests.memory.test_plan import covered, grown, shape
-from tests.support.openai_server import OpenAIServer, Step
+from tests.support.model_script import Script, Step
+from tests.support.openai_server import OpenAIServer
 from tests.support.records import conversation, one_turn, rows_of
+from tests.support.scripted_model import model_of
 from tests.support.summaries import (
     CONVERSATION_CHARS,
     FINDINGS_CHARS,
@@ -49,6 +51,11 @@ from tests.support.turns import exchanges, imported
 from tests.support.warm_engine import start_warm
 
 SMALL = SummarizationSettings(level_chars=1_500)
+
+
+@pytest.fixture
+def script() -> Script:
+    return Script(turns_only=False)
 
 
 @pytest.fixture
@@ -73,20 +80,20 @@ def quiet(event: Event) -> None:
     """Nobody listens."""
 
 
-async def test_sixty_turns_become_three_levels(graph: Graph, server: OpenAIServer) -> None:
+async def test_sixty_turns_become_three_levels(graph: Graph, script: Script) -> None:
     store = Store(graph)
     uuid = await imported(store, exchanges(60))
     wanted = planned(60)
     assert {level for level, _, _ in wanted} >= {1, 2, 3}
-    server.script([*steps_for(wanted), Step(when="plain", text="Retries were discussed. Nothing was done.")])
+    script.script([*steps_for(wanted), Step(when="plain", text="Retries were discussed. Nothing was done.")])
     events: list[Event] = []
-    summarizer = Summarizer(store, SMALL, scripted_model(server.base_url), events.append)
+    summarizer = Summarizer(store, SMALL, model_of(script), events.append)
     made = await summarizer.run_due(uuid)
     tree = await store.summaries.of(uuid)
     assert shape(tree) == shape(made) == wanted
     assert {s.made_by for s in tree} == {"openai/scripted"}
     assert covered(frontier(tree)) == list(range(1, 58))
-    for body in server.chats():
+    for body in script.chats():
         assert not body.get("tools")
         assert not {"tool_choice", "functions", "response_format"} & set(body)
     kinds = [type(event) for event in events]
@@ -145,13 +152,13 @@ async def test_a_bad_answer_is_asked_for_again_once(graph: Graph, bad: str) -> N
     assert len([r for r in model.requests if "JSON" in r[0]["content"]]) == 2
 
 
-async def test_oversized_and_failing_answers(graph: Graph, server: OpenAIServer) -> None:
+async def test_oversized_and_failing_answers(graph: Graph, script: Script) -> None:
     store = Store(graph)
 
     async def made_with(step: Step) -> Summary:
         uuid = await imported(store, exchanges(5))
-        server.script([step, Step(when="plain", text="About retries.")])
-        made = await Summarizer(store, SMALL, scripted_model(server.base_url), quiet).run_due(uuid)
+        script.script([step, Step(when="plain", text="About retries.")])
+        made = await Summarizer(store, SMALL, model_of(script), quiet).run_due(uuid)
         assert len(made) == 1
         return made[0]
 
@@ -334,26 +341,27 @@ async def test_shared_turns_of_a_branch_are_summarised_once(graph: Graph) -> Non
     assert own and all(one.end_turn_index > 8 for one in own)
 
 
-async def test_cancelling_leaves_nothing_half(graph: Graph, server: OpenAIServer) -> None:
+async def test_cancelling_leaves_nothing_half(graph: Graph, script: Script) -> None:
     store = Store(graph)
     uuid = await imported(store, exchanges(14))
-    server.script([*steps_for([(1, 1, 3)]), Step(when="plain", stall=True, text="{")])
+    script.script([*steps_for([(1, 1, 3)]), Step(when="plain", stall=True, text="{")])
     events: list[Event] = []
-    summarizer = Summarizer(store, SMALL, scripted_model(server.base_url), events.append)
+    summarizer = Summarizer(store, SMALL, model_of(script), events.append)
     running = asyncio.create_task(summarizer.run_due(uuid))
-    while len(server.chats()) < 2:
+    while len(script.chats()) < 2:
         await asyncio.sleep(0.02)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
     assert shape(await store.summaries.of(uuid)) == [(1, 1, 3)]
     assert isinstance(events[-1], SummaryFailed)
-    server.script([*steps_for(planned(14)), Step(when="plain", text="About retries.")])
+    script.script([*steps_for(planned(14)), Step(when="plain", text="About retries.")])
     await summarizer.run_due(uuid)
     assert shape(await store.summaries.of(uuid)) == planned(14)
     assert {s.made_by for s in await store.summaries.of(uuid)} == {"openai/scripted"}
 
 
+@pytest.mark.http
 @pytest.mark.parametrize("at", [1, 4, 9])
 async def test_a_killed_process_is_taken_up_where_it_was(
     graph: Graph,

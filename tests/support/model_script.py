@@ -1,10 +1,12 @@
-"""What the scripted model server is told to reply: steps, which requests they answer, and what they look like sent.
+"""Scripts of a model: steps, the requests that each answers, and their form as a provider sends them.
 
-Used by `openai_server`, which takes them in order.
+`scripted_model` plays one in this process, `openai_server` over HTTP.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import functools
 import json
 from pathlib import Path
@@ -88,6 +90,64 @@ class Recorded(msgspec.Struct, kw_only=True):
     body: dict[str, Any]
     closed: bool = False
     """Whether the client went away before the reply was whole."""
+
+
+class Script:
+    """Steps that are left, and the requests so far.
+
+    Args:
+        turns_only: Titles and summaries, asked for in the background and without tools, take none of the steps meant
+            for turns. Off for tests of the client itself.
+
+    Attributes:
+        refused: What chat templates of local models said to the requests they do not take.
+    """
+
+    def __init__(self, steps: list[Step] | None = None, *, turns_only: bool = True) -> None:
+        self.turns_only = turns_only
+        self.steps: list[Step] = list(steps or [])
+        self.requests: list[Recorded] = []
+        self.refused: list[str] = []
+        self._gates: dict[str, asyncio.Event] = {}
+
+    def script(self, steps: list[Step] | list[dict[str, Any]]) -> None:
+        """Replace the steps left by these."""
+        self.steps = msgspec.convert(msgspec.to_builtins(steps), list[Step])
+
+    def release(self, gate: str) -> None:
+        """Let the steps waiting at this gate go on."""
+        self._gates.setdefault(gate, asyncio.Event()).set()
+
+    def chats(self) -> list[dict[str, Any]]:
+        """Return the bodies of the chat requests so far; with `turns_only`, of those with tools."""
+        bodies = [request.body for request in self.requests if request.path.endswith("/chat/completions")]
+        return [body for body in bodies if body.get("tools") or not self.turns_only]
+
+    def take(self, body: dict[str, Any]) -> Step:
+        """Remove and return the first step that fits a request; without one, the last user message comes back."""
+        if fitting := [step for step in self.steps if step.fits(body, self.turns_only)]:
+            # A question without an answer stands before the next one in the same message: the last one is meant.
+            text = last_user_text(body)
+            step = fitting[0]
+            if step.match:
+                step = max((each for each in fitting if each.match), key=lambda each: text.rfind(each.match))
+            self.steps.remove(step)
+            return step
+        if self.turns_only and not body.get("tools"):
+            return Step(text="{}")  # no title, no summary: what needs no model stands in
+        return Step(text=last_user_text(body))
+
+    async def pause(self, step: Step, number: int, chunks: int) -> None:
+        """Wait as a step says before one of its chunks."""
+        if step.gate and number == step.gate_at:
+            event = self._gates.setdefault(step.gate, asyncio.Event())
+            # A process of another test opens a gate by a file.
+            while not event.is_set() and not exists(step.gate):
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(event.wait(), 0.02 if "/" in step.gate else None)
+        seconds = step.duration / max(1, chunks) if step.duration else step.delay
+        if seconds:
+            await asyncio.sleep(seconds)
 
 
 def last_user_text(body: dict[str, Any]) -> str:

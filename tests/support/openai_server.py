@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import json
 import signal
 import time
@@ -29,17 +28,13 @@ from weakref import WeakSet
 import msgspec
 
 from tests.support.chat_templates import refusal
-from tests.support.model_script import Recorded, Step, deltas, exists, last_user_text, request_tokens, usage_of
+from tests.support.model_script import Recorded, Script, Step, deltas, request_tokens, usage_of
 
 MAX_BODY = 256 * 1024 * 1024
 
 
-class OpenAIServer:
+class OpenAIServer(Script):
     """The server; see the module's docstring.
-
-    Args:
-        turns_only: Titles and summaries, asked for in the background and without tools, take none of the steps meant
-            for turns. Off for tests of the client itself.
 
     Attributes:
         window: Tokens a request may have; a longer one gets the 400 that OpenAI answers. None for no limit.
@@ -47,7 +42,7 @@ class OpenAIServer:
         key: The key it wants; empty: any or none.
         silent: Whether it never answers a request for its models.
         too_long: Tokens of the requests that were longer.
-        refused: What chat templates of local models said to the requests they do not take; each got it as an HTTP 400.
+        refused: See `Script`; each got it as an HTTP 400.
     """
 
     def __init__(
@@ -60,16 +55,13 @@ class OpenAIServer:
         log: Path | None = None,
         turns_only: bool = True,
     ) -> None:
-        self._turns_only = turns_only
-        self.steps: list[Step] = list(steps or [])
+        super().__init__(steps, turns_only=turns_only)
         self.models = models if models is not None else ["scripted"]
         self.ollama_models = ollama_models
-        self.requests: list[Recorded] = []
         self.questions: list[Recorded] = []
         """What it was asked about its models."""
         self.about: dict[str, Any] = {}
         """Answers to these questions, by path."""
-        self.refused: list[str] = []
         self.window: int | None = None
         self.key = ""
         self.silent = False
@@ -79,7 +71,6 @@ class OpenAIServer:
         self.client_left = asyncio.Event()
         """Set once a client went away before its reply was whole."""
         self._log = log
-        self._gates: dict[str, asyncio.Event] = {}
         self._bare: WeakSet[asyncio.StreamWriter] = WeakSet()
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -88,19 +79,6 @@ class OpenAIServer:
     def base_url(self) -> str:
         """What RAGFORGE_API_BASE has to be."""
         return f"http://127.0.0.1:{self.port}/v1"
-
-    def script(self, steps: list[Step] | list[dict[str, Any]]) -> None:
-        """Replace the steps left by these."""
-        self.steps = msgspec.convert(msgspec.to_builtins(steps), list[Step])
-
-    def release(self, gate: str) -> None:
-        """Let the steps waiting at this gate go on."""
-        self._gates.setdefault(gate, asyncio.Event()).set()
-
-    def chats(self) -> list[dict[str, Any]]:
-        """The bodies of the chat requests so far; with `turns_only`, of those with tools."""
-        bodies = [request.body for request in self.requests if request.path.endswith("/chat/completions")]
-        return [body for body in bodies if body.get("tools") or not self._turns_only]
 
     async def start(self) -> None:
         """Listen; `port` is known afterwards."""
@@ -192,19 +170,6 @@ class OpenAIServer:
     def _tokens(self, body: dict[str, Any]) -> int:
         return int(request_tokens(body) * self.token_scale)
 
-    async def _take(self, body: dict[str, Any]) -> Step:
-        if fitting := [step for step in self.steps if step.fits(body, self._turns_only)]:
-            # A question without an answer stands before the next one in the same message: the last one is meant.
-            text = last_user_text(body)
-            step = fitting[0]
-            if step.match:
-                step = max((each for each in fitting if each.match), key=lambda each: text.rfind(each.match))
-            self.steps.remove(step)
-            return step
-        if self._turns_only and not body.get("tools"):
-            return Step(text="{}")  # no title, no summary: what needs no model stands in
-        return Step(text=last_user_text(body))
-
     async def _chat(self, request: Recorded, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         if error := refusal(request.body):
             self.refused.append(error)
@@ -216,7 +181,7 @@ class OpenAIServer:
             error = {"message": text, "type": "invalid_request_error", "code": "context_length_exceeded"}
             await self._json(writer, 400, {"error": error})
             return True
-        step = await self._take(request.body)
+        step = self.take(request.body)
         if step.drop:
             writer.transport.abort()
             return False
@@ -244,20 +209,10 @@ class OpenAIServer:
         if body.get("stream"):
             await self._stream(step, body, writer)
         else:
-            await self._pause(step, 0, 1)
+            await self.pause(step, 0, 1)
             if step.stall:
                 await asyncio.Event().wait()
             await self._json(writer, 200, self._whole(step, body), {"Connection": "close"})
-
-    async def _pause(self, step: Step, number: int, chunks: int) -> None:
-        if step.gate and number == step.gate_at:
-            event = self._gates.setdefault(step.gate, asyncio.Event())
-            while not event.is_set() and not exists(step.gate):
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(event.wait(), 0.02)
-        seconds = step.duration / max(1, chunks) if step.duration else step.delay
-        if seconds:
-            await asyncio.sleep(seconds)
 
     async def _stream(self, step: Step, body: dict[str, Any], writer: asyncio.StreamWriter) -> None:
         transfer = b"" if step.bare else b"Transfer-Encoding: chunked\r\n"
@@ -269,7 +224,7 @@ class OpenAIServer:
         chunks = deltas(step)
         self._event(writer, body, {"role": "assistant", "content": ""})
         for number, delta in enumerate(chunks):
-            await self._pause(step, number, len(chunks))
+            await self.pause(step, number, len(chunks))
             self._event(writer, body, delta)
             await writer.drain()
         await writer.drain()

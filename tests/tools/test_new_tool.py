@@ -28,7 +28,7 @@ from ragforge_tui.tui.dialogs.help_screen import help_text
 from ragforge_tui.tui.sidebar.trace_pane import row_of
 from ragforge_tui.tui.transcript.tool_block import ToolBlock
 from tests.conftest import EMBEDDED
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 from tests.tui.transcript.samples import DARK, called, said, text_of
 
 
@@ -84,7 +84,7 @@ def a_turn(call: ToolCall) -> Turn:
     return Turn(turn_index=1, messages=[said("What will the weather be?"), message])
 
 
-async def test_a_model_is_offered_the_tool_and_runs_it(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_model_is_offered_the_tool_and_runs_it(loaded: Loaded, server: Script) -> None:
     call: dict[str, Any] = {"name": "forecast", "arguments": {"city": "Lyon", "days": 2}}
     server.script([{"tool_calls": [call]}, {"text": "It will be sunny."}])
     async with ConversationAgent(loaded) as agent:

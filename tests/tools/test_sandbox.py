@@ -32,7 +32,7 @@ from ragforge_tui.tools.shell.protected import Protected
 from ragforge_tui.tools.shell.sandbox import Sandbox
 from ragforge_tui.tools.shell.survey import Survey, secrets_of_home
 from tests.conftest import ONE_BACKEND
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has the sandbox")
 
@@ -384,7 +384,7 @@ def test_only_an_installer_writes_programs(command: str, tmp_path: Path) -> None
 @linux_only
 @ONE_BACKEND
 async def test_what_a_command_changed_that_runs_later_is_named_and_asked_about_outside(
-    loaded: Loaded, server: OpenAIServer
+    loaded: Loaded, server: Script
 ) -> None:
     if sandbox._tried().mechanism is None:
         pytest.skip("there is no sandbox here")
@@ -426,7 +426,7 @@ MORE = {"command": "touch outside-made", "outside_sandbox": True, "reason": "it 
 @ONE_BACKEND
 @pytest.mark.parametrize("available", [True, False])
 async def test_auto_runs_commands_in_the_sandbox_and_asks_for_more(
-    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch, available: bool
+    loaded: Loaded, server: Script, monkeypatch: pytest.MonkeyPatch, available: bool
 ) -> None:
     if available and sandbox._tried().mechanism is None:
         pytest.skip("there is no sandbox here")
@@ -460,7 +460,7 @@ async def test_auto_runs_commands_in_the_sandbox_and_asks_for_more(
 @linux_only
 @ONE_BACKEND
 async def test_what_auto_let_through_stays_in_the_sandbox_when_the_mode_changes_again(
-    loaded: Loaded, server: OpenAIServer
+    loaded: Loaded, server: Script
 ) -> None:
     if sandbox._tried().mechanism is None:
         pytest.skip("there is no sandbox here")
@@ -482,7 +482,7 @@ async def test_what_auto_let_through_stays_in_the_sandbox_when_the_mode_changes_
 
 @ONE_BACKEND
 async def test_the_mode_says_that_there_is_no_sandbox(
-    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+    loaded: Loaded, server: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sandbox, "_tried", lambda: Support(None, "bubblewrap is not installed"))
     engine = await connect_in_process(loaded)
