@@ -112,12 +112,6 @@ HELD = (
     ),
     Held(
         "litellm",
-        "litellm:CustomStreamWrapper.is_chunk_non_empty",
-        "llm/litellm_loader.py",
-        "signed reasoning that OpenRouter sends alone is kept",
-    ),
-    Held(
-        "litellm",
         "litellm.utils:last_assistant_with_tool_calls_has_no_thinking_blocks",
         "llm/litellm_loader.py",
         "Claude goes on thinking after a past turn without thoughts",

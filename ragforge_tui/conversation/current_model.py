@@ -294,7 +294,7 @@ class CurrentModel:
         return model, choice.origin
 
     def _make(self, choice: ModelChoice, settings: ModelSettings) -> ChatModel:
-        return make_model(choice, settings, self._now, self._windows.stated)
+        return make_model(choice, settings, self._now, self._windows)
 
     async def _ask_window(self, choice: ModelChoice, model: ChatModel) -> None:
         """Ask the model's server for its window; no answer waits for it."""

@@ -80,11 +80,22 @@ class Retrying(msgspec.Struct, frozen=True, kw_only=True):
     limited: bool = False
 
 
+class LeftOut(msgspec.Struct, frozen=True):
+    """Sentence on what the server refused: the request was sent again without it, and so are later ones."""
+
+    text: str
+
+
+class ThoughtEnded(msgspec.Struct, frozen=True):
+    """End of reasoning that had no beginning: all text of the answer so far was reasoning."""
+
+
 class Finished(msgspec.Struct, frozen=True, kw_only=True):
     """Normal end of the answer; always the last part.
 
     Attributes:
-        reason: ``stop``, ``tool_calls``, ``length`` or ``content_filter``. With the last two the answer is incomplete.
+        reason: ``stop`` or ``tool_calls``; for an incomplete answer ``length``, ``content_filter``, ``refusal`` or the
+            provider's own word for it.
         state: What the provider expects back with this reply while the turn runs, such as signed reasoning; None if
             nothing. It belongs in the reply's message under `PROVIDER_STATE`.
     """
@@ -94,7 +105,7 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True):
     state: dict[str, Any] | None = None
 
 
-ModelPart = TextPart | ReasoningPart | Progress | ToolRequest | Retrying | Finished
+ModelPart = TextPart | ReasoningPart | ThoughtEnded | Progress | ToolRequest | Retrying | LeftOut | Finished
 
 
 class ChatModel(Protocol):
@@ -153,6 +164,22 @@ class ChatModel(Protocol):
 
     async def complete(self, messages: Messages, *, max_tokens: int | None = None) -> tuple[str, Usage]:
         """Return a whole answer at once, without tools, for titles and summaries."""
+        ...
+
+
+class KnownServers(Protocol):
+    """What was learned about the servers of models."""
+
+    def stated(self, model: ChatModel) -> int | None:
+        """Return the window that a model's server states, None while it is not known."""
+        ...
+
+    def refused(self, model: ChatModel) -> set[str]:
+        """Return the forms without what a model's server refuses."""
+        ...
+
+    def refuse(self, model: ChatModel, forms: set[str]) -> None:
+        """Keep them."""
         ...
 
 

@@ -23,18 +23,21 @@ from ragforge_tui.llm.base import (
     KEYLESS,
     PROVIDER_STATE,
     THIS_MACHINE,
-    ChatModel,
     Finished,
+    KnownServers,
+    LeftOut,
     Messages,
     ModelChoice,
     ModelPart,
     Progress,
     Retrying,
     TextPart,
+    ThoughtEnded,
 )
-from ragforge_tui.llm.forms import NO_IMAGES, NO_STATE, form_wanted, formed
+from ragforge_tui.llm.forms import NO_IMAGES, NO_STATE, formed, request_in_forms
 from ragforge_tui.llm.litellm_loader import load_litellm, loaded_litellm, provide_keys
 from ragforge_tui.llm.provider_errors import cut_off, never_began, no_provider, stalled, to_model_error, unfinished
+from ragforge_tui.llm.refusals import Refusals, WayOut
 from ragforge_tui.settings.schema import LIVE_MODEL_SETTINGS, ModelSettings
 from ragforge_tui.shared.errors import ModelError
 from ragforge_tui.shared.records import Usage
@@ -95,7 +98,7 @@ class LiteLLMModel:
         settings: Sampling, limits and timeouts of requests.
         live: Returns the current settings; those in `LIVE_MODEL_SETTINGS` replace the ones in `settings` at the
             start of each request, so that a change in a running chat applies from the next request.
-        stated: Returns the window that the model's server states, None while it is not known.
+        known: What is known of the model's server, and where to keep what is learned.
         backoff: Seconds before the first retry, doubled for each further one.
     """
 
@@ -107,7 +110,7 @@ class LiteLLMModel:
         settings: ModelSettings,
         *,
         live: Callable[[], ModelSettings] | None = None,
-        stated: Callable[[ChatModel], int | None] | None = None,
+        known: KnownServers | None = None,
         backoff: float = 1.0,
     ) -> None:
         self.name = choice.name
@@ -115,11 +118,12 @@ class LiteLLMModel:
         self._choice = choice
         self._settings = settings
         self._live = live
-        self._stated = stated
+        self._known = known
         self._backoff = backoff
         self._source = f"{choice.name} {choice.api_base}"
-        self._forms: set[str] = set()
-        """Forms of messages that the server asked for."""
+        self._refusals = Refusals()
+        if known is not None:
+            self._refusals = Refusals(known.refused(self), lambda forms: known.refuse(self, forms))
 
     @property
     def server(self) -> str:
@@ -141,7 +145,7 @@ class LiteLLMModel:
     def _known_window(self) -> int | None:
         if self._settings.context_window is not None:
             return self._settings.context_window
-        if self._stated is not None and (stated := self._stated(self)) is not None:
+        if self._known is not None and (stated := self._known.stated(self)) is not None:
             return stated
         entry = self._table_entry()
         values = (entry.get(key) for key in ("max_input_tokens", "max_tokens"))
@@ -151,14 +155,15 @@ class LiteLLMModel:
     def takes_reasoning(self) -> bool:
         """See `ChatModel.takes_reasoning`: servers with the API of OpenAI, until one refuses, and known providers."""
         custom = bool(self._choice.api_base) and self.name.startswith(_OPENAI_API)
-        return (custom or self.name.startswith(_TAKES_REASONING)) and NO_STATE not in self._forms
+        return (custom or self.name.startswith(_TAKES_REASONING)) and NO_STATE not in self._refusals.forms
 
     @property
     def takes_images(self) -> bool:
         """See `ChatModel.takes_images`: as `model.images` and LiteLLM's table say, and until the server refuses one."""
         wanted = (self._live() if self._live is not None else self._settings).images
-        if wanted != "auto" or NO_IMAGES in self._forms:
-            return wanted != "no" and NO_IMAGES not in self._forms
+        refused = NO_IMAGES in self._refusals.forms
+        if wanted != "auto" or refused:
+            return wanted != "no" and not refused
         litellm = load_litellm()
         if entry := self._table_entry():
             return bool(entry.get("supports_vision"))
@@ -196,6 +201,8 @@ class LiteLLMModel:
             async for part in parts:
                 if isinstance(part, TextPart):
                     text.append(part.text)
+                elif isinstance(part, ThoughtEnded):
+                    text.clear()
                 elif isinstance(part, Retrying):
                     retries = part.attempt
                 elif isinstance(part, Finished):
@@ -209,24 +216,29 @@ class LiteLLMModel:
         self._apply_settings()
         provide_keys(self._choice)
         messages = await asyncio.to_thread(_without_secrets, messages)
-        arguments = self._arguments(litellm, messages, tools, cache_marks, max_tokens)
+        way = WayOut(self._refusals)
+        arguments = self._arguments(litellm, messages, tools, cache_marks, max_tokens, way.forms)
         attempt, retries = 1, self._settings.retries
         if self._settings.fallbacks:
             retries = min(retries, RETRIES_BEFORE_FALLBACK)
         while True:
-            shown = False
+            shown = accepted = False
             try:
                 async with aclosing(self._attempt(litellm, arguments)) as parts:
                     async for part in parts:
+                        if not accepted:
+                            accepted = True
+                            if refused := self._refusals.accepted(arguments, way.forms):
+                                yield LeftOut(f"The server of {self.name} refuses {refused}.")
                         shown = shown or not isinstance(part, Progress)
                         yield part
                 return
             except ModelError as error:
-                form = form_wanted(str(error))
-                if form and form not in self._forms and not shown:
-                    logger.info("%s asks for another form of messages: %s", self.name, form)
-                    self._forms.add(form)
-                    arguments = self._arguments(litellm, messages, tools, cache_marks, max_tokens)
+                # A failure of the server may pass: its words count once it fails again.
+                again = not error.transient or attempt > 1 or not retries
+                if again and not shown and way.next(error, arguments):
+                    arguments = self._arguments(litellm, messages, tools, cache_marks, max_tokens, way.forms)
+                    logger.info("%s is asked in another form: %s", self.name, ", ".join(sorted(way.forms)))
                     continue
                 if error.info.kind == "stall":
                     # The wait was long, and a new request discards what the server did meanwhile, such as reading the
@@ -265,7 +277,7 @@ class LiteLLMModel:
         return max(backoff, error.retry_after or 0.0)
 
     async def _attempt(self, litellm: Any, arguments: dict[str, Any]) -> AsyncGenerator[ModelPart, None]:
-        assembler = Assembler()
+        assembler = Assembler(arguments.get("tools") or ())
         clock = _Clock(self._first_token_timeout(), self._settings.token_timeout)
         async with aclosing(self._chunks(litellm, arguments, assembler, clock)) as chunks:
             async for chunk in chunks:
@@ -283,9 +295,7 @@ class LiteLLMModel:
         requests = assembler.requests()
         for request in requests:
             yield request
-        reason = assembler.finish_reason
-        if requests and reason in ("stop", "function_call"):
-            reason = "tool_calls"
+        reason = "tool_calls" if requests and assembler.finish_reason == "stop" else assembler.finish_reason
         state = assembler.state()
         yield Finished(
             reason=reason,
@@ -297,34 +307,53 @@ class LiteLLMModel:
         self, litellm: Any, arguments: dict[str, Any], assembler: Assembler, clock: _Clock
     ) -> AsyncGenerator[Any, None]:
         """Yield the provider's chunks; the clock limits every wait for one, every error becomes a `ModelError`."""
+        from ragforge_tui.llm.exchange import Exchange
+
+        exchange = Exchange()
         response: Any = None
         try:
-            response = await self._soon(litellm.acompletion(**arguments), clock)
+            with exchange.listening():
+                response = await self._soon(litellm.acompletion(**arguments), clock)
+            if "stream" not in arguments:
+                yield response
+                return
             chunks: AsyncIterator[Any] = aiter(response)
             while True:
                 try:
                     chunk = await self._soon(anext(chunks), clock)
                 except StopAsyncIteration:
-                    # LiteLLM invents a "stop" where the provider gave no reason: a server that died in the middle
-                    # of its answer looks the same, unless the transfer was chunked. The reason of some providers,
-                    # such as Gemini, is in the second field only.
-                    fields = ("received_finish_reason", "intermittent_finish_reason")
-                    if not any(getattr(response, field, "unknown") for field in fields):
-                        assembler.finish_reason = ""
+                    for event in exchange.take():
+                        yield event
+                    if not exchange.read_here:
+                        # LiteLLM invents a "stop" where the provider gave no reason: a server that died in the middle
+                        # of its answer looks the same, unless the transfer was chunked. The reason of some providers,
+                        # such as Gemini, is in the second field only.
+                        fields = ("received_finish_reason", "intermittent_finish_reason")
+                        if not any(getattr(response, field, "unknown") for field in fields):
+                            assembler.finish_reason = ""
+                        assembler.ended(exchange.finish_reason)
                     return
-                yield chunk
+                if not exchange.read_here:
+                    yield chunk
+                for event in exchange.take():
+                    yield event
         except (ModelError, GeneratorExit, asyncio.CancelledError):
             raise
         except Exception as error:
             if _NO_REASON in str(error):
                 assembler.finish_reason = ""
                 return
-            failure = to_model_error(error, model=self.name, destination=self._where())
+            failure = to_model_error(
+                exchange.refusal or error,
+                model=self.name,
+                destination=self._where(),
+                size=len(str(arguments["messages"])) + len(str(arguments.get("tools", ""))),
+            )
             # If the answer had started, there was a connection.
             cut = response is not None and failure.info.kind == "no_network"
             raise (cut_off(self._where()) if cut else failure) from None
         finally:
-            if response is not None:
+            if hasattr(response, "aclose"):
                 await response.aclose()
 
     async def _soon(self, awaitable: Any, clock: _Clock) -> Any:
@@ -344,6 +373,7 @@ class LiteLLMModel:
         tools: list[dict[str, Any]] | None,
         cache_marks: Sequence[int],
         max_tokens: int | None,
+        forms: set[str],
     ) -> dict[str, Any]:
         settings, choice = self._settings, self._choice
         model = _litellm_name(litellm, choice.name, custom=bool(choice.api_base))
@@ -353,7 +383,7 @@ class LiteLLMModel:
             source=self._source,
             both_names=model.startswith(_OPENAI_API),
             marks=cache_marks if caches else None,
-            forms=self._forms,
+            forms=forms,
         )
         arguments: dict[str, Any] = {
             "model": model,
@@ -376,7 +406,7 @@ class LiteLLMModel:
         if model.startswith("ollama_chat/"):
             # Ollama silently truncates requests to a small window unless it is given the size.
             arguments["num_ctx"] = self.context_window
-        return {key: value for key, value in arguments.items() if value is not None}
+        return request_in_forms({key: value for key, value in arguments.items() if value is not None}, forms)
 
     def _network_timeout(self) -> Any:
         """Return LiteLLM's own timeout, a backstop for ours: a connection needs no time to load a model."""
@@ -396,6 +426,11 @@ class LiteLLMModel:
         return next((table[name] for name in names if name in table), {})
 
     def _usage(self, litellm: Any, usage: Any) -> Usage:
+        if isinstance(usage, dict):
+            try:
+                usage = litellm.Usage(**usage)
+            except (TypeError, ValueError):
+                usage = None
         if usage is None:
             return Usage()
         details = getattr(usage, "prompt_tokens_details", None)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from ragforge_tui.llm.base import OFFLINE_NAME, THIS_MACHINE, ChatModel, ModelChoice
+from ragforge_tui.llm.base import OFFLINE_NAME, THIS_MACHINE, ChatModel, KnownServers, ModelChoice
 from ragforge_tui.llm.client import LiteLLMModel
 from ragforge_tui.llm.connections import Connection, Connections
 from ragforge_tui.llm.listing import list_names
@@ -162,10 +162,10 @@ def make_model(
     choice: ModelChoice,
     settings: ModelSettings,
     live: Callable[[], ModelSettings] | None = None,
-    stated: Callable[[ChatModel], int | None] | None = None,
+    known: KnownServers | None = None,
 ) -> ChatModel:
-    """Return the model for a choice, ready for requests; for `live` and `stated` see `LiteLLMModel`."""
-    return OfflineAssistant() if choice.offline else LiteLLMModel(choice, settings, live=live, stated=stated)
+    """Return the model for a choice, ready for requests; for `live` and `known` see `LiteLLMModel`."""
+    return OfflineAssistant() if choice.offline else LiteLLMModel(choice, settings, live=live, known=known)
 
 
 async def _named(settings: ModelSettings, env: Mapping[str, str], connections: Connections | None) -> ModelChoice:

@@ -13,14 +13,14 @@ their signed blocks; DeepSeek ("Thinking mode"), Kimi K2, GLM and MiniMax M2 ("I
 worse without the text; OpenRouter ("Preserving reasoning") expects its `reasoning_details` unchanged. All but DeepSeek
 accept past turns without it, so these fields are not stored. The plain text is: models whose API takes
 `reasoning_content` get that of the newest turns. Servers disagree on it: Groq refuses it, DeepSeek wants it in all past
-turns. A request that is refused for that is sent again in another form, which is then kept for the model.
+turns. A request that is refused is sent again in another form (`refusals`), which is then kept for the model.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Container, Sequence
 from typing import Any
 
 from ragforge_tui.llm.base import IMAGES, PAST_REASONING, PROVIDER_STATE, Messages
@@ -29,6 +29,8 @@ NO_ANSWER = "[These results were not answered.]"
 """Sent between tool results and a user message: the turn was interrupted, or a note follows."""
 LEFT_OUT = "[Earlier messages are left out.]"
 """Sent first in a conversation that starts with the assistant's message, as some imported ones do."""
+NO_TEXT = "(no text)"
+"""Sent in place of an empty text, to servers that refuse one."""
 SEPARATOR = "\n\n"
 _TAKEN_BY_ALL = re.compile(r"[0-9a-zA-Z]{9}")
 CACHE_MARKS = 4
@@ -39,38 +41,77 @@ ONE_CALL = "one call per reply"
 FILLED = "reasoning everywhere"
 NO_STATE = "no reasoning"
 NO_IMAGES = "no images"
-_REFUSALS = (
-    # Llama 3.x: "This model only supports single tool-calls at once!"
-    (ONE_CALL, re.compile(r"single tool.?calls? at once|parallel tool calls? (?:is|are) not supported", re.IGNORECASE)),
-    # DeepSeek, Kimi: "The reasoning_content in the thinking mode must be passed back to the API."
-    (FILLED, re.compile(r"reasoning_content[^.]*must be passed|missing\W+reasoning|reasoning_content is missing")),
-    (
-        NO_STATE,
-        re.compile(
-            r"reasoning_(?:content|details|items)|thinking_blocks|extra_content|provider_specific_fields"
-            r"|property 'reasoning'|Item with id 'rs_|(?:thought|thinking)\W[^.]*signature|signature[^.]*thinking",
-            re.IGNORECASE,
-        ),
-    ),
-    # OpenAI: "image_url is only supported by certain models", llama.cpp: "image input is not supported", vLLM: "is not
-    # a multimodal model" or "At most 0 image(s)", DeepSeek: "unknown variant `image_url`".
-    (
-        NO_IMAGES,
-        re.compile(
-            r"image_url is only|variant .image_url|image inputs?\b|not a multimodal|At most 0 image|support images?\b"
-            r"|images? (?:is|are) not supported",
-            re.IGNORECASE,
-        ),
-    ),
-)
+NO_TOOLS = "no tools"
+PLAIN_SCHEMAS = "plain schemas"
+NO_SYSTEM = "no system message"
+NO_EMPTY = "no empty texts"
+IMAGE, OPTION, TOOL, MOST_TOOLS = "image:", "option:", "tool:", "tools:"
+"""Beginnings of forms without one image, option or tool, and with at most so many tools."""
+NAMED_ANEW = {"max_tokens": "max_completion_tokens"}
+"""Options that servers take under another name."""
+
 IMAGES_REFUSED = "[The server refused images; this message was sent without them.]"
 _EMPTY_REASONING = " "
 """DeepSeek and Kimi take a space for a reasoning that is not known, but not an empty text."""
+_NAME = re.compile(r"[^A-Za-z0-9_-]+")
+"""What no provider takes in the name of a tool."""
+_SCHEMA_KEYS = ("type", "description", "enum", "required")
 
 
-def form_wanted(refusal: str) -> str:
-    """Return the form in which a server may take a request that it refused in these words; empty if there is none."""
-    return next((form for form, words in _REFUSALS if words.search(refusal)), "")
+def known_tool(name: str, tools: Container[str]) -> str:
+    """Return the tool that a model means by a name with prefixes or template tokens; empty if it is none of these."""
+    if name in tools:
+        return name
+    return next((piece for piece in _NAME.split(name) if piece and piece in tools), "")
+
+
+def called_name(name: str, tools: Container[str]) -> str:
+    """Return the name of a call as it is understood: that of a tool, else without what stands before it."""
+    pieces = [piece for piece in re.split(r"[.:/]", name) if piece and not piece.isdigit()]
+    return known_tool(name, tools) or (pieces[-1] if pieces and not _NAME.search("".join(pieces)) else name)
+
+
+def image_form(url: str) -> str:
+    """Return the form without one image."""
+    return IMAGE + hashlib.sha256(url.encode()).hexdigest()[:16]
+
+
+def request_in_forms(arguments: dict[str, Any], forms: Collection[str]) -> dict[str, Any]:
+    """Return the arguments of a request without the options and tools that its server does not take."""
+    left_out = {form.removeprefix(OPTION) for form in forms if form.startswith(OPTION)}
+    sent = {key: value for key, value in arguments.items() if key not in left_out}
+    for form in left_out:
+        name, _, anew = form.partition(">")
+        if anew and name in sent:
+            sent[anew] = sent.pop(name)
+    tools = [each for each in sent.pop("tools", ()) if TOOL + each["function"]["name"] not in forms]
+    most = [int(form.removeprefix(MOST_TOOLS)) for form in forms if form.startswith(MOST_TOOLS)]
+    tools = [] if NO_TOOLS in forms else tools[: min(most, default=None)]
+    if PLAIN_SCHEMAS in forms:
+        tools = [_plain_tool(tool) for tool in tools]
+    return sent | ({"tools": tools} if tools else {})
+
+
+def _plain_tool(tool: dict[str, Any]) -> dict[str, Any]:
+    function = tool["function"]
+    plain = {key: function[key] for key in ("name", "description") if key in function}
+    return {"type": "function", "function": plain | {"parameters": _plain_schema(function.get("parameters") or {})}}
+
+
+def _plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema of types, descriptions and properties alone, which all servers take."""
+    plain = {key: schema[key] for key in _SCHEMA_KEYS if schema.get(key)}
+    if not isinstance(plain.get("type"), str):
+        kinds = plain.get("type") or [each.get("type") for each in schema.get("anyOf") or () if isinstance(each, dict)]
+        plain["type"] = next((kind for kind in kinds if isinstance(kind, str) and kind != "null"), "string")
+        plain["type"] = "object" if "properties" in schema else plain["type"]
+    if plain["type"] == "object":
+        properties = schema.get("properties") or {}
+        plain["properties"] = {name: _plain_schema(each) for name, each in properties.items() if isinstance(each, dict)}
+    elif plain["type"] == "array":
+        items = schema.get("items")
+        plain["items"] = _plain_schema(items) if isinstance(items, dict) else {"type": "string"}
+    return plain
 
 
 def formed(
@@ -86,7 +127,12 @@ def formed(
         forms: Forms the server asked for.
     """
     sent = [_with_state(message, source, both_names, forms) for message in messages]
+    sent = [written for message in sent for written in _as_text(message)] if NO_TOOLS in forms else sent
+    if NO_SYSTEM in forms:
+        sent = [message | {"role": "user"} if message["role"] == "system" else message for message in sent]
     sent = alternating(_one_by_one(sent) if ONE_CALL in forms else sent)
+    if NO_EMPTY in forms:
+        sent = [message if message.get("content") else message | {"content": NO_TEXT} for message in sent]
     sent = sent if marks is None else _marked_for_cache(sent, marks)
     return [_in_parts(message, forms) if IMAGES in message else message for message in sent]
 
@@ -95,10 +141,23 @@ def _in_parts(message: dict[str, Any], forms: set[str]) -> dict[str, Any]:
     """Return a user message with its images as parts of its content, before the text, as Anthropic recommends."""
     plain = {key: value for key, value in message.items() if key not in (IMAGES, "cache_control")}
     kept = {key: message[key] for key in ("cache_control",) if key in message}
-    if NO_IMAGES in forms:
-        return {**plain, **kept, "content": f"{message['content']}{SEPARATOR}{IMAGES_REFUSED}"}
-    images = [{"type": "image_url", "image_url": {"url": url}} for url in message[IMAGES]]
-    return {**plain, "content": [*images, {"type": "text", "text": message["content"], **kept}]}
+    urls = [url for url in message[IMAGES] if NO_IMAGES not in forms and image_form(url) not in forms]
+    text = message["content"] if urls == message[IMAGES] else f"{message['content']}{SEPARATOR}{IMAGES_REFUSED}"
+    if not urls:
+        return {**plain, **kept, "content": text}
+    images = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
+    return {**plain, "content": [*images, {"type": "text", "text": text, **kept}]}
+
+
+def _as_text(message: dict[str, Any]) -> Messages:
+    """Return a message with its calls, or the result of one, as text."""
+    if message["role"] == "tool":
+        return [{"role": "user", "content": f"[Result of a call:]\n{message['content']}"}]
+    if not (calls := message.get("tool_calls")):
+        return [message]
+    made = [f"[Called {call['function']['name']} with {call['function']['arguments']}]" for call in calls]
+    text = "\n".join(filter(None, (message["content"], *made)))
+    return [{key: value for key, value in message.items() if key != "tool_calls"} | {"content": text}]
 
 
 def _with_state(message: dict[str, Any], source: str, both_names: bool, forms: set[str]) -> dict[str, Any]:
@@ -178,7 +237,7 @@ def alternating(messages: Messages) -> Messages:
         elif role == "user" and before == "tool":
             ordered.append({"role": "assistant", "content": NO_ANSWER})
         ordered.append(message)
-    return [_with_short_ids(message) for message in ordered]
+    return [_with_taken_names(message) for message in ordered]
 
 
 def _joined(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
@@ -188,12 +247,18 @@ def _joined(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
     return {**first, **second, "content": SEPARATOR.join(texts), **({IMAGES: images} if images else {})}
 
 
-def _with_short_ids(message: dict[str, Any]) -> dict[str, Any]:
+def _with_taken_names(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message with ids and names of calls that every provider takes."""
     if calls := message.get("tool_calls"):
-        return {**message, "tool_calls": [{**call, "id": _short_id(call["id"])} for call in calls]}
+        return {**message, "tool_calls": [_with_taken_name(call) | {"id": _short_id(call["id"])} for call in calls]}
     if call_id := message.get("tool_call_id"):
         return {**message, "tool_call_id": _short_id(call_id)}
     return message
+
+
+def _with_taken_name(call: dict[str, Any]) -> dict[str, Any]:
+    name = _NAME.sub("_", call["function"]["name"]).strip("_")[:64] or "unknown"
+    return {**call, "function": {**call["function"], "name": name}}
 
 
 def _short_id(call_id: str) -> str:

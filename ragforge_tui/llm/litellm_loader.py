@@ -111,14 +111,14 @@ def _configured() -> Any:
     _correct(module)
     _stay_at_the_host()
     _use_our_transport()
+    importlib.import_module("ragforge_tui.llm.exchange").listen()
     _silence()
     _warm_up(module)
     return module
 
 
 def _correct(module: Any) -> None:
-    """Replace what loses reasoning or requests in LiteLLM 1.106; a release without these names stays as it is."""
-    _keep_reasoning_details(module.CustomStreamWrapper)
+    """Replace what loses requests in LiteLLM 1.106; a release without these names stays as it is."""
     _send_as_it_is()
     # What LiteLLM sends to OpenAI's newer address (requests with tools to GPT-5.4 and later) fails in a search for
     # MCP servers among the tools, for lack of a package that LiteLLM does not depend on.
@@ -189,23 +189,6 @@ def _send_as_it_is() -> None:
 
     if hasattr(completions, "async_maybe_transform"):
         completions.async_maybe_transform = given
-
-
-def _keep_reasoning_details(stream: Any) -> None:
-    """Make streams keep chunks that hold only `reasoning_details`, which LiteLLM drops as empty.
-
-    OpenRouter sends signatures and encrypted reasoning in such chunks, and expects them back.
-    """
-    is_not_empty = getattr(stream, "is_chunk_non_empty", None)
-    if is_not_empty is None:
-        return
-
-    def keeps(self: Any, completion: Any, chunk: Any, response: Any) -> bool:
-        choices = getattr(response.get("original_chunk"), "choices", None)
-        details = choices and getattr(choices[0].delta, "reasoning_details", None)
-        return bool(details or is_not_empty(self, completion, chunk, response))
-
-    stream.is_chunk_non_empty = keeps
 
 
 def _warm_up(module: Any) -> None:

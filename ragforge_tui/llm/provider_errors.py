@@ -6,12 +6,14 @@ the real one. No key ever appears in a sentence. Used by the client and by disco
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import ssl
 import time
 from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
+from typing import Any
 
 from ragforge_tui.shared.errors import ModelError, NetworkError, quoted
 from ragforge_tui.shared.network import certificate_error
@@ -21,17 +23,23 @@ _NETWORK_MODULES = ("httpx", "httpcore", "aiohttp", "h11", "socket", "ssl")
 _NETWORK_NAMES = {"APIConnectionError"}
 _TIMEOUT_NAMES = {"Timeout", "APITimeoutError", "ReadTimeout"}
 
-_CONTEXT_WORDS = re.compile(
-    r"context[ _](?:length|window|size)|maximum context|(?:prompt|input) is too long|too many (?:input )?tokens",
+_SIZE = re.compile(
+    r"token|context|prompt|input|length|window|request|messages?\b|conversation|history|body|payload|entity|character",
     re.IGNORECASE,
 )
-_WINDOW = re.compile(
-    r"maximum (?:context|prompt|input|number of)?[^\d]{0,40}?(?:is|of|allowed)?[^\d]{0,12}(\d[\d,]{2,})"
-    r"|(?:context|n_ctx)(?:[ _](?:length|window|size))?\W{1,4}(\d[\d,]{2,})"
-    r"|(?<![\d,])(\d[\d,]{2,}) (?:tokens )?maximum",
+_EXCESS = re.compile(
+    r"exceed|too[ -](?:long|large|many|big|much)|long(?:er)?\b|larger|more than|greater|maximum|max\b|limit|reduce"
+    r"|shorten|truncat|at most|smaller|over(?:flow|size|run|\b)|not fit|up to|fewer|less than|>",
     re.IGNORECASE,
 )
-"""Limit stated by a provider; its groups are alternatives."""
+_NUMBER = re.compile(r"(?<![\w.,])(\d{1,3}(?:,\d{3})+|\d+)(?![\w]|[.,]\d)")
+_LIMIT = re.compile(
+    r"max(?!\w*_tokens)|limit|most|up to|window|allow|support|smaller|less|fewer|no more|within|context|capacity|n_ctx",
+    re.IGNORECASE,
+)
+_LIMIT_AFTER = re.compile(r"\W{0,2}(?:tokens? )?(?:max|limit|allowed)", re.IGNORECASE)
+_SMALLEST_LIMIT = 512
+"""A smaller number limits something else than the request: a name, a list, a temperature."""
 _NO_PROVIDER_WORDS = re.compile(r"provider not provided", re.IGNORECASE)
 """LiteLLM's own words for a name whose provider it does not know; no request was sent."""
 _MODEL_WORDS = re.compile(
@@ -53,25 +61,55 @@ _PREFIX = re.compile(r"^(?:litellm\.)?\w*(?:Error|Exception|Timeout)\s*(?::|-)\s
 _MAX_DETAIL = 300
 
 
+_WORDY = ("message", "detail", "msg", "error", "errors", "error_description", "reason", "title", "raw", "loc", "param")
+"""Fields of an error that hold words for people, or the place they are about."""
+_MARKUP = re.compile(r"<(script|style|head)\b.*?</\1\s*>|<[^<>]*>", re.IGNORECASE | re.DOTALL)
+
+
+class ServerRefusal(Exception):
+    """Answer of a server that is none: an error, or a page.
+
+    Attributes:
+        status_code: Its status, or the one it names; 200 for a page.
+        body: What it sent, decoded if it is JSON.
+    """
+
+    def __init__(self, status_code: int, headers: Any, body: Any) -> None:
+        super().__init__(f"status {status_code}")
+        self.status_code = status_code
+        self.litellm_response_headers = headers
+        self.body = body
+
+
 class ForeignRedirectError(Exception):
     """A server wanted a request sent on to another host, given as an address; that was not done."""
 
 
-def to_model_error(error: BaseException, *, model: str, destination: str) -> ModelError:
+def to_model_error(error: BaseException, *, model: str, destination: str, size: int = 0) -> ModelError:
     """Return the error of a request as a `ModelError` in plain sentences.
 
     Args:
+        size: Characters of the request, 0 if unknown.
         error: The exception that was raised.
         model: Name of the requested model.
         destination: Destination of the request, in words.
     """
     chain = list(_chain(error))
-    detail = _detail(error)
-    quote = quoted(detail) if detail else ""
+    body = _body(chain)
+    detail = _detail(error, body)
+    everything = mask_words(words_of(body, everything=True)) or detail
     where = destination or "The provider"
-    status = _status(chain)
-    if _KEY_WORDS.search(detail):
-        return ModelError(f"There is no API key for {where}.", kind="bad_key", todo=_KEY_TODO)
+    failure = None if isinstance(error, ServerRefusal) else _unanswered(chain, detail, model, where)
+    if failure is None:
+        failure = _refused(chain, detail, everything, model, where, size)
+        failure.words, failure.of_body = everything, _status(chain) == 413
+        most = max((number for _, number, _ in _numbers(detail)), default=0)
+        failure.counted = most if failure.window is not None and most > failure.window else None
+    return failure
+
+
+def _unanswered(chain: list[BaseException], detail: str, model: str, where: str) -> ModelError | None:
+    """Return the error of a request that no server answered; None for any other."""
     if any(isinstance(cause, ssl.SSLError | FileNotFoundError) for cause in chain):
         chain += filter(None, [certificate_error()])
     for cause in chain:
@@ -83,6 +121,8 @@ def to_model_error(error: BaseException, *, model: str, destination: str) -> Mod
                 kind="bad_request",
                 todo="If you trust it, set it as the address (model.api_base).",
             )
+    if _KEY_WORDS.search(detail):
+        return ModelError(f"There is no API key for {where}.", kind="bad_key", todo=_KEY_TODO)
     if any(map(_is_unsendable, chain)):
         return ModelError(f"The key for {where} cannot be sent in a request.", kind="bad_key", todo=_KEY_TODO)
     if _is_timeout(chain):
@@ -94,23 +134,25 @@ def to_model_error(error: BaseException, *, model: str, destination: str) -> Mod
             todo="Check the network and the address (model.api_base), then retry.",
             transient=True,
         )
+    return no_provider(model) if _NO_PROVIDER_WORDS.search(detail) else None
+
+
+def _refused(chain: list[BaseException], detail: str, everything: str, model: str, where: str, size: int) -> ModelError:
+    """Return the error of an answer that is none."""
+    status = _status(chain)
+    quote = quoted(detail) if detail else ""
     if status in (401, 403):
-        return ModelError(
-            f"{_sentence(where)} refused the API key.{quote}",
-            kind="bad_key",
-            todo=_KEY_TODO,
-        )
-    if _CONTEXT_WORDS.search(detail) or status == 413:
+        return ModelError(f"{_sentence(where)} refused the API key.{quote}", kind="bad_key", todo=_KEY_TODO)
+    if _is_too_long(everything, detail, status, size):
         return ModelError(
             f"The request is longer than {model} can read.{quote}",
             kind="context_too_long",
             todo="Start a new conversation (/new), choose a model with a larger window, or set model.context_window.",
-            window=_stated_window(detail),
+            # What a proxy or a limit per minute takes is no window.
+            window=None if status == 413 else _stated_window(detail) or _stated_window(everything),
         )
     if status in (402, 429):
         return _limited(chain, detail, where, quote)
-    if _NO_PROVIDER_WORDS.search(detail):
-        return no_provider(model)
     if _MODEL_WORDS.search(detail):
         return unknown_model(model, where)
     if status == 404:
@@ -119,18 +161,91 @@ def to_model_error(error: BaseException, *, model: str, destination: str) -> Mod
             kind="unknown_model",
             todo="Check the address (model.api_base) and the name, or choose another model with /model; then /retry.",
         )
+    if status is None and isinstance(chain[0], ServerRefusal):
+        return ModelError(
+            f"{_sentence(where)} sent a page instead of an answer.{quote}",
+            kind="bad_request",
+            todo="Check the address (model.api_base) and whether it wants a login, then /retry.",
+        )
     if status is not None and status < 500 and status != 408:
         return ModelError(
             f"{_sentence(where)} refused the request.{quote}", kind="bad_request", todo="Change it and retry."
         )
     has_status = status is not None
     return ModelError(
-        f"{_sentence(where)} failed{f' ({status})' if has_status else ''}.{quote or f' {type(error).__name__}.'}",
+        f"{_sentence(where)} failed{f' ({status})' if has_status else ''}.{quote or f' {type(chain[0]).__name__}.'}",
         kind="provider",
         todo="Retry in a moment; if the error persists, choose another model with /model.",
         retry_after=_retry_after(chain, detail),
         transient=has_status,
     )
+
+
+def words_of(body: Any, *, everything: bool = False) -> str:
+    """Return the words of an answer that is none, whatever its form: an object, a list, a text or a page.
+
+    Args:
+        everything: Include codes, types and the names of its fields, which may say what is meant.
+    """
+    if isinstance(body, str):
+        try:
+            value = json.loads(body) if body.lstrip()[:1] in ("{", "[") else None
+        except (ValueError, RecursionError):
+            value = None
+        return words_of(value, everything=everything) if value else " ".join(_MARKUP.sub(" ", body).split())
+    if isinstance(body, list | tuple):
+        return " ".join(filter(None, (words_of(each, everything=everything) for each in body)))
+    if not isinstance(body, dict):
+        return str(body) if everything and isinstance(body, int | float) and not isinstance(body, bool) else ""
+    if everything:
+        return " ".join(f"{name} {words_of(value, everything=True)}" for name, value in body.items())
+    found = {name: words for name in _WORDY if (words := words_of(body.get(name)))}
+    place = " ".join(filter(None, (found.pop("loc", ""), found.pop("param", ""))))
+    words = " ".join(dict.fromkeys(found.values())) or " ".join(filter(None, map(words_of, body.values())))
+    return f"{words} ({place})" if place and place not in words else words
+
+
+def _is_too_long(words: str, message: str, status: int | None, size: int) -> bool:
+    """Return whether a refusal is about the size of the request.
+
+    A number counts as well as words: one near the tokens of the request, of some two to ten characters each.
+
+    Args:
+        words: All that was sent, with codes.
+        message: Its words for people.
+    """
+    if status == 413:
+        return True
+    if status in (402, 404, 429, 503, 529):
+        return False
+    words = words.replace("_", " ")
+    numbers = [number for _, number, _ in _numbers(message)]
+    if numbers and max(numbers) < _SMALLEST_LIMIT and not re.search("token|context", words, re.IGNORECASE):
+        return False
+    if status is not None and status >= 500:
+        return bool(_EXCESS.search(words) and re.search("token|context|prompt|input", words, re.IGNORECASE))
+    near = any(max(size / 10, _SMALLEST_LIMIT) < number < size / 2 for number in numbers)
+    return bool(near or (_EXCESS.search(words) and (_SIZE.search(words) or numbers)))
+
+
+def _numbers(words: str) -> Iterator[tuple[str, int, str]]:
+    """Yield each number that a refusal states, with the words before and after it up to the next ones."""
+    found = list(_NUMBER.finditer(words))
+    for at, match in enumerate(found):
+        before = words[found[at - 1].end() if at else 0 : match.start()]
+        after = words[match.end() : found[at + 1].start() if at + 1 < len(found) else None]
+        yield before[-45:], int(match[1].replace(",", "")), after
+
+
+def _stated_window(words: str) -> int | None:
+    """Return the tokens a model reads, as its provider states them in a rejection."""
+    numbers = [each for each in _numbers(words) if each[1] >= _SMALLEST_LIMIT]
+    compared = [number for before, number, _ in numbers if before.rstrip().endswith(">")]
+    limits = [number for before, number, after in numbers if _LIMIT.search(before) or _LIMIT_AFTER.match(after)]
+    # Without words for the limit it is the number below what was asked for.
+    below = sorted({number for _, number, _ in numbers})[-2:-1]
+    found = compared or limits or below
+    return min(found) if found else None
 
 
 def no_provider(model: str) -> ModelError:
@@ -276,9 +391,14 @@ def _reason(chain: list[BaseException]) -> str:
     return text[0][:_MAX_DETAIL].rstrip(". ") if text else "the connection failed"
 
 
-def _detail(error: BaseException) -> str:
+def _body(chain: list[BaseException]) -> Any:
+    """Return what the server sent with an error, None if it sent nothing."""
+    return next((body for error in reversed(chain) if (body := getattr(error, "body", None))), None)
+
+
+def _detail(error: BaseException, body: Any) -> str:
     """Return the provider's own message on one line."""
-    text = getattr(error, "message", None) or str(error)
+    text = words_of(body) or (getattr(error, "message", None) or str(error))
     text = " ".join(mask_words(str(text)).split())
     while match := _PREFIX.match(text):
         text = text[match.end() :]
@@ -313,11 +433,3 @@ def _header_wait(headers: object) -> float | None:
         return max(0.0, parsedate_to_datetime(str(value)).timestamp() - time.time())
     except ValueError:
         return None
-
-
-def _stated_window(detail: str) -> int | None:
-    """Return the tokens a model reads, as its provider states them in a rejection."""
-    match = _WINDOW.search(detail)
-    if match is None:
-        return None
-    return int(next(group for group in match.groups() if group).replace(",", ""))

@@ -180,11 +180,17 @@ class ModelError(RagforgeError):
         retry_after: Seconds that the provider asks to wait, None if it does not state any.
         transient: Whether the same request may succeed later.
         window: Tokens the model reads, if the provider states them in the error.
+        counted: Tokens that the request has by the provider's count, if it states them too.
+        words: All that the server wrote with its refusal, with codes and names of fields.
+        of_body: Whether it was the size in bytes that was refused, or another limit that is not the model's.
     """
 
     retry_after: float | None = None
     transient: bool = False
     window: int | None = None
+    counted: int | None = None
+    words: str = ""
+    of_body: bool = False
 
     def __init__(
         self,

@@ -59,12 +59,13 @@ async def test_a_fallback_that_fails_is_passed_over(
 ) -> None:
     monkeypatch.setattr(client, "RETRIES_BEFORE_FALLBACK", 0)
     gone = {"status": 404, "message": "The model `second` does not exist"}
-    server.script([{"status": 503, "message": "overloaded"}, gone, {"text": "third time lucky"}])
+    server.script([{"text": "hi"}, {"status": 503, "message": "overloaded"}, gone, {"text": "third time lucky"}])
     settings = with_model(loaded, fallbacks=["openai/second", "openai/third"])
     async with ConversationAgent(settings) as agent:
         conversation = await agent.create_conversation()
+        await conversation.send_message("hi")
         assert (await conversation.send_message("hello")).content == "third time lucky"
-        assert models(server) == ["scripted", "second", "third"]
+        assert models(server) == ["scripted", "scripted", "second", "third"]
         refused = {"status": 400, "message": "no such parameter"}
         server.script([refused])
         *_, end = [event async for event in conversation.stream("a wrong request")]

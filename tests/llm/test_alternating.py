@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragforge_tui.llm.forms import LEFT_OUT, NO_ANSWER, alternating
-from ragforge_tui.shared.errors import ModelError
 from tests.llm.conftest import MakeModel
 from tests.support.chat_templates import (
     ALTERNATE,
@@ -24,6 +23,7 @@ from tests.support.chat_templates import (
     Messages,
     refusal,
 )
+from tests.support.model_script import Step
 from tests.support.openai_server import OpenAIServer
 
 SYSTEM = {"role": "system", "content": "rules"}
@@ -125,7 +125,10 @@ def test_message_orders_that_chat_templates_refuse(messages: Messages, error: st
     assert refusal({"messages": messages}) == error
 
 
-async def test_a_refusal_reaches_the_client_in_the_templates_words(server: OpenAIServer, make: MakeModel) -> None:
-    with pytest.raises(ModelError, match=SYSTEM_FIRST):
-        await make().complete([SYSTEM, SYSTEM, user("hi")])
+async def test_a_system_message_that_a_template_refuses_is_sent_as_the_users(
+    server: OpenAIServer, make: MakeModel
+) -> None:
+    server.script([Step(text="Hello.")])
+    assert (await make().complete([SYSTEM, SYSTEM, user("hi")]))[0] == "Hello."
     assert server.refused == [SYSTEM_FIRST]
+    assert [message["role"] for message in server.chats()[-1]["messages"]] == ["user"]

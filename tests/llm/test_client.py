@@ -273,7 +273,7 @@ async def test_context_too_long(server: OpenAIServer, make: MakeModel) -> None:
 
 
 async def test_bad_request_shows_what_the_provider_reported(server: OpenAIServer, make: MakeModel) -> None:
-    server.script([Step(status=400, message="temperature must be 1")])
+    server.script([Step(status=400, message="temperature must be 1")] * 20)
     _, error = await failure(make())
     assert error.info.kind == "bad_request" and "temperature must be 1" in str(error)
     assert "litellm" not in str(error).lower() and "OpenAIException" not in str(error)

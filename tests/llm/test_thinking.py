@@ -8,17 +8,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragforge_tui.llm.assemble import ThoughtSplitter
-from ragforge_tui.llm.base import ReasoningPart, TextPart
+from ragforge_tui.llm.base import ReasoningPart, TextPart, ThoughtEnded
+from ragforge_tui.llm.written import TextReader
 
 
 def split(pieces: list[str]) -> tuple[str, str]:
     """(thought, said) of an answer that comes in these pieces."""
-    splitter = ThoughtSplitter()
-    parts = [part for piece in pieces for part in splitter.feed(piece)]
-    parts += splitter.rest()
-    thought = "".join(part.text for part in parts if isinstance(part, ReasoningPart))
-    return thought, "".join(part.text for part in parts if isinstance(part, TextPart))
+    reader = TextReader({})
+    thought, said = "", ""
+    for part in [*(part for piece in pieces for part in reader.feed(piece)), *reader.rest()]:
+        match part:
+            case ReasoningPart(text=text):
+                thought += text
+            case TextPart(text=text):
+                said += text
+            case ThoughtEnded():
+                thought, said = thought + said, ""
+    return thought, said
 
 
 @pytest.mark.parametrize(
@@ -29,7 +35,7 @@ def split(pieces: list[str]) -> tuple[str, str]:
         ("<think></think>Yes.", ("", "Yes.")),
         ("<think>never closed", ("never closed", "")),
         ("<thin", ("", "<thin")),
-        ("<thinking>no</thinking>", ("", "<thinking>no</thinking>")),
+        ("<thinking>a</thinking>Yes.", ("a", "Yes.")),
         ("Say <think>this</think>.", ("", "Say <think>this</think>.")),
         ("  plain", ("", "  plain")),
         ("", ("", "")),
@@ -50,6 +56,6 @@ def test_cuts_change_nothing_that_is_seen(text: str, places: list[int]) -> None:
 
 
 def test_plain_text_is_not_held_back() -> None:
-    splitter = ThoughtSplitter()
-    assert [part.text for part in splitter.feed("Hi")] == ["Hi"]
-    assert [part.text for part in splitter.feed("<think>")] == ["<think>"]
+    reader = TextReader({})
+    for piece in ("Hi", ", a", "re you?"):
+        assert [part.text for part in reader.feed(piece) if isinstance(part, TextPart)] == [piece]

@@ -285,20 +285,11 @@ class InputBuilder:
         undo.keep(content, text=False)
         return content
 
-    def tell_blind(self, model: ChatModel, *, refused: bool = False) -> None:
-        """Tell the user, once for each model, that it sees no images.
-
-        Args:
-            refused: Whether its server has just refused some.
-        """
+    def tell_blind(self, model: ChatModel) -> None:
+        """Tell the user, once for each model, that it sees no images."""
         if model.name not in self._blind:
             self._blind.add(model.name)
-            text = (
-                f"The server of {model.name} refuses images: they were left out."
-                if refused
-                else f"{model.name} cannot see images: it is told their names only. If it can: "
-                "/settings model.images yes"
-            )
+            text = f"{model.name} cannot see images: it is told their names only. If it can: /settings model.images yes"
             self._services.emit(Notice(text=text, level="warning", conversation_id=self._record.uuid))
 
     async def fallback(self, tried: Collection[str]) -> ChatModel | None:

@@ -20,7 +20,18 @@ from ragforge_tui.conversation.limits import CONVERSATION
 from ragforge_tui.conversation.storage.recorder import Recorder
 from ragforge_tui.conversation.turn.request import TurnRequest
 from ragforge_tui.graph import writer_id
-from ragforge_tui.llm import ChatModel, Finished, ModelPart, Progress, ReasoningPart, Retrying, TextPart, ToolRequest
+from ragforge_tui.llm import (
+    ChatModel,
+    Finished,
+    LeftOut,
+    ModelPart,
+    Progress,
+    ReasoningPart,
+    Retrying,
+    TextPart,
+    ThoughtEnded,
+    ToolRequest,
+)
 from ragforge_tui.memory.context import StoredContext
 from ragforge_tui.personas import Persona
 from ragforge_tui.shared.errors import ModelError, RagforgeError
@@ -46,7 +57,10 @@ _SILENCE_STEP = 60.0
 _CUT_SHORT = {
     "length": "The answer reached its length limit (model.max_output_tokens or the context window).",
     "content_filter": "The provider's content filter stopped the answer.",
+    "refusal": "The model refused to answer.",
 }
+_WHOLE = ("stop", "tool_calls", "")
+_LONGEST_REASON = 80
 _EMPTY = "The model returned an empty answer."
 
 
@@ -232,8 +246,9 @@ class Reply:
 
     def _shortfall(self) -> str:
         """Return why an answer that ended normally is cut short or empty; an empty string if it is complete."""
-        if self._reason in _CUT_SHORT:
-            return _CUT_SHORT[self._reason]
+        if self._reason not in _WHOLE:
+            named = mask_secrets(storable(self._reason))[:_LONGEST_REASON]
+            return _CUT_SHORT.get(self._reason) or f"The provider ended the answer early: “{named}”."
         return "" if self.requests or "".join(self._text).strip() else _EMPTY
 
     def _report_silence(self) -> None:
@@ -267,6 +282,11 @@ class Reply:
                 self.requests.append(
                     msgspec.structs.replace(part, name=storable(part.name), arguments=storable(part.arguments))
                 )
+            case ThoughtEnded():
+                self._reasoning, self._text = ["".join([*self._reasoning, *self._text]).rstrip()], []
+            case LeftOut(text=text):
+                conversation = self.message.conversation_id
+                self._emit(Notice(text=storable(text), level="warning", conversation_id=conversation))
             case Progress():
                 pass
             case Retrying():

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
+
+import msgspec
 
 from ragforge_tui.conversation.turn.images import has_images, with_images
 from ragforge_tui.conversation.turn.inputs import InputBuilder, TurnInputs
-from ragforge_tui.llm import IMAGES
 from ragforge_tui.memory.context import answer_tokens, system_tokens, to_stored
 from ragforge_tui.memory.context.history_window import tokens_of
 from ragforge_tui.memory.context.running_turn import RunningTurn
@@ -26,6 +28,8 @@ SMALLEST_WINDOW = 1_000
 """Tokens below which no request can hold the instructions; the error is shown instead."""
 SHRINK = 0.75
 """Factor from a rejected request to the next one if the provider does not state its limit."""
+_MOST_SCALE = 2.0
+"""Tokens that a provider may count for one of ours."""
 OUTAGES = ("rate_limit", "no_network", "stall", "provider")
 """Kinds of errors for which another model is asked: the request was right, and nobody answered it."""
 
@@ -93,10 +97,8 @@ class TurnRequest:
 
     def note_usage(self, usage: Usage | None) -> None:
         """Compare the provider's count of the last request with the estimate, for the requests to come."""
-        if any(IMAGES in message for message in self._sent) and not self.inputs.model.takes_images:
-            self._builder.tell_blind(self.inputs.model, refused=True)
         if usage is not None and usage.input_tokens and self._estimated:
-            self._scale = max(self._scale, min(usage.input_tokens / self._estimated, 2.0))
+            self._scale = max(self._scale, min(usage.input_tokens / self._estimated, _MOST_SCALE))
 
     async def shrink(self, error: ModelError) -> bool:
         """Prepare a shorter request after one was rejected as too long; return whether there is any.
@@ -106,34 +108,51 @@ class TurnRequest:
         """
         if error.info.kind != "context_too_long":
             return False
-        model, window = self.inputs.model, self.inputs.window
+        if error.counted:
+            self._scale = max(self._scale, min(error.counted / self._estimated, _MOST_SCALE))
+        model, window, scale, refused = self.inputs.model, self.inputs.window, self._scale, self._estimated
         named = error.window or self._builder.named_window(model)
-        if named is None:
-            smaller = int(min(window, self._estimated) * SHRINK)
-        elif named < window:
-            smaller = named
+        is_smaller = named is not None and named < window
+        # If the window is right, the provider counts more tokens than we do.
+        limit = named / scale if named is not None and is_smaller else min(window / scale, refused) * SHRINK
+        while limit >= SMALLEST_WINDOW:
+            self._scale = window / limit
+            self.inputs = await self._builder.build(self._turn, scale=self._scale)
+            await asyncio.to_thread(self._messages)
+            if self._estimated < refused:
+                break
+            limit *= SHRINK
         else:
-            # The window is right, so the provider counts more tokens than we do.
-            smaller = window
-            self._scale /= SHRINK
-        if int(smaller / self._scale) < SMALLEST_WINDOW:
+            self._explain(error, named, scale)
             return False
-        if smaller < window:
-            self._builder.learn_window(model, smaller, named=named is not None)
-        self.inputs = await self._builder.build(self._turn, scale=self._scale)
+        if is_smaller or (named is None and not error.of_body):
+            learned = named if named is not None else int(limit * scale)
+            self._builder.learn_window(model, learned, named=named is not None)
+            self.inputs, self._scale = replace(self.inputs, window=learned), learned / limit
         self.stored = to_stored(self.inputs.context)
         if not self._told_shorter:
             # A server may refuse several times until a request fits; /context tells what was sent in the end.
             self._told_shorter = True
-            self._emit(
-                Notice(
-                    text=f"{model.name} reads fewer tokens than assumed: the request is shortened and sent again. "
-                    f"Change it: /settings model.context_window, or /model {model.name}",
-                    level="warning",
-                    conversation_id=self._turn.messages[0].conversation_id,
-                )
+            text = (
+                "The server takes no request of this size: it is shortened and sent again."
+                if error.of_body
+                else f"{model.name} reads fewer tokens than assumed: the request is shortened and sent again. "
+                f"Change it: /settings model.context_window, or /model {model.name}"
             )
+            conversation_id = self._turn.messages[0].conversation_id
+            self._emit(Notice(text=text, level="warning", conversation_id=conversation_id))
         return True
+
+    def _explain(self, error: ModelError, named: int | None, scale: float) -> None:
+        """Put into a refusal why no shorter request can be sent: the same one is never sent twice."""
+        stable = int((self.inputs.overhead + system_tokens(self.inputs.context)) * scale)
+        window = "" if named is None else f"; {self.inputs.model.name} reads {named:,} with its answer"
+        error.info = msgspec.structs.replace(
+            error.info,
+            what=f"No shorter request is possible: instructions and tools take about {stable:,} tokens{window}.",
+            todo="Start the server with a larger window and set model.context_window, or name fewer tools in "
+            "tools.enabled; then /retry.",
+        )
 
     async def fall_back(self, error: ModelError) -> bool:
         """Prepare the request for the next model of `model.fallbacks`; return whether there is one.
