@@ -92,11 +92,17 @@ def with_engine(
     return run_async(session())
 
 
-def with_memory(ctx: typer.Context, work: Callable[[Engine], Awaitable[T]]) -> T:
-    """Run `work` with an engine that selects and loads no model, for commands that need none."""
+def with_memory(
+    ctx: typer.Context, work: Callable[[Engine], Awaitable[T]], *, settle_seconds: float | None = None
+) -> T:
+    """Run `work` with an engine that selects and loads no model, for commands that need none.
+
+    Args:
+        settle_seconds: Longest wait after `work` for the memory to catch up.
+    """
     loaded = settings(ctx)
     no_model = msgspec.structs.replace(loaded.settings, model=ModelSettings(name="offline"))
-    return with_engine(msgspec.structs.replace(loaded, settings=no_model), work)
+    return with_engine(msgspec.structs.replace(loaded, settings=no_model), work, settle_seconds=settle_seconds)
 
 
 async def use_graph(

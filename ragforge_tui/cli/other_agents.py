@@ -33,19 +33,29 @@ IMPORT_AGENTS = (
 
 WATCH_SECONDS = 30.0
 """Pause between two looks with `--watch`."""
+SETTLE_SECONDS = 30.0
+"""Longest wait until the memory has read what was imported; the next start reads the rest."""
 _MOST_FAILURES = 20
+_UNREAD = "Sessions of {} are there in a form that this version cannot read."
 
 
 def list_found(ctx: typer.Context, *, json: bool) -> None:
     """Print what other agents left, by agent and folder."""
     places = by_folder(with_memory(ctx, lambda engine: engine.request(ListFoundSessions())))
+    unread = [place.agent for place in places if not place.sessions]
     if json:
         print_json(places)
-    elif not places:
-        print_text("No sessions of other agents were found on this machine.")
+        return
+    for agent in unread:
+        print_text(_UNREAD.format(agent))
+    if len(unread) == len(places):
+        if not unread:
+            print_text("No sessions of other agents were found on this machine.")
     else:
         rows = [
-            [p.agent, p.folder or "(unknown)", str(p.sessions), size_text(p.bytes), str(p.imported)] for p in places
+            [p.agent, p.folder or "(unknown)", str(p.sessions), size_text(p.bytes), str(p.imported)]
+            for p in places
+            if p.sessions
         ]
         table(rows, ["AGENT", "FOLDER", "SESSIONS", "SIZE", "IMPORTED"])
         print_text()
@@ -56,27 +66,31 @@ def import_from(ctx: typer.Context, agent: str, *, folder: str | None, watch: bo
     """Import the sessions of an agent, of one folder or of all; return whether none failed."""
 
     async def work(engine: Engine) -> bool:
-        fine = True
+        fine, told = True, False
         while True:
             listed = await engine.request(ListFoundSessions(agents=(agent,)))
-            chosen = [e for e in listed if folder is None or is_inside(e.session.folder, folder)]
+            if not told and any(not entry.session.readable for entry in listed):
+                complain(_UNREAD.format(agent))
+                told = True
+            readable = [entry for entry in listed if entry.session.readable]
+            chosen = [entry for entry in readable if folder is None or is_inside(entry.session.folder, folder)]
             fine &= await _import(engine, chosen, json=json, quiet=watch)
             if not watch:
                 return fine
             await asyncio.sleep(WATCH_SECONDS)
 
-    return with_memory(ctx, work)
+    return with_memory(ctx, work, settle_seconds=SETTLE_SECONDS)
 
 
-def import_file(ctx: typer.Context, path: Path, *, json: bool) -> bool:
-    """Import all sessions in a file of another program; return whether none failed."""
+def import_files(ctx: typer.Context, paths: list[Path], *, json: bool) -> bool:
+    """Import all sessions in files and folders of other programs; return whether none failed."""
 
-    place = str(path.absolute())
+    places = tuple(str(path.absolute()) for path in paths)
 
     async def work(engine: Engine) -> bool:
-        return await _import(engine, await engine.request(ListFoundSessions(file=place)), json=json)
+        return await _import(engine, await engine.request(ListFoundSessions(files=places)), json=json)
 
-    return with_memory(ctx, work)
+    return with_memory(ctx, work, settle_seconds=SETTLE_SECONDS)
 
 
 async def _import(engine: Engine, chosen: list[ListedSession], *, json: bool, quiet: bool = False) -> bool:
@@ -110,10 +124,8 @@ def _told(chosen: list[ListedSession], outcomes: list[tuple[str, SessionImport]]
         f"{counts['extended']} extended",
         f"{counted(turns)} turns added",
     ]
-    parts += [f"{counts['empty']} without a message"] if counts["empty"] else []
+    grown = sum(len(outcome.adds.grown) for _, outcome in outcomes)
+    parts += [f"{grown} completed"] if grown else []
+    parts += [f"{counts['empty']} without a message that this version can read"] if counts["empty"] else []
     parts += [f"{counts['failed']} failed"] if counts["failed"] else []
-    text = ", ".join(parts) + f"; {len(chosen) - len(outcomes) + counts['same']} were here already."
-    writing = sum(outcome.still_written for _, outcome in outcomes)
-    if writing:
-        text += f" {writing} may still be written: the last turn comes with the next import."
-    return text
+    return ", ".join(parts) + f"; {len(chosen) - len(outcomes) + counts['same']} were here already."

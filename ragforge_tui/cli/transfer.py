@@ -10,7 +10,7 @@ import msgspec
 import typer
 
 from ragforge_tui.cli.common import ConversationArgument, JsonFlag, shared, with_memory
-from ragforge_tui.cli.other_agents import IMPORT_AGENTS, import_file, import_from, list_found
+from ragforge_tui.cli.other_agents import IMPORT_AGENTS, import_files, import_from, list_found
 from ragforge_tui.cli.output import print_json, print_text
 from ragforge_tui.cli.start import FAILED, complain
 from ragforge_tui.export import ExportFormat, export_bytes, from_json, write_export
@@ -52,8 +52,8 @@ def import_(
         list[str] | None,
         typer.Argument(
             metavar="[FILE …]",
-            help="An exported JSON file ('-' reads standard input), a session file of another agent, or an export of "
-            "ChatGPT or Claude. Without one, what other agents left on this machine is listed.",
+            help="An exported JSON file ('-' reads standard input), a session file of another agent, an export of "
+            "ChatGPT or Claude, or a folder of these. Without one, what other agents left on this machine is listed.",
         ),
     ] = None,
     agent: Annotated[
@@ -80,18 +80,17 @@ def import_(
     if not files:
         list_found(ctx, json=json)
         return
-    failed = False
-    for file in files:
-        failed |= not _import_file(ctx, file, merge=merge, json=json)
-    if failed:
+    paths = {file: Path(file).expanduser() for file in files}
+    others = [path for file, path in paths.items() if file != "-" and not _is_own_export(path)]
+    for file, path in paths.items():
+        if path not in others:
+            _import_export(ctx, file, path, merge=merge, json=json)
+    if others and not import_files(ctx, others, json=json):
         raise typer.Exit(FAILED)
 
 
-def _import_file(ctx: typer.Context, file: str, *, merge: bool, json: bool) -> bool:
-    """Import one file: an export of this program, or else whatever its content shows it to be."""
-    path = Path(file).expanduser()
-    if file != "-" and not _is_own_export(path):
-        return import_file(ctx, path, json=json)
+def _import_export(ctx: typer.Context, file: str, path: Path, *, merge: bool, json: bool) -> None:
+    """Import an export of this program."""
     try:
         data = sys.stdin.buffer.read() if file == "-" else read_regular(path, MAX_EXPORT_BYTES)
     except OSError as error:
@@ -106,7 +105,6 @@ def _import_file(ctx: typer.Context, file: str, *, merge: bool, json: bool) -> b
         print_text(f"Imported {named}: {imported.adds.text()}.")
     else:
         print_text(f"Imported {named}: it already existed, {imported.adds.text()}{' added' if imported.adds else ''}.")
-    return True
 
 
 def _is_own_export(path: Path) -> bool:

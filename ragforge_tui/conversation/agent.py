@@ -20,14 +20,16 @@ from ragforge_tui.code.lookup import CodeLookup
 from ragforge_tui.conversation.approvals.pending import Approvals, Approve
 from ragforge_tui.conversation.approvals.rules import Rules
 from ragforge_tui.conversation.attempts import AttemptFinder
+from ragforge_tui.conversation.background_work import BackgroundWork
 from ragforge_tui.conversation.budget import SessionBudget
-from ragforge_tui.conversation.conversation import Conversation
+from ragforge_tui.conversation.conversation import SETTLE_SECONDS, Conversation
 from ragforge_tui.conversation.current_model import CurrentModel, PersonaModels
 from ragforge_tui.conversation.hooks import Hooks
 from ragforge_tui.conversation.library import ConversationLibrary
 from ragforge_tui.conversation.live_export.writer import ExportWriter
 from ragforge_tui.conversation.model_windows import ModelWindows
 from ragforge_tui.conversation.options import GivenModel, GivenSettings, GivenTool, ResolvedOptions, resolve_options
+from ragforge_tui.conversation.other_agents import import_found_session, read_imported
 from ragforge_tui.conversation.own_prompts import OwnPrompts
 from ragforge_tui.conversation.past import Past
 from ragforge_tui.conversation.providers import ProviderAccess
@@ -48,14 +50,12 @@ from ragforge_tui.settings.folders import program_files
 from ragforge_tui.settings.schema import LIVE_MODEL_SETTINGS
 from ragforge_tui.shared.errors import GraphError, RagforgeError
 from ragforge_tui.shared.events import CodeIndexChanged, Event, GraphChanged, ModelChanged, Notice, ProcessesChanged
+from ragforge_tui.shared.found_sessions import FoundSession, SessionImport
 from ragforge_tui.tools.mcp.servers import McpServers
 from ragforge_tui.tools.registry import Toolbox
 from ragforge_tui.tools.shell.background import Process
 
 log = logging.getLogger(__name__)
-
-SETTLE_SECONDS = 3.0
-"""Longest wait of closing for the memory; the next start finishes the remaining work."""
 
 
 class ConversationAgent(ConversationLibrary):
@@ -231,6 +231,7 @@ class ConversationAgent(ConversationLibrary):
         self._loading: asyncio.Task[None] | None = None
         self._leftovers: asyncio.Task[int] | None = None
         self._chores: asyncio.Task[None] | None = None
+        self._imports = BackgroundWork("imports", self._read_imported)
         self._left_behind_reported = False
         self._left_out = ""
         """Why the workspace has no index of code, as the user was told."""
@@ -304,10 +305,25 @@ class ConversationAgent(ConversationLibrary):
             async with asyncio.timeout(seconds):
                 for memory in memories:
                     await memory.settle(model=model)
+                await self._imports.settle()
         except TimeoutError:
             log.info("the memory is not up to date; the next start finishes it")
+        await self._imports.stop()
         for memory in memories:
             await memory.close()
+
+    async def import_session(self, found: FoundSession) -> SessionImport:
+        """Import another agent's session, which the memory reads in the background."""
+        imported = await import_found_session(await self.services.store(), found)
+        if imported.conversation_id and self.settings.agent.memory.enabled:
+            self._imports.ask()
+        return imported
+
+    async def _read_imported(self) -> None:
+        try:
+            await read_imported(self.services, leave=set(self._open))
+        except RagforgeError as error:
+            log.warning("imported turns are not read yet: %s", error)
 
     async def _load_model_first(self) -> None:
         """Hold background work back until the model can be asked: importing its client takes seconds of this process.
@@ -427,6 +443,7 @@ class ConversationAgent(ConversationLibrary):
                 if self.settings.agent.memory.enabled:
                     finder = AttemptFinder(self.services.store, self.workspace, self.services.memory.pace)
                     await finder.catch_up(set(self._open))
+                    self._imports.ask()
                 await self._link_code()
         except GraphError as error:
             log.warning("chores not finished: %s", error)

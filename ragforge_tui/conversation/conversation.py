@@ -9,7 +9,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, contextmanager, suppress
 from typing import Protocol
 
 import msgspec
@@ -51,6 +51,8 @@ from ragforge_tui.tools.undo.changes import RESTORE
 
 log = logging.getLogger(__name__)
 
+SETTLE_SECONDS = 3.0
+"""Longest wait of closing for the memory; the next start finishes the remaining work."""
 NO_LIMITS = TurnLimits()
 
 OPENING_TURNS = 12
@@ -311,8 +313,13 @@ class Conversation(StoredConversation):
         self.cancel()
 
     async def end(self) -> None:
-        """Close it, its memory included, while the process goes on."""
+        """Close it, its memory included, while the process goes on; the memory first reads the turns that ended."""
         self.close()
+        if not self.record.helper_of:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(SETTLE_SECONDS):
+                    await self.wait_idle()
+                    await self.memory.settle(turns_only=True)
         await self.memory.close()
 
     def unqueue(self, message_id: str = "") -> bool:

@@ -30,8 +30,6 @@ class ConversationLimits:
         quiet: Time without a change after which looks are rarer: most chats that stay open are not in use.
         quiet_look: Between two looks from then on.
         reminder: For what memory says before a call runs; what takes longer is not said.
-        still_written: Rest of a file after which its last turn counts as finished: an agent writes at least that often
-            while it works.
     """
 
     checkpoint: float = 0.8
@@ -47,7 +45,6 @@ class ConversationLimits:
     quiet: float = 60.0
     quiet_look: float = 3.0
     reminder: float = 0.15
-    still_written: float = 120.0
 
 
 CONVERSATION = ConversationLimits()

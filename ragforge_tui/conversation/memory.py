@@ -302,15 +302,18 @@ class ConversationMemory:
             self._idle.clear()
             self._ended.put_nowait(Turn(turn_index=0))
 
-    async def settle(self, *, model: bool = True) -> None:
+    async def settle(self, *, model: bool = True, turns_only: bool = False) -> None:
         """Wait until all pending work except upgrades of summaries and lines on code has finished or failed.
 
         Args:
             model: Wait for titles and summaries that a model writes too; the next start makes them otherwise.
+            turns_only: Wait until turns are indexed and read for what they decide and wish, and for nothing else.
         """
         await self._idle.wait()
         await self.wishes.settle()
         await self.readers.findings.settle()
+        if turns_only:
+            return
         if model or not self._asks_model:
             await self._due.settle()
         await self._vectors.settle()

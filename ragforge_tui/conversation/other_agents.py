@@ -1,71 +1,77 @@
 """Import of other agents' sessions: listed with what the graph holds of them, and brought in one by one.
 
 A session becomes a conversation with a derived id. It is imported again when it has changed since, which adds its new
-turns; the version that was imported stands in the graph, so that a graph never claims what only another one holds.
+turns and completes those that were still written; the version that was imported stands in the graph, so that a graph
+never claims what only another one holds.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from ragforge_tui.conversation.limits import CONVERSATION
+from ragforge_tui.conversation.attempts import AttemptFinder
+from ragforge_tui.conversation.services import Services
 from ragforge_tui.conversation.storage.token_counts import count_imported
 from ragforge_tui.graph import Store
+from ragforge_tui.memory.findings.keeper import FindingKeeper
 from ragforge_tui.other_agents import (
     AGENTS,
-    Transcript,
     conversation_id,
     detect,
     find_sessions,
     is_rescued,
+    merged,
     read_session,
+    relative_path,
 )
 from ragforge_tui.shared.account import home_folder
 from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.events import FindingsChanged
 from ragforge_tui.shared.export_records import ConversationExport
 from ragforge_tui.shared.found_sessions import FoundSession, ListedSession, SessionImport
+from ragforge_tui.tools.line_changes import edited_lines
 
 _log = logging.getLogger(__name__)
+_MOST_READ = 1_000
+"""Conversations that one run reads; the next one goes on."""
 
 
 async def list_found_sessions(
-    store: Store, *, agents: Sequence[str] = (), file: Path | None = None
+    store: Store, *, agents: Sequence[str] = (), files: Sequence[Path] = ()
 ) -> list[ListedSession]:
-    """Return the sessions that other agents left, newest form of each, with whether they are imported.
+    """Return the sessions that other agents left, each once, with whether they are imported.
 
     Args:
         agents: Only those of these agents; empty for all.
-        file: Look into this file instead.
+        files: Look into these files and folders instead.
 
     Raises:
-        RagforgeError: An agent is unknown, or the file is of no known form.
+        RagforgeError: An agent is unknown, or a file is of no known form.
     """
     unknown = [name for name in agents if name not in AGENTS]
     if unknown:
         raise RagforgeError(f"No sessions of {unknown[0]!r} can be imported.", todo=f"Known are: {', '.join(AGENTS)}.")
-    if file is not None:
-        found = await asyncio.to_thread(_in_file, file)
+    if files:
+        found = await asyncio.to_thread(lambda: merged(one for file in files for one in _in_file(file)))
     else:
         found = await asyncio.to_thread(_left_by, agents)
     versions = await store.transfer.imported_versions()
-    return [ListedSession(session=s, imported=_is_imported(s, versions)) for s in found]
+    return [ListedSession(session=s, imported=not s.readable or _is_imported(s, versions)) for s in found]
 
 
 async def import_found_session(store: Store, found: FoundSession) -> SessionImport:
-    """Import a session, or the turns that are new in it; failures are part of the result."""
+    """Import a session, or what is new in it; failures are part of the result."""
     try:
-        export, helpers, still_written = await asyncio.to_thread(_export, found)
-        if export is None:
-            return SessionImport(outcome="empty", still_written=still_written)
-        imported = await store.transfer.import_(export, merge=True)
+        exports = await asyncio.to_thread(_exports, found)
+        if not exports:
+            return SessionImport(outcome="empty")
+        export, *helpers = exports
+        imported = await store.transfer.import_session(export, found.version)
         for helper in helpers:
-            await store.transfer.import_(helper, merge=True)
-        if not still_written:
-            await store.transfer.mark_imported(export.conversation.uuid, found.version)
+            await store.transfer.import_session(helper, found.version)
     except (RagforgeError, OSError) as error:
         return SessionImport(outcome="failed", error=str(error))
     except Exception as error:
@@ -76,8 +82,27 @@ async def import_found_session(store: Store, found: FoundSession) -> SessionImpo
         conversation_id=imported.conversation.uuid,
         title=imported.conversation.title,
         adds=imported.adds,
-        still_written=still_written,
     )
+
+
+async def read_imported(services: Services, *, leave: Collection[str]) -> None:
+    """Read imported turns for what they decide, wish and tried in vain, without their conversations being opened.
+
+    What is left when the program ends is read after the next start.
+
+    Args:
+        leave: Conversations to skip: they are open and do this themselves.
+    """
+    store, pace = await services.store(), services.memory.pace
+    wishes = services.settings.agent.memory.remember != "never"
+    for uuid in await store.findings.unread(_MOST_READ):
+        if uuid not in leave:
+            await pace.clear()
+            conversation = await store.conversations.get(uuid)
+            if await FindingKeeper(store, conversation, wishes=wishes).read_turns(()):
+                services.emit(FindingsChanged(conversation_id=uuid))
+            finder = AttemptFinder(services.store, Path(conversation.workspace), pace)
+            await finder.examine(uuid, until=conversation.next_turn - 1)
 
 
 def _left_by(agents: Sequence[str]) -> list[FoundSession]:
@@ -89,7 +114,7 @@ def _left_by(agents: Sequence[str]) -> list[FoundSession]:
 
 def _in_file(file: Path) -> list[FoundSession]:
     try:
-        found = detect(file)
+        found = detect(file, Path.home())
     except OSError as error:
         raise RagforgeError(f"{file} cannot be read: {error.strerror or error}.") from error
     if not found:
@@ -101,25 +126,21 @@ def _in_file(file: Path) -> list[FoundSession]:
     return found
 
 
-def _export(found: FoundSession) -> tuple[ConversationExport | None, list[ConversationExport], bool]:
-    """Read a session and its helpers; also return whether its last turn was left out, since it may still be written."""
+def _exports(found: FoundSession) -> list[ConversationExport]:
+    """Read a session and its helpers; none of a session without a message."""
     transcript = read_session(found)
-    still_written = time.time() - _last_write(found, transcript) < CONVERSATION.still_written
-    export = transcript.export(found, without_last_turn=still_written)
+    export = transcript.export(found)
     if export is None:
-        return None, [], still_written
+        return []
     helpers = transcript.helper_exports(found, export.conversation)
-    return count_imported(export), [count_imported(helper) for helper in helpers], still_written
+    folder = export.conversation.workspace
+    for call, edit in transcript.edits:
+        if path := relative_path(edit.path, folder):
+            call.changes = [*call.changes, *edited_lines(path, edit)]
+    return [count_imported(each) for each in (export, *helpers)]
 
 
 def _is_imported(found: FoundSession, versions: Mapping[str, str]) -> bool:
     """Return whether a session is held as it is now; of one that was held whole, no half is rescued later."""
     held = versions.get(conversation_id(found.agent, found.id))
     return held is not None and (held == found.version or is_rescued(found))
-
-
-def _last_write(found: FoundSession, transcript: Transcript) -> float:
-    """Return when a session was last written: of one in a file of its own the file's time, else its last message's."""
-    path = Path(found.path)
-    shared = path.suffix in (".db", ".md") or is_rescued(found)
-    return transcript.last_time.timestamp() if shared else path.stat().st_mtime

@@ -13,9 +13,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Unpack
 
-from ragforge_tui.conversation.agent import SETTLE_SECONDS, ConversationAgent
+from ragforge_tui.conversation.agent import ConversationAgent
 from ragforge_tui.conversation.answer import Answer
-from ragforge_tui.conversation.conversation import Conversation
+from ragforge_tui.conversation.conversation import SETTLE_SECONDS, Conversation
 from ragforge_tui.conversation.loop_thread import LoopThread
 from ragforge_tui.conversation.options import AgentOptions, GivenSettings
 from ragforge_tui.conversation.reading import HistoryHit

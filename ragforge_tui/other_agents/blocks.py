@@ -1,51 +1,152 @@
-"""Content blocks in the form of Anthropic's API, which several agents store as they sent them."""
+"""Parts of messages: texts, thoughts, calls and results, in the forms in which agents keep what APIs sent.
+
+The forms of Anthropic, Google and OpenAI differ in the names of their keys alone, and agents mix them. So one reader
+knows them all, and a new version of an agent that stores another form is still read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
-from ragforge_tui.other_agents.reading import fields, items, text_of, word
+import msgspec
+
+from ragforge_tui.other_agents.reading import decoded, fields, items, number, text_of, word
 from ragforge_tui.other_agents.transcript import Transcript
 from ragforge_tui.shared.records import Usage
 
+PartKind = Literal["text", "thought", "call", "result", "file"]
+_RESULTS = ("result", "response", "output")
+_CALLS = ("call", "tooluse", "toolrequest")
+_THOUGHTS = ("thinking", "reasoning", "thought")
+_CALL_IDS = ("tool_use_id", "tool_call_id", "call_id", "callID", "id")
+_ARGUMENTS = ("input", "arguments", "args", "action")
+_ELEMENT = re.compile(r"\s*<([a-z][a-z\d]*(?:[-_][a-z\d]+)+|skill|image|permissions)\b[^>]*>.*?</\1[^>]*>", re.DOTALL)
+"""Element that begins a text and has a name such as programs give: what a program tells the model."""
+_APPENDED = re.compile(r"\s*<(system-reminder|environment_details|mode_notice|[\w-]+-hook)>.*?</\1>", re.DOTALL)
+"""Elements that programs put among the user's words."""
+_INPUT = ("input_tokens", "inputTokens", "promptTokenCount", "input", "prompt_tokens")
+_OUTPUT = ("output_tokens", "outputTokens", "candidatesTokenCount", "output", "completion_tokens")
+_CACHED = ("cache_read_input_tokens", "cached_input_tokens", "cacheReadTokens", "cachedContentTokenCount", "cached")
+_REASONING = ("thoughtsTokenCount", "thoughts", "reasoning")
 
-def add_reply(
+
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """Part of a message; `value` holds the arguments of a call, or a result as it was stored."""
+
+    kind: PartKind
+    text: str = ""
+    id: str = ""
+    name: str = ""
+    value: Any = None
+
+
+def parts_of(content: object) -> Iterator[Part]:
+    """Yield the parts of a content: a text, or a list of parts in the form of any API."""
+    if isinstance(content, str):
+        yield Part(kind="text", text=content)
+    for block in items(content):
+        yield from _part(block)
+
+
+def add_parts(
     transcript: Transcript,
+    role: object,
     content: object,
     at: datetime | None,
     *,
+    id: str = "",
     model: str = "",
     usage: Usage | None = None,
-    id: str = "",
+    words: Callable[[str], str] | None = None,
+    details: object = None,
 ) -> None:
-    """Add a reply of the model: its texts and thinking, then its tool calls."""
-    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
-    text = "\n\n".join(filter(None, (word(b.get("text")) for b in blocks if b.get("type") == "text")))
-    thinking = "\n\n".join(filter(None, (word(b.get("thinking")) for b in blocks if b.get("type") == "thinking")))
-    transcript.reply(text, at, reasoning=thinking, model=model, usage=usage, id=id)
-    for block in blocks:
-        if block.get("type") in ("tool_use", "server_tool_use"):
-            transcript.call(word(block.get("id")), word(block.get("name")), block.get("input", {}), at)
-
-
-def add_user(
-    transcript: Transcript, content: object, at: datetime | None, *, own_words: Callable[[str], str] = str
-) -> None:
-    """Add a user's message: the results of calls it carries, then its text as the start of a turn.
+    """Add a message of any role: the results it carries, the user's words, or a reply with its calls.
 
     Args:
-        own_words: Returns what the user wrote of a text; empty for a text of the program.
+        id: The agent's own id of the message; parts of a reply that come with the same id are one reply.
+        words: Returns what the user wrote of a text; `own_words` if None.
+        details: What the agent stored about the results beside them.
     """
-    blocks: list[dict[str, Any]] = [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
-    texts = []
-    for block in blocks:
-        if block.get("type") == "tool_result":
-            failed = bool(block.get("is_error"))
-            transcript.result(word(block.get("tool_use_id")), text_of(block.get("content")), at, failed=failed)
-        elif block.get("type") == "text":
-            texts.append(own_words(word(block.get("text"))))
-        elif block.get("type") in ("image", "document"):
-            texts.append(f"[{block['type']}: {word(fields(block.get('source')).get('media_type')) or 'attached'}]")
-    transcript.user("\n\n".join(text for text in texts if text.strip()), at)
+    parts = list(parts_of(content))
+    for part in parts:
+        if part.kind == "result":
+            transcript.result(part.id, part.value, at, details=details)
+    said = [part.text for part in parts if part.kind in ("text", "file")]
+    if role == "user":
+        transcript.user("\n\n".join(filter(None, map(words or own_words, said))), at, id=id)
+    elif role in ("assistant", "model", "gemini") and (parts or usage):
+        thought = "\n\n".join(filter(None, (part.text for part in parts if part.kind == "thought")))
+        text = "\n\n".join(filter(None, said))
+        transcript.reply(text, at, reasoning=thought, model=model, usage=usage, id=id)
+        for part in parts:
+            if part.kind == "call":
+                transcript.call(part.id, part.name, part.value, at)
+
+
+def own_words(text: str) -> str:
+    """Return what the user wrote of a text, without the elements of programs around it."""
+    text = _APPENDED.sub("", text)
+    while match := _ELEMENT.match(text):
+        text = text[match.end() :]
+    return text.strip()
+
+
+def usage_of(value: object, *, cached_apart: bool = False) -> Usage | None:
+    """Return the tokens of a reply, whatever their names are; None without any.
+
+    Args:
+        cached_apart: The tokens sent do not include those of the cache, as in Anthropic's API.
+    """
+    told = fields(value)
+    cache = fields(told.get("cache"))
+    sent, received, cached = (_count(told, names) for names in (_INPUT, _OUTPUT, _CACHED))
+    if not told or not (sent or received):
+        return None
+    cached = cached or number(cache.get("read"))
+    written = number(told.get("cache_creation_input_tokens")) or number(cache.get("write"))
+    reasoning, cost = _count(told, _REASONING), told.get("cost")
+    return Usage(
+        input_tokens=sent + (cached + written if cached_apart else 0),
+        output_tokens=received + reasoning,
+        cached_tokens=cached,
+        reasoning_tokens=reasoning or number(told.get("reasoning_output_tokens")),
+        cost_usd=float(cost) if isinstance(cost, int | float) and cost > 0 else None,
+    )
+
+
+def _count(told: dict[str, Any], names: tuple[str, ...]) -> int:
+    return next((count for name in names if (count := number(told.get(name)))), 0)
+
+
+def _part(block: dict[str, Any]) -> Iterator[Part]:
+    kind = word(block.get("type")).lower().replace("_", "")
+    for inner in ("functionCall", "functionResponse"):
+        if isinstance(block.get(inner), dict):
+            block, kind = block[inner], inner.lower()
+    if isinstance(block.get("data"), dict):
+        block = block["data"]
+    block = {**block, **fields(fields(block.get("toolCall")).get("value")), **fields(block.get("function"))}
+    id = next((found for name in _CALL_IDS if (found := word(block.get(name)))), "") or word(block.get("name"))
+    if kind in _THOUGHTS or block.get("thought") is True:
+        texts = (text_of(block.get(name)) for name in ("thinking", "text", "summary", "content"))
+        yield Part(kind="thought", text=next(filter(None, texts), ""))
+    elif kind.endswith(_RESULTS):
+        yield Part(kind="result", id=id, value=block.get("toolResult", block))
+    elif kind.endswith(_CALLS) or "arguments" in block:
+        value: Any = next((block[name] for name in _ARGUMENTS if name in block), {})
+        name = word(block.get("name") or block.get("tool")) or kind.removesuffix("call")
+        yield Part(kind="call", id=id, name=name, value=_whole(value))
+    elif kind in ("image", "document"):
+        media = word(fields(block.get("source")).get("media_type"))
+        yield Part(kind="file", text=f"[{kind}: {media or 'attached'}]")
+    elif "text" in block or kind.endswith("text"):
+        yield Part(kind="text", text=word(block.get("text")))
+
+
+def _whole(arguments: object) -> object:
+    """Return arguments as an object: some APIs give their JSON text, some both."""
+    value = fields(arguments).get("value", arguments)
+    return decoded(value) or value if isinstance(value, str) else value

@@ -1,7 +1,8 @@
-"""Exports of ChatGPT and of Claude: a zip, or the ``conversations.json`` that is in it."""
+"""Exports of ChatGPT and of Claude: a zip, or the files ``conversations.json``, ``conversations-000.json`` … in it."""
 
 from __future__ import annotations
 
+import re
 import zipfile
 from functools import lru_cache
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from ragforge_tui.other_agents.blocks import add_reply
+from ragforge_tui.other_agents.blocks import add_parts, parts_of
 from ragforge_tui.other_agents.reading import MOST_FILE, fields, items, text_of, time_of, version, whole_json, word
 from ragforge_tui.other_agents.transcript import Transcript
 from ragforge_tui.shared.found_sessions import FoundSession
@@ -17,7 +18,7 @@ from ragforge_tui.shared.json_text import decode_json
 
 CHATGPT = "chatgpt"
 CLAUDE = "claude"
-_MEMBER = "conversations.json"
+_MEMBER = re.compile(r"(?:.*/)?conversations[^/]*\.json")
 
 
 def in_export(path: Path) -> list[FoundSession]:
@@ -47,17 +48,18 @@ def read(found: FoundSession) -> Transcript:
 @lru_cache(maxsize=1)
 def _conversations(path: str, _version: str) -> dict[str, dict[str, Any]]:
     """Return the conversations of an export by id. It is decoded once for all of them."""
-    whole = _zipped(Path(path)) if zipfile.is_zipfile(path) else whole_json(Path(path))
-    return {id: conversation for conversation in items(whole) if (id := _id(conversation))}
+    whole = _zipped(Path(path)) if zipfile.is_zipfile(path) else items(whole_json(Path(path)))
+    return {id: conversation for conversation in whole if (id := _id(conversation))}
 
 
-def _zipped(path: Path) -> Any:
+def _zipped(path: Path) -> list[dict[str, Any]]:
     try:
         with zipfile.ZipFile(path) as archive:
-            name = next((n for n in archive.namelist() if n.rsplit("/", 1)[-1] == _MEMBER), None)
-            if name is None or archive.getinfo(name).file_size > MOST_FILE:
-                return None
-            return decode_json(archive.read(name))
+            members = [each for each in archive.infolist() if _MEMBER.fullmatch(each.filename)]
+            if sum(each.file_size for each in members) > MOST_FILE:
+                return []
+            names = sorted(each.filename for each in members)
+            return [conversation for name in names for conversation in items(decode_json(archive.read(name)))]
     except (zipfile.BadZipFile, msgspec.MsgspecError, RuntimeError, NotImplementedError) as error:
         raise OSError(f"{path} cannot be read as a zip: {error}") from error
 
@@ -67,9 +69,12 @@ def _agent(conversation: dict[str, Any]) -> str:
 
 
 def _id(conversation: dict[str, Any]) -> str:
-    if "mapping" in conversation:
-        return word(conversation.get("conversation_id") or conversation.get("id"))
-    return word(conversation.get("uuid")) if "chat_messages" in conversation else ""
+    """Return the id of a conversation, or one made of its title and time; empty for another object."""
+    if not {"mapping", "chat_messages"} & conversation.keys():
+        return ""
+    id = next((id for key in ("conversation_id", "id", "uuid") if (id := word(conversation.get(key)))), "")
+    began = conversation.get("create_time") or conversation.get("created_at")
+    return id or f"{conversation.get('title') or conversation.get('name')}@{began}"
 
 
 def _chatgpt(conversation: dict[str, Any]) -> Transcript:
@@ -77,7 +82,8 @@ def _chatgpt(conversation: dict[str, Any]) -> Transcript:
     transcript = Transcript(title=word(conversation.get("title")))
     nodes = fields(conversation.get("mapping"))
     path: list[dict[str, Any]] = []
-    at: object = conversation.get("current_node") or next(reversed(nodes), None)
+    at: object = conversation.get("current_node")
+    at = at if at in nodes else max(nodes, key=lambda id: _said_at(nodes[id]), default=None)
     seen: set[str] = set()
     while isinstance(at, str) and at in nodes and at not in seen:
         seen.add(at)
@@ -86,36 +92,41 @@ def _chatgpt(conversation: dict[str, Any]) -> Transcript:
     for node in reversed(path):
         message = fields(node.get("message"))
         content, metadata = fields(message.get("content")), fields(message.get("metadata"))
-        role, moment = fields(message.get("author")).get("role"), time_of(message.get("create_time"))
+        author, id = fields(message.get("author")), word(message.get("id"))
+        role, moment = author.get("role"), time_of(message.get("create_time"))
         text = text_of(content.get("parts")) or word(content.get("text"))
-        if not text.strip() or metadata.get("is_visually_hidden_from_conversation"):
+        thought = "\n\n".join(filter(None, map(text_of, items(content.get("thoughts")))))
+        if metadata.get("is_visually_hidden_from_conversation") or content.get("content_type") == "reasoning_recap":
             continue
         if role == "user":
-            transcript.user(text, moment)
-        elif role == "assistant":
-            thought = content.get("content_type") in ("thoughts", "reasoning_recap")
-            model = word(metadata.get("model_slug"))
-            transcript.reply("" if thought else text, moment, reasoning=text if thought else "", model=model)
-        elif role == "tool":
-            id, name = word(message.get("id")), word(fields(message.get("author")).get("name"))
-            transcript.call(id, name, {}, moment)
+            transcript.user(text, moment, id=id)
+        elif role == "assistant" and (text or thought):
+            model = word(metadata.get("model_slug") or conversation.get("default_model_slug"))
+            transcript.reply(text, moment, reasoning=thought, model=model)
+        elif role == "tool" and text.strip():
+            transcript.call(id, word(author.get("name")), {}, moment)
             transcript.result(id, text, moment)
     return transcript
+
+
+def _said_at(node: object) -> float:
+    """Return when a node was said, later ones being nearer to the end of the talk."""
+    at = time_of(fields(fields(node).get("message")).get("create_time"))
+    return at.timestamp() if at else 0.0
 
 
 def _claude(conversation: dict[str, Any]) -> Transcript:
     transcript = Transcript(title=word(conversation.get("name")))
     for message in items(conversation.get("chat_messages")):
-        at = time_of(message.get("created_at"))
+        at, id = time_of(message.get("created_at")), word(message.get("uuid"))
         if message.get("sender") == "human":
             attached = [word(part.get("extracted_content")) for part in items(message.get("attachments"))]
             text = word(message.get("text")) or text_of(message.get("content"))
-            transcript.user("\n\n".join(filter(None, [text, *attached])), at)
+            transcript.user("\n\n".join(filter(None, [text, *attached])), at, id=id)
             continue
         content = message.get("content") or word(message.get("text"))
-        add_reply(transcript, content, at)
-        for block in items(content):
-            if block.get("type") == "tool_result":
-                failed = bool(block.get("is_error"))
-                transcript.result(word(block.get("tool_use_id")), text_of(block.get("content")), at, failed=failed)
+        add_parts(transcript, "assistant", content, at)
+        for part in parts_of(content):
+            if part.kind == "result":  # after the calls, which stand in the same message
+                transcript.result(part.id, part.value, at)
     return transcript

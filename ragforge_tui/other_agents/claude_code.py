@@ -10,18 +10,31 @@ from __future__ import annotations
 import itertools
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from ragforge_tui.other_agents.blocks import add_reply, add_user
-from ragforge_tui.other_agents.reading import fields, file_sessions, head, items, json_lines, number, time_of, word
+import msgspec
+
+from ragforge_tui.other_agents.blocks import add_parts, own_words, usage_of
+from ragforge_tui.other_agents.reading import (
+    fields,
+    file_sessions,
+    head,
+    items,
+    json_lines,
+    session_lines,
+    text_of,
+    time_of,
+    word,
+)
 from ragforge_tui.other_agents.transcript import RESCUED, Transcript
 from ragforge_tui.shared.found_sessions import FoundSession
 from ragforge_tui.shared.git import commits_between
-from ragforge_tui.shared.records import Commit, Usage
+from ragforge_tui.shared.records import Commit
 
 AGENT = "claude-code"
 HISTORY = "history.jsonl"
@@ -34,19 +47,20 @@ _MOST_COMMITS = 500
 _GIT_SECONDS = 10.0
 _COMMAND = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
 _COMMAND_ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
-_REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
-_PROGRAM_TEXTS = (
-    "<local-command-stdout>",
-    "<local-command-stderr>",
-    "Caveat: The messages below",
-    "[Request interrupted",
-)
+_PROGRAM_TEXTS = ("Caveat: The messages below", "[Request interrupted", "This session is being continued from a")
+_TITLES = (("customTitle", ""), ("aiTitle", ""), ("summary", "leafUuid"))
+"""Titles, the user's own first, each with the key of the message that it must be about."""
 _RESCUED_REPLY = "(The transcript of this session was deleted; its replies are lost.)"
+
+
+def store(home: Path) -> Path:
+    """Return the folder in which sessions are kept."""
+    return Path(os.environ.get("CLAUDE_CONFIG_DIR") or home / ".claude")
 
 
 def find(home: Path) -> Iterator[FoundSession]:
     """Yield the transcripts, then the sessions that only the history still knows."""
-    root = Path(os.environ.get("CLAUDE_CONFIG_DIR") or home / ".claude")
+    root = store(home)
     kept = set()
     for found in file_sessions(AGENT, root.glob("projects/*/*.jsonl")):
         if found.id.startswith(_HELPER):  # the work of a helper comes with its parent
@@ -55,9 +69,7 @@ def find(home: Path) -> Iterator[FoundSession]:
         first = head(Path(found.path))
         folder = next((word(line.get("cwd")) for line in first if line.get("cwd")), "")
         kept |= {word(line.get("sessionId")) for line in first}
-        yield FoundSession(
-            agent=AGENT, id=found.id, folder=folder, path=found.path, bytes=found.bytes, version=found.version
-        )
+        yield msgspec.structs.replace(found, folder=folder)
     history = root / HISTORY
     if history.is_file():
         yield from _deleted(history, kept)
@@ -80,25 +92,31 @@ def read(found: FoundSession) -> Transcript:
         OSError: The file cannot be read.
     """
     path = Path(found.path)
-    return _rebuilt(found) if path.name == HISTORY else _read(path)
+    return _rebuilt(found) if path.name == HISTORY else _read(found)
 
 
-def _read(path: Path) -> Transcript:
-    transcript = Transcript()
+def _read(found: FoundSession) -> Transcript:
+    transcript = Transcript(folder=found.folder)
     seen: set[str] = set()
-    helpers = _Helpers()
-    for line in json_lines(path):
+    titles: dict[str, list[tuple[str, str]]] = {}
+    helpers, queue = _Helpers(), _Queue(transcript)
+    for line in session_lines(found):
         if line.get("isSidechain"):
             helpers.add(line)
             continue
-        if line.get("type") in ("summary", "custom-title", "ai-title"):
-            transcript.title = word(line.get("summary") or line.get("customTitle") or line.get("aiTitle"))
+        for key, about in _TITLES:
+            if title := word(line.get(key)):
+                titles.setdefault(key, []).append((title, word(line.get(about)) if about else ""))
         transcript.folder = transcript.folder or word(line.get("cwd"))
+        queue.add(line)
         if not (own := word(line.get("uuid"))) or own not in seen:
             seen.add(own)
             _add(transcript, line)
             helpers.note_call(line)
-    helpers.read_files(path)
+    ranked = (named for key, _ in _TITLES for named in reversed(titles.get(key, [])))
+    transcript.title = next((title for title, about in ranked if not about or about in seen), "")
+    for path in (found.path, *found.parts):
+        helpers.read_files(Path(path))
     helpers.add_to(transcript)
     return transcript
 
@@ -106,17 +124,53 @@ def _read(path: Path) -> Transcript:
 def _add(transcript: Transcript, line: dict[str, Any]) -> None:
     kind, message, at = line.get("type"), fields(line.get("message")), time_of(line.get("timestamp"))
     if kind == "assistant":
-        model = word(message.get("model"))
-        add_reply(
-            transcript,
-            message.get("content"),
-            at,
-            model="" if model == "<synthetic>" else model,
-            usage=_usage(message.get("usage")),
-            id=word(message.get("id")),
-        )
-    elif kind == "user" and not line.get("isMeta") and not line.get("isCompactSummary"):
-        add_user(transcript, message.get("content"), at, own_words=_own_words)
+        model, id = word(message.get("model")), word(message.get("id"))
+        model = "" if model == "<synthetic>" else model
+        usage = usage_of(message.get("usage"), cached_apart=True)
+        add_parts(transcript, kind, message.get("content"), at, id=id, model=model, usage=usage)
+    elif kind == "user":
+        said = not (line.get("isMeta") or line.get("isCompactSummary") or line.get("isVisibleInTranscriptOnly"))
+        said = said and fields(line.get("origin")).get("kind", "human") == "human"
+        details = line.get("toolUseResult")
+        words = _own_words if said else _nothing
+        id = word(line.get("uuid"))
+        add_parts(transcript, kind, message.get("content"), at, id=id, words=words, details=details)
+
+
+class _Queue:
+    """What the user typed while the agent worked; it is stored in one form or another, or in both.
+
+    A message that waited until the end becomes a line of the user's. One that was taken into the running work is
+    attached to it, or is only removed from the queue.
+    """
+
+    def __init__(self, transcript: Transcript) -> None:
+        self._transcript = transcript
+        self._waiting: list[str] = []
+        self._taken: dict[str, Counter[str]] = {"attached": Counter(), "removed": Counter()}
+
+    def add(self, line: dict[str, Any]) -> None:
+        """Take in a line; most have nothing to do with the queue."""
+        at, attached = time_of(line.get("timestamp")), fields(line.get("attachment"))
+        if attached.get("type") == "queued_command" and attached.get("commandMode", "prompt") == "prompt":
+            self._take("attached", text_of(attached.get("prompt")), at)
+        if line.get("type") != "queue-operation":
+            return
+        operation = line.get("operation")
+        if operation == "enqueue":
+            self._waiting.append(text_of(line.get("content")))
+        elif operation == "popAll":
+            self._waiting.clear()
+        elif self._waiting:
+            text = self._waiting.pop(0)
+            if operation == "remove":
+                self._take("removed", text, at)
+
+    def _take(self, how: str, text: str, at: datetime | None) -> None:
+        mine, other = self._taken[how], next(count for name, count in self._taken.items() if name != how)
+        mine[text] += 1
+        if mine[text] > other[text]:
+            self._transcript.user(_own_words(text), at)
 
 
 class _Helpers:
@@ -165,22 +219,15 @@ class _Helpers:
 
 
 def _own_words(text: str) -> str:
-    text = _REMINDER.sub("", text)
-    if text.lstrip().startswith(_PROGRAM_TEXTS):
-        return ""
     if command := _COMMAND.search(text):
         arguments = _COMMAND_ARGUMENTS.search(text)
         return f"/{command[1].strip().lstrip('/')} {arguments[1].strip() if arguments else ''}".strip()
-    return text
+    text = own_words(text)
+    return "" if text.startswith(_PROGRAM_TEXTS) else text
 
 
-def _usage(value: object) -> Usage | None:
-    usage = fields(value)
-    if not usage:
-        return None
-    cached = number(usage.get("cache_read_input_tokens"))
-    sent = number(usage.get("input_tokens")) + number(usage.get("cache_creation_input_tokens")) + cached
-    return Usage(input_tokens=sent, output_tokens=number(usage.get("output_tokens")), cached_tokens=cached)
+def _nothing(_text: str) -> str:
+    return ""
 
 
 def _deleted(history: Path, kept: set[str]) -> Iterator[FoundSession]:

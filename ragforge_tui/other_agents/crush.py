@@ -10,7 +10,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from ragforge_tui.other_agents.reading import decoded, fields, items, rows, time_of, whole_json, word
+from ragforge_tui.other_agents.blocks import add_parts
+from ragforge_tui.other_agents.reading import any_json, decoded, fields, items, rows, time_of, word
 from ragforge_tui.other_agents.transcript import Transcript
 from ragforge_tui.shared.found_sessions import FoundSession
 
@@ -23,10 +24,7 @@ def find(home: Path) -> Iterator[FoundSession]:
     data = Path(
         os.environ.get("CRUSH_GLOBAL_DATA") or Path(os.environ.get("XDG_DATA_HOME") or home / ".local/share") / "crush"
     )
-    try:
-        projects = items(fields(whole_json(data / "projects.json")).get("projects"))
-    except OSError:
-        projects = []
+    projects = items(fields(any_json(data / "projects.json")).get("projects"))
     places = [(Path(word(p.get("data_dir")) or f"{p.get('path')}/.crush"), word(p.get("path"))) for p in projects]
     for folder, workspace in dict.fromkeys(places):
         if (database := folder / DATABASE).is_file():
@@ -66,20 +64,6 @@ def read(found: FoundSession) -> Transcript:
         "SELECT id, role, parts, model, created_at FROM messages WHERE session_id = ? ORDER BY created_at, rowid",
         found.id,
     ):
-        at, parts = time_of(row["created_at"]), items(decoded(row["parts"]))
-        texts = [word(fields(part.get("data")).get("text")) for part in parts if part.get("type") == "text"]
-        if row["role"] == "user":
-            transcript.user("\n\n".join(filter(None, texts)), at)
-            continue
-        if row["role"] == "assistant":
-            thoughts = [word(fields(p.get("data")).get("thinking")) for p in parts if p.get("type") == "reasoning"]
-            thought = "\n\n".join(filter(None, thoughts))
-            transcript.reply("\n\n".join(filter(None, texts)), at, reasoning=thought, model=row["model"] or "")
-        for part in parts:
-            data = fields(part.get("data"))
-            if part.get("type") == "tool_call":
-                transcript.call(word(data.get("id")), word(data.get("name")), data.get("input", ""), at)
-            elif part.get("type") == "tool_result":
-                failed = bool(data.get("is_error"))
-                transcript.result(word(data.get("tool_call_id")), word(data.get("content")), at, failed=failed)
+        parts, model = decoded(row["parts"]), row["model"] or ""
+        add_parts(transcript, row["role"], parts, time_of(row["created_at"]), model=model)
     return transcript

@@ -11,16 +11,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from ragforge_tui.other_agents.blocks import add_parts
 from ragforge_tui.other_agents.reading import (
     columns,
     decoded,
     fields,
     file_sessions,
     head,
-    items,
     json_lines,
     rows,
-    text_of,
     time_of,
     word,
 )
@@ -31,9 +30,14 @@ AGENT = "goose"
 DATABASE = "sessions.db"
 
 
+def store(home: Path) -> Path:
+    """Return the folder in which sessions are kept."""
+    return Path(os.environ.get("XDG_DATA_HOME") or home / ".local/share") / "goose/sessions"
+
+
 def find(home: Path) -> Iterator[FoundSession]:
     """Yield the sessions of the database, then those that only files hold: files stay behind when it is made."""
-    root = Path(os.environ.get("XDG_DATA_HOME") or home / ".local/share") / "goose/sessions"
+    root = store(home)
     seen: set[str] = set()
     if (root / DATABASE).is_file():
         for found in in_database(root / DATABASE):
@@ -54,8 +58,9 @@ def is_ours(lines: list[dict[str, Any]]) -> bool:
 
 
 def in_database(database: Path) -> Iterator[FoundSession]:
-    """Yield the user's sessions of a database; those of helpers are of another type."""
-    own = "WHERE s.session_type = 'user'" if "session_type" in columns(database, "sessions") else ""
+    """Yield the user's sessions of a database; those of helpers and of a schedule are of other types."""
+    typed = "session_type" in columns(database, "sessions")
+    own = "WHERE s.session_type NOT IN ('sub_agent', 'hidden', 'scheduled')" if typed else ""
     for row in rows(
         database,
         "SELECT s.id AS id, s.working_dir AS folder, count(m.id) AS messages, "
@@ -83,35 +88,18 @@ def read(found: FoundSession) -> Transcript:
     if path.suffix == ".jsonl":
         for line in json_lines(path):
             transcript.title = transcript.title or word(line.get("description"))
-            _add(transcript, line.get("role"), line.get("content"), time_of(line.get("created")))
+            _add(transcript, line.get("role"), line.get("content"), time_of(line.get("created")), line.get("metadata"))
         return transcript
     titles = rows(path, "SELECT description FROM sessions WHERE id = ?", found.id)
     transcript.title = word(titles[0]["description"]) if titles else ""
-    statement = "SELECT role, content_json, created_timestamp AS at FROM messages WHERE session_id = ? ORDER BY id"
-    for row in rows(path, statement, found.id):
-        _add(transcript, row["role"], decoded(row["content_json"]), time_of(row["at"]))
+    shown = "metadata_json" if "metadata_json" in columns(path, "messages") else "NULL"
+    columns_read = f"role, content_json, created_timestamp AS at, {shown} AS shown"
+    for row in rows(path, f"SELECT {columns_read} FROM messages WHERE session_id = ? ORDER BY id", found.id):
+        _add(transcript, row["role"], decoded(row["content_json"]), time_of(row["at"]), decoded(row["shown"]))
     return transcript
 
 
-def _add(transcript: Transcript, role: object, content: object, at: datetime | None) -> None:
-    blocks = items(content)
-    text = "\n\n".join(filter(None, (word(block.get("text")) for block in blocks if block.get("type") == "text")))
-    for block in blocks:
-        if block.get("type") == "toolResponse":
-            _result(transcript, block, at)
-    if role == "user":
-        transcript.user(text, at)
-    elif role == "assistant":
-        thought = "\n\n".join(filter(None, (word(b.get("thinking")) for b in blocks if b.get("type") == "thinking")))
-        transcript.reply(text, at, reasoning=thought)
-        for block in blocks:
-            if block.get("type") == "toolRequest":
-                call = fields(fields(block.get("toolCall")).get("value"))
-                transcript.call(word(block.get("id")), word(call.get("name")), call.get("arguments", {}), at)
-
-
-def _result(transcript: Transcript, block: dict[str, Any], at: datetime | None) -> None:
-    outcome = fields(block.get("toolResult"))
-    failed = outcome.get("status") == "error" or bool(fields(outcome.get("value")).get("isError"))
-    text = text_of(outcome.get("value")) or word(outcome.get("error"))
-    transcript.result(word(block.get("id")), text, at, failed=failed)
+def _add(transcript: Transcript, role: object, content: object, at: datetime | None, shown: object) -> None:
+    """Add a message; what the user was not shown is the program's, but the results in it are kept."""
+    hidden = role == "user" and fields(shown).get("userVisible") is False
+    add_parts(transcript, "tool" if hidden else role, content, at)

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ragforge_tui.other_agents.reading import columns, decoded, fields, number, rows, time_of, version, whole_json, word
+from ragforge_tui.other_agents.blocks import add_parts, own_words, usage_of
+from ragforge_tui.other_agents.reading import columns, decoded, fields, rows, time_of, version, whole_json, word
 from ragforge_tui.other_agents.transcript import Transcript
 from ragforge_tui.shared.found_sessions import FoundSession
-from ragforge_tui.shared.records import Usage
 
 AGENT = "opencode"
 DATABASE = "opencode.db"
@@ -21,9 +21,14 @@ _TASK = "task"
 """Tool that starts a helper."""
 
 
+def store(home: Path) -> Path:
+    """Return the folder in which sessions are kept."""
+    return Path(os.environ.get("XDG_DATA_HOME") or home / ".local/share") / "opencode"
+
+
 def find(home: Path) -> Iterator[FoundSession]:
     """Yield the sessions of the database, then those that only files hold; helpers come with their parents."""
-    root = Path(os.environ.get("XDG_DATA_HOME") or home / ".local/share") / "opencode"
+    root = store(home)
     seen: set[str] = set()
     if (root / DATABASE).is_file():
         for found in in_database(root / DATABASE):
@@ -127,43 +132,24 @@ def _add(transcript: Transcript, id: str, message: dict[str, Any], parts: Iterab
     if message.get("role") == "user":
         said = [word(part.get("text")) for part in parts if part.get("type") == "text" and not part.get("synthetic")]
         named = [f"[file: {word(part.get('filename'))}]" for part in parts if part.get("type") == "file"]
-        transcript.user("\n\n".join(filter(None, [*said, *named])), at)
+        # Without its id, which a fork gives anew: the time stays.
+        transcript.user("\n\n".join(filter(None, [*map(own_words, said), *named])), at)
         return
-    transcript.reply(
-        "",
-        at,
-        model="/".join(filter(None, (word(message.get("providerID")), word(message.get("modelID"))))),
-        usage=_usage(message),
-        id=id,
-    )
+    model = "/".join(filter(None, (word(message.get("providerID")), word(message.get("modelID")))))
+    usage = usage_of({**fields(message.get("tokens")), "cost": message.get("cost")}, cached_apart=True)
+    transcript.reply("", at, model=model, usage=usage, id=id)
+    add_parts(transcript, "assistant", [part for part in parts if part.get("type") in ("text", "reasoning")], at, id=id)
     for part in parts:
-        kind, state = part.get("type"), fields(part.get("state"))
-        if kind in ("text", "reasoning"):
-            text = word(part.get("text"))
-            transcript.reply(text if kind == "text" else "", at, reasoning=text if kind == "reasoning" else "", id=id)
-        elif kind == "tool":
+        if part.get("type") == "tool":
+            state, call = fields(part.get("state")), _call_id(part)
             times = fields(state.get("time"))
-            call = _call_id(part)
             transcript.call(call, word(part.get("tool")), state.get("input", {}), time_of(times.get("start")) or at)
-            if state.get("status") in ("completed", "error"):
-                failed = state["status"] == "error"
+            if (status := state.get("status")) in ("completed", "error"):
+                failed = status == "error"
                 output = word(state.get("error" if failed else "output"))
-                transcript.result(call, output, time_of(times.get("end")), failed=failed)
+                details = state.get("metadata")
+                transcript.result(call, output, time_of(times.get("end")), failed=failed, details=details)
 
 
 def _call_id(part: dict[str, Any]) -> str:
     return word(part.get("callID") or part.get("id"))
-
-
-def _usage(message: dict[str, Any]) -> Usage | None:
-    tokens = fields(message.get("tokens"))
-    if not tokens:
-        return None
-    cache = fields(tokens.get("cache"))
-    cost = message.get("cost")
-    return Usage(
-        input_tokens=number(tokens.get("input")) + number(cache.get("read")) + number(cache.get("write")),
-        output_tokens=number(tokens.get("output")) + number(tokens.get("reasoning")),
-        cached_tokens=number(cache.get("read")),
-        cost_usd=float(cost) if isinstance(cost, int | float) and cost > 0 else None,
-    )

@@ -6,9 +6,10 @@ What cannot be read is left out; the rest of the session is not.
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from io import BufferedReader, RawIOBase
 from pathlib import Path
@@ -28,8 +29,14 @@ COMPRESSED = ".zst"
 _PACKED = 1_024
 """Bytes that are decompressed at once: they may become thousands of times as many."""
 _HEAD_LINES = 40
+_TEXTS = ("text", "content", "result", "output", "structured_content", "response", "value", "error")
+"""Keys under which an object has its text, the best first."""
 _MOST_HEAD = 16 * 1024**2
 """Bytes that are decompressed at most for the first lines of a file."""
+_EXITS = ("exit_code", "exitCode", "exit", "exit_status", "returncode", "return_code")
+_ERRORS = ("is_error", "isError", "error")
+_FAILED = ("error", "failed", "failure", "cancelled", "declined")
+_DEPTH = 4
 _MOST_DIGITS = 20
 _LAST_YEAR = 3000
 _LATEST = 32_503_680_000
@@ -58,6 +65,24 @@ def json_lines(path: Path, *, most: int | None = None) -> Iterator[dict[str, Any
                 continue
             if isinstance(value, dict):
                 yield value
+
+
+def session_lines(found: FoundSession) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a session's files, from the oldest on; a line that an earlier file held is left out.
+
+    Raises:
+        OSError: A file cannot be read.
+    """
+    seen: set[bytes] = set()
+    for path in (found.path, *found.parts):
+        kept = set[bytes]()
+        for line in json_lines(Path(path)):
+            if found.parts:
+                kept.add(key := hashlib.sha256(msgspec.json.encode(line)).digest())
+                if key in seen:
+                    continue
+            yield line
+        seen |= kept
 
 
 def _lines_of(path: Path, most: int | None) -> BufferedReader:
@@ -127,6 +152,14 @@ def whole_json(path: Path) -> Any:
         return None
 
 
+def any_json(path: Path) -> Any:
+    """Return the value of a JSON file that need not be there; None without one."""
+    try:
+        return whole_json(path)
+    except OSError:
+        return None
+
+
 def rows(database: Path, statement: str, *values: object) -> list[sqlite3.Row]:
     """Return the rows of a query, read without writing to the database; none if it lacks the table.
 
@@ -193,14 +226,37 @@ def number(value: object) -> int:
 
 
 def text_of(content: object) -> str:
-    """Return the text of a message's content: a text, or a list of texts and of parts with `text` or `content`."""
+    """Return the text of a content: a text, a list of contents, or an object that names its text."""
     if isinstance(content, str):
         return content
-    if isinstance(content, dict):
-        return word(content.get("text")) or text_of(content.get("content", ""))
     if isinstance(content, list):
-        return "\n".join(filter(None, (text_of(part) for part in content)))
-    return ""
+        return "\n".join(filter(None, map(text_of, content)))
+    if not isinstance(content, dict):
+        return ""
+    texts = (text_of(content.get(key)) for key in _TEXTS)
+    streams = (word(content.get("stdout")), word(content.get("stderr")))
+    return next(filter(None, texts), "") or "\n".join(filter(None, streams))
+
+
+def exit_status(value: object, depth: int = _DEPTH) -> int | None:
+    """Return the exit status that a result names under a key of its own, the first that is not 0; None without one."""
+    if not depth or not isinstance(value, dict | list):
+        return None
+    inner = list(value.values()) if isinstance(value, dict) else value
+    own = [fields(value).get(key) for key in _EXITS]
+    found = [status for status in own if isinstance(status, int) and not isinstance(status, bool)]
+    found += [status for one in inner if (status := exit_status(one, depth - 1)) is not None]
+    return next((status for status in found if status), 0) if found else None
+
+
+def is_failure(value: object, depth: int = _DEPTH) -> bool:
+    """Return whether a result tells that its call failed."""
+    if not depth or not isinstance(value, dict | list):
+        return False
+    own = fields(value)
+    told = own.get("success") is False or own.get("status") in _FAILED or own.get("outcome") in _FAILED
+    inner = value if isinstance(value, list) else own.values()
+    return told or any(own.get(key) for key in _ERRORS) or any(is_failure(one, depth - 1) for one in inner)
 
 
 def decoded(text: object) -> Any:
@@ -213,16 +269,28 @@ def decoded(text: object) -> Any:
         return None
 
 
-def file_sessions(agent: str, paths: Iterable[Path], *, inside: Path | None = None) -> Iterator[FoundSession]:
+def file_sessions(agent: str, paths: Iterable[Path]) -> Iterator[FoundSession]:
     """Yield one session for each regular file, named after it; those that vanished meanwhile are left out."""
-    for path in sorted(paths):
-        try:
-            state = path.stat()
-        except OSError:
-            continue
-        if state.st_size:
-            name = path.stem if inside is None else str(path.relative_to(inside))
-            yield FoundSession(agent=agent, id=name, path=str(path), bytes=state.st_size, version=version(path))
+    for path in sorted(paths, key=lambda path: (path.name, path)):
+        with suppress(OSError):
+            if size := path.stat().st_size:
+                yield FoundSession(agent=agent, id=path.stem, path=str(path), bytes=size, version=version(path))
+
+
+def merged(found: Iterable[FoundSession]) -> list[FoundSession]:
+    """Return each session once: files of one id are its parts, in the order they are given."""
+    sessions: dict[tuple[str, str], FoundSession] = {}
+    for one in found:
+        known = sessions.setdefault((one.agent, one.id), one)
+        if one.path not in (known.path, *known.parts):
+            sessions[one.agent, one.id] = msgspec.structs.replace(
+                known,
+                folder=known.folder or one.folder,
+                parts=(*known.parts, one.path, *one.parts),
+                bytes=known.bytes + one.bytes,
+                version=f"{known.version}+{one.version}",
+            )
+    return list(sessions.values())
 
 
 def version(path: Path) -> str:

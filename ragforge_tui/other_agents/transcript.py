@@ -1,8 +1,8 @@
 """Transcript of another agent's session, built up message by message and exported as a conversation.
 
-Readers of the formats call `user`, `reply`, `call` and `result` in the order of the session. Ids are derived from the
-agent, its id of the session and the place of the message, so that a second import finds what the first one stored and
-adds only what is new.
+Readers of the formats call `user`, `reply`, `call` and `result` in the order of the session. A turn is known by the
+agent's id of the user's message, or by its time and words. Ids are derived from that, so that a second import finds
+what the first one stored, and a copy of a turn in another session is the same turn.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from pathlib import PurePosixPath, PureWindowsPath
 
 import msgspec
 
+from ragforge_tui.other_agents.reading import decoded, exit_status, fields, is_failure, items, text_of, word
+from ragforge_tui.other_agents.stored_edits import edits_in
 from ragforge_tui.shared.account import log_in_name
 from ragforge_tui.shared.export_records import ConversationExport, MemoryExport, MessageCommit
-from ragforge_tui.shared.found_sessions import FoundSession
-from ragforge_tui.shared.json_text import decode_json, json_object
+from ragforge_tui.shared.found_sessions import FileEdit, FoundSession
+from ragforge_tui.shared.json_text import json_object
 from ragforge_tui.shared.records import (
     SHORT_ID,
     TITLE_CHARS,
@@ -44,9 +46,15 @@ _NAMESPACE = uuid.UUID("b0d6c3f2-41c5-5c8e-9a0f-8f6d2c1e7a54")
 _UNKNOWN = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_MESSAGE = "(The session has no message before this reply.)"
 _PATH_ARGUMENTS = ("file_path", "filePath", "path", "target_file", "absolute_path", "notebook_path", "filename")
-_WRITES = {"write", "edit", "patch", "replace", "create", "insert"}
+_WRITES = {"write", "edit", "editor", "patch", "replace", "create", "insert"}
 _READS = {"read", "view", "open", "cat"}
+_RUNS = {"bash", "shell", "command", "commands", "exec", "execute", "terminal", "run"}
 _WORD = re.compile("[A-Z]?[a-z]+")
+_EXIT = re.compile(
+    r"\[?(?:(?:Command|Process) exited with (?:exit )?(?:code|status)|Exit[ -]?(?:code|status)):?\s+(-?\d+)\]?", re.I
+)
+_EXIT_LINES = 6
+"""Lines at the beginning and at the end of a command's output in which its exit status stands."""
 _MOST_PATH = 1_000
 _MOST_TRACED = 200
 
@@ -70,7 +78,10 @@ class Transcript:
         self.folder = folder
         self.tags = tags
         self._turns: list[list[Message]] = []
+        self._marks: list[str] = []
+        """What each turn is known by; empty where the agent stores neither ids nor times."""
         self._calls: dict[str, ToolCall] = {}
+        self._edits: list[tuple[ToolCall, FileEdit]] = []
         self._replies: dict[str, Message] = {}
         self._commits: list[tuple[Message, Commit]] = []
         self._helpers: list[tuple[ToolCall, str, Transcript]] = []
@@ -84,17 +95,25 @@ class Transcript:
         """First message of the user; empty without one."""
         return self._turns[0][0].content if self._turns else ""
 
-    @property
-    def last_time(self) -> datetime:
-        """Time of the last message or result."""
-        return self._time
+    def user(self, text: str, at: datetime | None = None, *, id: str = "") -> None:
+        """Begin a turn with a message of the user; one without text is left out, as is one that is known.
 
-    def user(self, text: str, at: datetime | None = None) -> None:
-        """Begin a turn with a message of the user; one without text is left out."""
-        if text.strip():
+        Args:
+            id: The agent's own id of the message, if copies of the message have the same.
+        """
+        mark = id or (f"{at.isoformat()}\x1f{text}" if at is not None else "")
+        if text.strip() and not (mark and mark in self._marks):
+            self._marks.append(mark)
             self._turns.append(
                 [Message(uuid="", conversation_id="", role="user", content=text, timestamp=self._at(at))]
             )
+
+    def follow(self, parent: Transcript) -> None:
+        """Take over what the first turns are known by from the session that they were copied from."""
+        for n, (own, copied) in enumerate(zip(self._turns, parent._turns, strict=False)):
+            if _texts(own) != _texts(copied):
+                return
+            self._turns[n], self._marks[n] = copied, parent._marks[n]
 
     def reply(
         self,
@@ -106,20 +125,28 @@ class Transcript:
         usage: Usage | None = None,
         id: str = "",
     ) -> None:
-        """Add a reply of the model, or text to the reply with the same `id`."""
+        """Add a reply of the model, or what is new in it to the reply with the same `id`."""
         known = self._replies.get(id) if id else None
         if known is None:
-            known = Message(
-                uuid="", conversation_id="", role="assistant", model=model, usage=usage, timestamp=self._at(at)
-            )
+            known = Message(uuid="", conversation_id="", role="assistant", timestamp=self._at(at))
             self._turn().append(known)
             if id:
                 self._replies[id] = known
         known.content = _joined(known.content, text)
         known.reasoning = _joined(known.reasoning, reasoning)
+        known.model = model or known.model
+        if usage is not None and (known.usage is None or usage.output_tokens >= known.usage.output_tokens):
+            known.usage = usage  # the last count of a streamed reply is the whole one
+
+    def count(self, usage: Usage | None) -> None:
+        """Set the tokens of the last reply."""
+        if usage is not None and self._turns and (last := self._turns[-1][-1]).role == "assistant":
+            last.usage = usage
 
     def call(self, id: str, name: str, arguments: object, at: datetime | None = None) -> None:
-        """Add a tool call to the last reply; `arguments` are an object, or the text the model wrote."""
+        """Add a tool call to the last reply, once; `arguments` are an object, or the text the model wrote."""
+        if id and id in self._calls:
+            return
         turn = self._turn()
         if turn[-1].role != "assistant":
             self.reply("", at)
@@ -129,23 +156,54 @@ class Transcript:
         if id:
             self._calls[id] = call
 
-    def result(self, id: str, text: str, at: datetime | None = None, *, failed: bool = False) -> None:
-        """Set the result of a call; one whose call is unknown is left out, as is a second one."""
+    def result(
+        self, id: str, value: object, at: datetime | None = None, *, failed: bool = False, details: object = None
+    ) -> None:
+        """Set the result of a call; one whose call is unknown is left out, as is a second one.
+
+        Args:
+            value: The result as it was stored, which may tell of a failure or of the exit status of a command.
+            details: What the agent stored beside it.
+        """
         call = self._calls.get(id)
         if call is None or call.result is not None:
             return
-        moment = self._at(at)
+        value = _unpacked(value)
+        moment, text = self._at(at), text_of(value) or _as_json(value)
+        status = exit_status(details)
+        status = exit_status(value) if status is None else status
+        if status is None and _words(call) & _RUNS:
+            status = _status_in(text)
+        failed = failed or bool(status) or is_failure(value) or fields(details).get("success") is False
         call.success = not failed
         call.duration_ms = max(0, int((moment - call.timestamp).total_seconds() * 1_000))
         call.result = ToolResult(
             uuid="",
             tool_call_id="",
             success=not failed,
-            result=text,
-            error="failed" if failed else None,
+            result=msgspec.json.encode(
+                {"text": _clean(text), **({} if status is None else {"exit_status": status})}
+            ).decode(),
+            error=(f"exit status {status}" if status else "failed") if failed else None,
             timestamp=moment,
             result_size_bytes=len(text.encode("utf-8", "replace")),
         )
+        if not failed:
+            arguments = json_object(call.arguments) or call.arguments
+            for edit in edits_in(details or value, arguments, writes=bool(_words(call) & _WRITES)):
+                self._edits.append((call, edit))
+
+    def edited(self, path: str, edits: list[FileEdit]) -> None:
+        """Add a file that the program wrote by itself after a reply, as a call of a tool named `edit`."""
+        id = f"edit {len(self._calls)}"
+        self.call(id, "edit", {"path": path})
+        self.result(id, f"{path} was edited.")
+        self._edits += [(self._calls[id], edit) for edit in edits]
+
+    @property
+    def last_time(self) -> datetime:
+        """Time of the last message or result."""
+        return self._time
 
     def helper(self, call: str, id: str, transcript: Transcript) -> None:
         """Add the work of a helper that a call started; left out if the call is unknown or it said nothing.
@@ -169,26 +227,32 @@ class Transcript:
         """Link a commit to the last message."""
         self._commits.append((self._turn()[-1], commit))
 
-    def export(self, found: FoundSession, *, without_last_turn: bool = False) -> ConversationExport | None:
+    def export(self, found: FoundSession) -> ConversationExport | None:
         """Return the session as a conversation, with secrets masked; None if nothing is left of it.
 
         Args:
             found: Where the session comes from.
-            without_last_turn: Leave the last turn out, since the agent may still be writing it.
         """
-        turns = self._turns[:-1] if without_last_turn else self._turns
-        if not turns:
+        if not self._turns:
             return None
         own = conversation_id(found.agent, found.id)
         folder = self.folder or found.folder
-        kept = [
-            Turn(turn_index=index, messages=[_placed(m, own, index, n, folder) for n, m in enumerate(messages)])
-            for index, messages in enumerate(turns, start=1)
-        ]
+        edited: dict[int, list[FileEdit]] = {}
+        for call, edit in self._edits:
+            edited.setdefault(id(call), []).append(edit)
+        kept: list[Turn] = []
+        for index, (mark, messages) in enumerate(zip(self._marks, self._turns, strict=True), start=1):
+            placed = [message for message in messages if _says_something(message)]
+            key = _derived(found.agent, mark) if mark else _derived(own, messages[0].content, self._said_before(index))
+            for position, message in enumerate(placed):
+                _place(message, own, key, index, position)
+                for call in message.tool_calls:
+                    call.files = _files(call, edited.get(id(call), []), folder)
+            kept.append(Turn(turn_index=index, messages=placed))
         messages = [message for turn in kept for message in turn.messages]
-        for call, id, helper in self._helpers:
+        for call, helper_session, helper in self._helpers:
             if call.result is not None and call.uuid:
-                helper_id = conversation_id(found.agent, f"{found.id}/{id}")
+                helper_id = conversation_id(found.agent, f"{found.id}/{helper_session}")
                 data = {**json_object(call.result.result), "helper": helper_id, "trace": helper.trace(helper_id)}
                 call.result.result = msgspec.json.encode(data).decode()
         title = self.title or next((m.content for m in messages if m.role == "user"), "")
@@ -208,9 +272,18 @@ class Transcript:
         commits = [
             MessageCommit(turn_index=m.turn_index, message=m.uuid, workspace=folder, commit=commit)
             for m, commit in self._commits
-            if m.uuid
         ]
         return ConversationExport(conversation=conversation, turns=kept, memory=MemoryExport(commits=commits))
+
+    @property
+    def edits(self) -> list[tuple[ToolCall, FileEdit]]:
+        """Edits with the calls that made them, in order."""
+        return self._edits
+
+    def _said_before(self, index: int) -> int:
+        """Return how often the user's words of a turn were said before it."""
+        words = self._turns[index - 1][0].content
+        return sum(turn[0].content == words for turn in self._turns[: index - 1])
 
     def helper_exports(self, found: FoundSession, parent: Conversation) -> list[ConversationExport]:
         """Return the work of the helpers as conversations of their own, as those of this program's helpers are stored.
@@ -250,7 +323,19 @@ class Transcript:
 
 
 def _joined(before: str, more: str) -> str:
-    return f"{before}\n\n{more}" if before and more else before or more
+    """Return a text with what is new in another one: agents also store a text again that has grown."""
+    if not before or more.startswith(before):
+        return more or before
+    known = any(part.startswith(more) for part in before.split("\n\n")) or before.endswith(more)
+    return before if known else f"{before}\n\n{more}"
+
+
+def _says_something(message: Message) -> bool:
+    return bool(message.role == "user" or message.content or message.reasoning or message.tool_calls)
+
+
+def _texts(turn: list[Message]) -> list[tuple[str, str]]:
+    return [(message.role, message.content.strip()) for message in turn if _says_something(message)]
 
 
 def _short(title: str) -> str:
@@ -258,25 +343,22 @@ def _short(title: str) -> str:
     return line if len(line) <= TITLE_CHARS else line[: TITLE_CHARS - 1].rstrip() + "…"
 
 
-def _placed(message: Message, conversation: str, turn: int, position: int, folder: str) -> Message:
+def _place(message: Message, conversation: str, key: str, turn: int, position: int) -> None:
     """Set the ids of a message and its calls, and mask the secrets in its texts."""
-    message.uuid = _derived(conversation, turn, position)
+    message.uuid = _derived(key, position)
     message.conversation_id = conversation
     message.turn_index, message.position = turn, position
     message.content, message.reasoning = _clean(message.content), _clean(message.reasoning)
     message.char_count = len(message.content)
     for ordinal, call in enumerate(message.tool_calls):
-        call.uuid = _derived(conversation, turn, position, ordinal)
+        call.uuid = _derived(key, position, ordinal)
         call.message_id = message.uuid
         call.ordinal = ordinal
         call.iteration = position
-        call.files = _files(call, folder)
         call.arguments = _clean(call.arguments)
         if call.result is not None:
-            call.result.uuid = _derived(conversation, turn, position, ordinal, "result")
+            call.result.uuid = _derived(key, position, ordinal, "result")
             call.result.tool_call_id = call.uuid
-            call.result.result = msgspec.json.encode({"text": _clean(call.result.result)}).decode()
-    return message
 
 
 def _clean(text: str) -> str:
@@ -287,28 +369,51 @@ def _derived(*place: object) -> str:
     return str(uuid.uuid5(_NAMESPACE, "\x1f".join(str(part) for part in place)))
 
 
-def _files(call: ToolCall, folder: str) -> list[FileAccess]:
-    """Return the file that a call names in its arguments, if the tool's name tells what it does with it."""
-    words = {word.lower() for word in _WORD.findall(call.tool_name)}
-    access: FileAccessKind
-    if words & _WRITES:
-        access = "write"
-    elif words & _READS:
-        access = "read"
-    else:
-        return []
-    try:
-        arguments = decode_json(call.arguments)
-    except msgspec.MsgspecError:
-        return []
-    if not isinstance(arguments, dict):
-        return []
-    path = next((v for key in _PATH_ARGUMENTS if isinstance(v := arguments.get(key), str) and v), "")
-    relative = _relative(path, folder)
-    return [FileAccess(path=relative, access=access)] if relative else []
+def _words(call: ToolCall) -> set[str]:
+    """Return the words of a tool's name, which tell what it does; those that read do not write."""
+    name = f"{call.tool_name} {word(json_object(call.arguments).get('command')).partition(' ')[0]}"
+    words = {each.lower() for each in _WORD.findall(name)}
+    return words - _WRITES if words & _READS else words
 
 
-def _relative(path: str, folder: str) -> str:
+def _status_in(text: str) -> int | None:
+    """Return the exit status that the output of a command names on a line of its own."""
+    lines = text.splitlines()
+    ends = [*lines[:_EXIT_LINES], *lines[-_EXIT_LINES:]]
+    found = [int(match[1]) for line in ends if (match := _EXIT.fullmatch(line.strip()))]
+    return max(found, key=abs, default=None)
+
+
+def _unpacked(value: object) -> object:
+    """Return a result whose text is the JSON of an outcome with its text as the object it stands for."""
+    inner = next((fields(value)[key] for key in ("content", "output") if key in fields(value)), value)
+    told = decoded(inner) if isinstance(inner, str) and inner.lstrip().startswith("{") else None
+    outcome = isinstance(told, dict) and {"output", "result"} & told.keys() and {"metadata", "success"} & told.keys()
+    return told if outcome else value
+
+
+def _as_json(value: object) -> str:
+    """Return an object without a text as it is, so that nothing of a result is lost."""
+    told = fields(value)
+    inner = next((told[key] for key in ("output", "response", "structured_content") if fields(told.get(key))), None)
+    return msgspec.json.encode(inner).decode() if inner else ""
+
+
+def _files(call: ToolCall, edits: list[FileEdit], folder: str) -> list[FileAccess]:
+    """Return the files that a call wrote, or that it names if the tool's name tells what it does with them."""
+    words = _words(call)
+    wrote = words & _WRITES
+    paths = [edit.path for edit in edits]
+    if not paths and (wrote or words & _READS):
+        arguments = json_object(call.arguments)
+        named = [arguments, *items(arguments.get("files"))]
+        paths = [path for entry in named for key in _PATH_ARGUMENTS if (path := word(entry.get(key)))]
+    access: FileAccessKind = "write" if wrote or edits else "read"
+    relative = dict.fromkeys(relative_path(path, folder) for path in paths)
+    return [FileAccess(path=path, access=access) for path in relative if path]
+
+
+def relative_path(path: str, folder: str) -> str:
     """Return a path relative to the folder, with forward slashes; empty if it lies outside."""
     if not path or len(path) > _MOST_PATH:
         return ""

@@ -117,6 +117,7 @@ class ImportAdds(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         turns: Indexes of the added turns, ascending.
         calls: Tool calls and results of calls, counted together.
+        grown: Indexes of turns that are there and hold more now.
     """
 
     turns: list[int] = []
@@ -126,10 +127,11 @@ class ImportAdds(msgspec.Struct, frozen=True, kw_only=True):
     contexts: int = 0
     insights: int = 0
     findings: int = 0
+    grown: list[int] = []
 
     def __bool__(self) -> bool:
         memory = self.summaries or self.contexts or self.insights or self.findings
-        return bool(self.messages or self.calls or memory)
+        return bool(self.messages or self.calls or self.grown or memory)
 
     def text(self) -> str:
         """Return the additions in words, "nothing new" if there are none."""

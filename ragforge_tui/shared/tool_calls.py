@@ -20,7 +20,7 @@ from ragforge_tui.shared.sanitize import plain_text, plain_value
 ToolAccess = Literal["read", "write", "command", "control"]
 CHANGING: frozenset[ToolAccess] = frozenset({"write", "command"})
 """Access that changes something: refused in plan mode, and never run on a guess."""
-USUAL_ARGUMENTS = ("path", "command", "pattern", "query", "message")
+USUAL_ARGUMENTS = ("path", "command", "pattern", "query", "message", "cmd", "file_path", "filePath")
 """Arguments that identify what a call acted on where a tool names no main argument."""
 
 COUNTS = ("matches", "count", "lines")
@@ -110,6 +110,17 @@ def writing_tools() -> tuple[str, ...]:
 def tool_info(name: str) -> ToolInfo:
     """Return the description of a tool, a generic one if it is unknown."""
     return _tools.get(name) or ToolInfo(name=name)
+
+
+def called_tool(call: ToolCall) -> ToolInfo:
+    """Return the description of a call's tool; of another agent's, what the call itself tells."""
+    if call.tool_name in _tools:
+        return _tools[call.tool_name]
+    if any(file.access == "write" for file in call.files):
+        return ToolInfo(name=call.tool_name, access="write")
+    if call.result is not None and '"exit_status"' in call.result.result:
+        return ToolInfo(name=call.tool_name, access="command", main_argument="command", outcome="exit_status")
+    return ToolInfo(name=call.tool_name)
 
 
 def tool_label(name: str) -> str:

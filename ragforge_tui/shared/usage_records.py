@@ -36,6 +36,7 @@ class SpentRequest(msgspec.Struct, frozen=True, kw_only=True):
         superseded: Whether the user had the turn answered again.
         unknown: Whether the answer was cut off before the provider counted its tokens.
         context: Id of the stored context of the request; empty if there is none.
+        agent: Another agent that made it, whose session was imported; empty for this program.
     """
 
     conversation_id: str
@@ -50,6 +51,7 @@ class SpentRequest(msgspec.Struct, frozen=True, kw_only=True):
     superseded: bool = False
     unknown: bool = False
     context: str = ""
+    agent: str = ""
     usage: Usage = Usage()
 
 

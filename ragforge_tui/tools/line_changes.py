@@ -6,8 +6,9 @@ indented or reformatted keeps its writer, as with ``git blame -w``, and no text 
 
 `writers_of` follows lines through the recorded writes in their order. Where the content before a write is not the one
 after the last, the file was changed in between by other means: the contents are compared, and new lines have no
-writer. A content that the file had before, restored by an undo or a checkout, gets the writers of that time. Each write
-holds all keys, so a write that is missing, because its conversation was purged, costs its own lines only.
+writer. Of edits that other agents stored as a diff only some lines are known: they are applied to the version before.
+A content that the file had before, restored by an undo or a checkout, gets the writers of that time. Each write holds
+all keys, so a write that is missing, because its conversation was purged, costs its own lines only.
 """
 
 from __future__ import annotations
@@ -20,15 +21,19 @@ from functools import cached_property
 import msgspec
 
 from ragforge_tui.shared.encoding import decode
+from ragforge_tui.shared.found_sessions import FileEdit
 from ragforge_tui.shared.records import LineChange
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.tools.diff import line_opcodes
+from ragforge_tui.tools.sensitive import is_secret
 from ragforge_tui.tools.snapshots import digest_of
 from ragforge_tui.tools.workspace import Place
 
 MOST_LINES = 10_000
 """Most lines of a file whose changes are recorded; a longer one is data rather than code."""
 _KEY_DIGITS = 9
+_UNKNOWN = "?"
+"""Key of a line that no write has shown."""
 _CANDIDATES = 20
 """Newest versions that a content of unknown origin is compared with."""
 
@@ -42,11 +47,16 @@ class _Hunk(msgspec.Struct, frozen=True, array_like=True):
     added: int
 
 
-class _Hunks(msgspec.Struct, frozen=True):
-    """Text form of `LineChange.hunks`, with the keys of all lines after the write."""
+class _Hunks(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Text form of `LineChange.hunks`, with the keys of all lines after the write.
+
+    Of a `partial` one they are the keys of the hunks' own lines, one hunk after the other; `new` counts in them. One
+    without hunks wrote the whole file, and what was there before is unknown.
+    """
 
     lines: str
     hunks: list[_Hunk]
+    partial: bool = False
 
 
 class Write(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,14 +76,39 @@ def line_changes(place: Place, before: bytes | None, after: bytes | None) -> lis
     Args:
         before: Earlier content; None for a missing file, as in `after`.
     """
-    if place.secret or before == after:
-        return []
+    return [] if place.secret else _whole_change(place.shown, before, after)
+
+
+def _whole_change(path: str, before: bytes | None, after: bytes | None) -> list[LineChange]:
     old, new = _keys(before), _keys(after)
-    if old is None or new is None:
+    if before == after or old is None or new is None:
         return []
     hunks = [_Hunk(i, " ".join(old[i:j]), k, m - k) for tag, i, j, k, m in line_opcodes(old, new) if tag != "equal"]
     stored = msgspec.json.encode(_Hunks(" ".join(new), hunks)).decode()
-    return [LineChange(path=place.shown, before=digest_of(before), after=digest_of(after), hunks=stored)]
+    return [LineChange(path=path, before=digest_of(before), after=digest_of(after), hunks=stored)]
+
+
+def edited_lines(path: str, edit: FileEdit) -> list[LineChange]:
+    """Return the change of an edit that another agent stored; none for a file with secrets, or a binary one.
+
+    Args:
+        path: Path of the file in `LineChange.path`.
+    """
+    if is_secret(path):
+        return []
+    if edit.after is not None and edit.before is not None:
+        return _whole_change(path, edit.before.encode(), edit.after.encode())
+    keys = _keys(edit.after.encode()) or [] if edit.after is not None else []
+    hunks: list[_Hunk] = []
+    for part in edit.lines:
+        old, new = ([_key(mask_secrets(line)) for line in side] for side in (part.old, part.new))
+        hunks.append(_Hunk(max(part.start - 1, 0), " ".join(old), len(keys), len(new)))
+        keys += new
+    if not keys and not any(hunk.removed for hunk in hunks):
+        return []
+    stored = msgspec.json.encode(_Hunks(" ".join(keys), hunks, partial=True)).decode()
+    digest = hashlib.sha256(stored.encode()).hexdigest()
+    return [LineChange(path=path, before=f"{digest}-", after=digest, hunks=stored)]
 
 
 def writers_of(writes: Sequence[Write], path: str, content: bytes) -> list[int | None] | None:
@@ -128,6 +163,9 @@ class _History:
         change = write.change
         try:
             stored = msgspec.json.decode(change.hunks, type=_Hunks)
+            if stored.partial:
+                self._apply(index, change.path, stored)
+                return
             keys = stored.lines.split()
             before_keys = _before(keys, stored.hunks)
         except (msgspec.MsgspecError, ValueError):
@@ -139,6 +177,28 @@ class _History:
         else:
             after = _Version(keys, _written(before.writers, stored.hunks, index))
         self._put(change.path, change.after, after)
+
+    def _apply(self, index: int, path: str, stored: _Hunks) -> None:
+        """Add the version that a partly known write makes of the last one: each hunk where its lines are found."""
+        last = self._last.get(path) or _Version([], [])
+        keys, writers, added = list(last.keys), list(last.writers), stored.lines.split()
+        shift = 0
+        for hunk in stored.hunks or [_Hunk(0, " ".join(keys), 0, len(added))]:
+            old, new = hunk.removed.split(), added[hunk.new : hunk.new + hunk.added]
+            at = _found(keys, old, hunk.old + shift)
+            if at is None:  # lines of a part of the file that is not known yet
+                at = hunk.old + shift
+                known = max(at, len(keys)) - len(keys)
+                keys[at:at] = [*[_UNKNOWN] * known, *old]
+                writers[at:at] = [None] * (known + len(old))
+            origins: list[int | None] = [index] * len(new)
+            for tag, i, j, k, m in line_opcodes(old, new):
+                if tag == "equal":
+                    origins[k:m] = writers[at + i : at + j]
+            keys[at : at + len(old)] = new
+            writers[at : at + len(old)] = origins
+            shift += len(new) - len(old)
+        self._put(path, hashlib.sha256(" ".join(keys).encode()).hexdigest(), _Version(keys, writers))
 
     def version(self, path: str, digest: str, keys: list[str]) -> _Version:
         """Return the last version with this digest, else one whose lines come from the most similar version."""
@@ -169,6 +229,12 @@ class _History:
         self._last[path] = version
         if not self._versions or self._versions[-1] is not version:
             self._versions.append(version)
+
+
+def _found(keys: list[str], old: list[str], near: int) -> int | None:
+    """Return where lines stand, the place nearest to the one that is told; None if they are nowhere."""
+    places = [at for at in range(len(keys) - len(old) + 1) if keys[at : at + len(old)] == old] if old else []
+    return min(places, key=lambda at: abs(at - near), default=None)
 
 
 def _keys(content: bytes | None) -> list[str] | None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ragforge_tui.conversation.limits import CONVERSATION
 from tests.cli.conftest import Cli
 from tests.conftest import ONE_BACKEND
 from tests.other_agents import stores
@@ -100,15 +100,53 @@ def test_only_the_chosen_folder_is_imported(cli: Cli, store_home: Path) -> None:
     assert "1 session imported" in cli.ok("import", "--from", "codex", "--folder", stores.FOLDER).out
 
 
+def test_what_was_still_written_is_completed_by_the_next_import(cli: Cli, store_home: Path) -> None:
+    """A reply that streamed and a call that ran are stored at once, and again when they are whole."""
+    path = stores.opencode(store_home)
+
+    def write(text: str, state: dict[str, Any]) -> None:
+        with closing(sqlite3.connect(path)) as connection:
+            for id, part in (
+                ("p5", {"type": "text", "text": text}),
+                ("p6", {"type": "tool", "callID": "t2", "tool": "bash", "state": state}),
+            ):
+                connection.execute("INSERT OR REPLACE INTO part VALUES (?, ?, ?)", (id, "m4", json.dumps(part)))
+            connection.commit()
+
+    command = {"command": "make test"}
+    write("", {"status": "running", "input": command})
+    assert "2 turns added" in cli.ok("import", "--from", "opencode", "--all").out
+    write("", {"status": "completed", "input": command, "output": "1 failed", "metadata": {"exit": 2}})
+    write("One test fails.", {"status": "completed", "input": command, "output": "1 failed", "metadata": {"exit": 2}})
+    assert "0 turns added, 1 completed" in cli.ok("import", "--from", "opencode", "--all").out
+    [session] = sessions(cli)
+    *_, reply = cli.ok("show", session["uuid"], "--json").json["messages"]
+    [call] = reply["tool_calls"]
+    assert reply["content"] == "One test fails."
+    assert (call["success"], call["result"]["error"]) == (False, "exit status 2")
+    assert session["uuid"] in {hit["conversation_id"] for hit in cli.ok("search", "One test fails", "--json").json}
+
+
 @ONE_BACKEND
-def test_last_turn_waits_while_the_agent_writes(cli: Cli, store_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = stores.codex(store_home)
-    path.touch()
-    monkeypatch.setattr(CONVERSATION, "still_written", time.time())
-    told = cli.ok("import", "--from", "codex", "--all").out
-    assert "1 turns added" in told and "the last turn comes with the next import" in told
-    monkeypatch.setattr(CONVERSATION, "still_written", 0.0)
-    assert "1 extended, 1 turns added" in cli.ok("import", "--from", "codex", "--all").out
+def test_memory_knows_an_import_that_nobody_opened(cli: Cli, store_home: Path) -> None:
+    path = stores.claude_code(store_home)
+    add_turn(path, "Which form?", "Decision: the parser skips empty lines.")
+    cli.ok("import", "--from", "claude-code", "--all")
+    [kept] = cli.ok("memory", "--json").json
+    assert (kept["kind"], kept["turn_index"]) == ("decision", 3)
+    used = cli.ok("usage", "--by", "persona", "--json").json
+    assert [row["name"] for row in used] == []  # this session has no counts
+    cli.ok("import", str(path))
+    assert len(sessions(cli)) == 1
+
+
+@ONE_BACKEND
+def test_unknown_layout_is_told(cli: Cli, store_home: Path) -> None:
+    stores.write_json(store_home / ".vibe/logs/session/v9/a/history.json", [{"said": "something"}])
+    told = "Sessions of vibe are there in a form that this version cannot read."
+    assert told in cli.ok("import").out
+    assert [(entry["agent"], entry["sessions"]) for entry in cli.ok("import", "--json").json] == [("vibe", 0)]
+    assert told in cli.ok("import", "--from", "vibe").err
 
 
 @ONE_BACKEND

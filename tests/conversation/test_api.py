@@ -117,6 +117,15 @@ async def test_another_model_may_be_chosen_and_the_own_one_again(loaded: Loaded)
     assert answer.content == "Noted: Still here?"
 
 
+async def test_what_was_decided_is_kept_when_the_conversation_ends_at_once(loaded: Loaded) -> None:
+    async with ConversationAgent(loaded, model=echo) as agent:
+        conversation = await agent.create_conversation()
+        await conversation.send_message("We decided: the parser skips empty lines.")
+        await conversation.end()
+        kept = await (await agent.store()).findings.of_conversation(conversation.record.uuid)
+    assert [(one.kind, one.text) for one in kept] == [("decision", "the parser skips empty lines.")]
+
+
 @pytest.mark.http
 async def test_a_model_that_cannot_be_used_leaves_the_one_before(loaded: Loaded) -> None:
     async with ConversationAgent(loaded, model=echo) as agent:

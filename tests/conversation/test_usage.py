@@ -42,13 +42,14 @@ def named(report: UsageReport) -> dict[str, UsageRow]:
     return {row.name: row for row in report.rows}
 
 
-async def imported_talk(store: Store, reply: Message) -> None:
+async def imported_talk(store: Store, reply: Message) -> str:
     """A session of another agent, whose replies have counts of their own."""
     record = conversation(tags=["from:claude-code"])
     await store.conversations.create(record)
     asked = await store.messages.begin_turn(message(record.uuid, content="Hello"))
     given = {"uuid": str(uuid4()), "conversation_id": record.uuid, "turn_index": 1}
     await store.messages.add(msgspec.structs.replace(reply, **given), asked.uuid)
+    return record.uuid
 
 
 @pytest.mark.http
@@ -83,8 +84,11 @@ async def test_a_held_conversation_is_added_up(graph: Graph, loaded: Loaded, ser
         assert await Store(graph).spending.requests(None) == await Store(graph).spending.requests(START)
         reply = Message(uuid="r", conversation_id="i", role="assistant", model="theirs", timestamp=now())
         reply.usage = Usage(input_tokens=50_000)
-        await imported_talk(Store(graph), reply)
-        assert await agent.past.usage("day") == reports["day"]
+        talked = await imported_talk(Store(graph), reply)
+        assert await agent.past.usage("cause") == reports["cause"]
+        theirs = {row.name: row.input_tokens for row in (await agent.past.usage("persona")).rows}
+        assert theirs["(claude-code)"] == 50_000
+        await agent.delete_conversation(talked, immediately=True)
         await agent.delete_conversation(uuid, immediately=True)
         gone = await agent.past.usage("day")
     total = reports["day"].total

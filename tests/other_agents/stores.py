@@ -71,7 +71,7 @@ def claude_code(home: Path, session: str = "c1a0de00-0000-4000-8000-000000000001
     write_lines(
         path,
         [
-            {"type": "summary", "summary": "The parser and empty lines", "leafUuid": "x"},
+            {"type": "summary", "summary": "The parser and empty lines", "leafUuid": "u8"},
             {**said("user", 0, "<command-name>/clear</command-name>"), "isMeta": True},
             said("user", 1, ASKED),
             said("assistant", 2, [{"type": "thinking", "thinking": "Let me look."}], id="m1", model="claude-x"),

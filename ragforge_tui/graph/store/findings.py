@@ -308,6 +308,17 @@ class Findings:
             turn=turn_index,
         )
 
+    async def unread(self, most: int) -> list[str]:
+        """Return imported conversations with turns that were not read, the newest first, without running ones."""
+        rows = await self._graph.rows(
+            f"MATCH {own_node('c', 'Conversation')} WHERE c.import_version IS NOT NULL AND c.status <> 'deleted' "
+            "AND coalesce(c.findings_until, c.branch_turn, 0) < c.next_turn - 1 AND coalesce(c.helper_of, '') = '' "
+            "AND NOT EXISTS { MATCH (m:Message {conversation_id: c.uuid}) WHERE m.turn_index = c.next_turn - 1 "
+            "AND m.state = 'streaming' } RETURN c.uuid AS uuid ORDER BY c.updated_at DESC LIMIT $most",
+            most=most,
+        )
+        return [row["uuid"] for row in rows]
+
     async def unkept(self, conversation_id: str) -> list[str]:
         """Return what summaries of a conversation still have to store as findings, as the caller encoded it."""
         row = await self._graph.one(

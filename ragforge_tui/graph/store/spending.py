@@ -55,8 +55,8 @@ class Spending:
         """Return all requests of the conversations that were used at this time or later, in the order of their turns.
 
         Earlier requests of these conversations are included. A conversation's helpers belong to it. Conversations that
-        are deleted but not purged count too: what they took was spent. Replies of other agents, whose sessions were
-        imported, have no persona and do not count.
+        are deleted but not purged count too: what they took was spent. In the sessions of other agents, replies without
+        a persona are theirs.
         """
         found = {
             row["id"]: row
@@ -66,7 +66,7 @@ class Spending:
                 "AND ($workspace IS NULL OR c.workspace = $workspace) "
                 "AND ($id = '' OR c.uuid = $id OR (c.branch_of = $id AND coalesce(c.helper_of, '') <> '')) "
                 "RETURN c.uuid AS id, c.workspace AS workspace, c.helper_of AS helper, "
-                "any(tag IN coalesce(c.tags, []) WHERE tag STARTS WITH 'from:') AS imported",
+                "[tag IN coalesce(c.tags, []) WHERE tag STARTS WITH 'from:' | substring(tag, 5)] AS agents",
                 since=since and graph_value(since),
                 workspace=workspace,
                 id=conversation_id,
@@ -77,7 +77,7 @@ class Spending:
         for start in range(0, len(ids), _AT_ONCE):
             some = ids[start : start + _AT_ONCE]
             replies = [(row, found[row["id"]]) for row in await self._replies(some)]
-            requests += [_reply(row, of) for row, of in replies if row["m"].get("persona") or not of["imported"]]
+            requests += [_reply(row, of) for row, of in replies]
             requests += [_background(row["r"], found) for row in await self._background(some)]
         return requests
 
@@ -127,6 +127,7 @@ def _reply(row: dict[str, Any], conversation: dict[str, Any]) -> SpentRequest:
         superseded=reply["state"] == "superseded",
         unknown=usage is None,
         context=row["contexts"][-1] if row["contexts"] else "",
+        agent="" if reply.get("persona") else next(iter(conversation["agents"]), ""),
         usage=usage or Usage(),
     )
 

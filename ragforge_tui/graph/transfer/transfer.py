@@ -30,12 +30,14 @@ from ragforge_tui.graph.store.turns import Turns
 from ragforge_tui.graph.transfer.export_memory import MemoryExporter
 from ragforge_tui.graph.transfer.import_checks import check_export, plan_import
 from ragforge_tui.graph.transfer.import_memory import import_memory, lock_nodes
-from ragforge_tui.shared.export_records import ConversationExport, Imported
+from ragforge_tui.graph.transfer.session_turns import session_turns, turn_digest
+from ragforge_tui.shared.export_records import ConversationExport, ImportAdds, Imported
 from ragforge_tui.shared.records import EXTRACTIVE, Conversation, Message, Summary, Turn
 from ragforge_tui.shared.sanitize import storable
 
 _UNNAMED = "unnamed"
 """Author of an imported text that a model may have written."""
+_WATERMARKS = ("findings_until", "attempts_through", "indexed_turn")
 _COUNTS = ("next_turn", "message_count", "total_chars")
 # The existing conversation may contain more than the imported one.
 _RAISE = "MATCH (c:Conversation {uuid: $uuid}) SET " + ", ".join(
@@ -121,19 +123,88 @@ class Transfer:
         await self._unmark(own, mark)
         return Imported(conversation=await self._conversations.get(own), created=plan.created, adds=plan.adds)
 
-    async def mark_imported(self, uuid: str, version: str) -> None:
-        """Store the version of another agent's session that a conversation holds."""
+    async def import_session(self, e: ConversationExport, version: str) -> Imported:
+        """Import another agent's session: what is new in it, and what has grown since the last import.
+
+        The title follows the agent's until the user gives another. What changed is read for the memory again.
+
+        Args:
+            e: The session as it is now; places in the order and a parent are given here.
+            version: Stored to know next time whether the session has changed.
+        """
+        told = await session_turns(self._graph, e)
+        own, turns = told.conversation.uuid, [*told.fresh, *told.changed]
+        if not turns and told.created:  # a copy without a turn of its own
+            holder = told.conversation.branch_of or own
+            await self._mark_imported(holder, f"{own} {version}", "")
+            return Imported(conversation=await self._conversations.get(holder), created=False, adds=ImportAdds())
+        end = max((turn.turn_index for turn in turns), default=0)
+        c = msgspec.structs.replace(told.conversation, next_turn=end + 1, message_count=0, total_chars=0)
+        await self._import_conversation(c)
+        await self._graph.run("MATCH (c:Conversation {uuid: $uuid}) SET c.importing = $v", uuid=own, v=version)
+        for page in _pages(told.fresh):
+            await self._import_turns(page, c.workspace)
+        for page in _pages(told.changed):
+            await self._import_turns(page, c.workspace, update=True)
+        kept = {message.uuid for turn in turns for message in turn.messages}
+        commits = [commit for commit in e.memory.commits if commit.message in kept]
+        memory = msgspec.structs.replace(e.memory, commits=commits)
+        await import_memory(self._graph, msgspec.structs.replace(e, conversation=c, turns=turns, memory=memory))
+        if told.changed:
+            await self._read_again(own, min(turn.turn_index for turn in told.changed) - 1)
         await self._graph.run(
-            "MATCH (c:Conversation {uuid: $uuid}) SET c.import_version = $version", uuid=uuid, version=version
+            "MATCH (c:Conversation {uuid: $uuid}) MATCH (m:Message {conversation_id: $uuid}) "
+            "WITH c, count(m) AS messages, sum(coalesce(m.counted_chars, 0)) AS chars "
+            "SET c.message_count = messages, c.total_chars = chars, c.importing = NULL",
+            uuid=own,
+        )
+        await self._mark_imported(own, version, c.title)
+        messages = [message for turn in turns for message in turn.messages]
+        adds = ImportAdds(
+            turns=sorted(turn.turn_index for turn in told.fresh),
+            messages=sum(len(turn.messages) for turn in told.fresh),
+            calls=sum(len(message.tool_calls) for message in messages),
+            grown=sorted(turn.turn_index for turn in told.changed),
+        )
+        return Imported(conversation=await self._conversations.get(own), created=told.created, adds=adds)
+
+    async def _import_turns(self, turns: list[Turn], workspace: str, *, update: bool = False) -> None:
+        await self._import_messages(turns, update=update, digests=True)
+        await self._import_calls([m for turn in turns for m in turn.messages], workspace, update=update)
+
+    async def _read_again(self, uuid: str, through: int) -> None:
+        """Let the memory read the turns after one again."""
+        await self._graph.run(
+            "MATCH (c:Conversation {uuid: $uuid}) SET "
+            + ", ".join(
+                f"c.{name} = CASE WHEN c.{name} > $through THEN $through ELSE c.{name} END" for name in _WATERMARKS
+            ),
+            uuid=uuid,
+            through=through,
+        )
+
+    async def _mark_imported(self, uuid: str, version: str, title: str) -> None:
+        """Store the version of another agent's session that a conversation holds, or the copy of one."""
+        await self._graph.run(
+            "MATCH (c:Conversation {uuid: $uuid}) SET "
+            "c.import_copies = CASE WHEN $title = '' THEN [v IN coalesce(c.import_copies, []) "
+            "WHERE left(v, 36) <> left($version, 36)] + [$version] ELSE c.import_copies END, "
+            "c.title = CASE WHEN $title <> '' AND c.title = c.import_title THEN $title ELSE c.title END, "
+            "c.import_title = CASE WHEN $title = '' THEN c.import_title ELSE $title END, "
+            "c.import_version = CASE WHEN $title = '' THEN c.import_version ELSE $version END",
+            uuid=uuid,
+            version=version,
+            title=title,
         )
 
     async def imported_versions(self) -> dict[str, str]:
         """Return the imported version by conversation, also of deleted ones: what was deleted is not brought back."""
         rows = await self._graph.rows(
             "MATCH (c:Conversation) WHERE c.import_version IS NOT NULL "
-            "RETURN c.uuid AS uuid, c.import_version AS version"
+            "RETURN c.uuid AS uuid, c.import_version AS version, coalesce(c.import_copies, []) AS copies"
         )
-        return {row["uuid"]: row["version"] for row in rows}
+        copies = [copy.partition(" ") for row in rows for copy in row["copies"]]
+        return {uuid: version for uuid, _, version in copies} | {row["uuid"]: row["version"] for row in rows}
 
     async def _unmark(self, uuid: str, mark: str) -> None:
         await self._graph.run(
@@ -177,7 +248,7 @@ class Transfer:
 
         await self._graph.write(work)
 
-    async def _import_messages(self, turns: list[Turn]) -> None:
+    async def _import_messages(self, turns: list[Turn], *, update: bool = False, digests: bool = False) -> None:
         rows = []
         for turn in turns:
             for m in turn.messages:
@@ -185,10 +256,12 @@ class Transfer:
                 properties = {**message_properties(m), "char_count": chars, "counted_chars": chars}
                 if m.position == 0:
                     properties |= _recall_keys(turn)
+                    properties |= {"import_digest": turn_digest(turn)} if digests else {}
+                    properties |= {"embed_model": None} if update else {}
                 rows.append(properties)
-        await self._create(MESSAGE_NODES, await self._missing(MESSAGE_NODES, rows))
+        await self._store(MESSAGE_NODES, rows, update=update)
 
-    async def _import_calls(self, messages: list[Message], workspace: str) -> None:
+    async def _import_calls(self, messages: list[Message], workspace: str, *, update: bool = False) -> None:
         calls, results, files, changes = [], [], [], []
         for m in messages:
             for c in m.tool_calls:
@@ -197,8 +270,8 @@ class Transfer:
                 files += [{**row, "call": c.uuid, "ordinal": n} for n, row in enumerate(file_rows(c.files))]
                 if c.result:
                     results.append(result_properties(cut_result(c.result), m.conversation_id))
-        await self._create(CALL_NODES, await self._missing(CALL_NODES, calls))
-        await self._create(RESULT_NODES, await self._missing(RESULT_NODES, results))
+        await self._store(CALL_NODES, calls, update=update)
+        await self._store(RESULT_NODES, results, update=update)
         await self._link_files(files, storable(workspace))
         for batch in batches(changes):
 
@@ -208,22 +281,19 @@ class Transfer:
 
             await self._graph.write(work)
 
-    async def _missing(self, kind: OwnedNodes, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return the rows that are not in the graph yet."""
-
-        async def work(tx: Transaction) -> set[str]:
-            return await _known(tx, kind.label, [row["uuid"] for row in rows])
-
-        known = await self._graph.read(work) if rows else set()
-        return [row for row in rows if row["uuid"] not in known]
-
-    async def _create(self, kind: OwnedNodes, rows: list[dict[str, Any]]) -> None:
+    async def _store(self, kind: OwnedNodes, rows: list[dict[str, Any]], *, update: bool) -> None:
         """Make nodes, each with the relationship it hangs on, in small statements.
 
         A node and its relationship come into being together, so one that is there already has it. That spares a
         MERGE of the relationship, which the embedded server answers by walking all those of the parent: the
         conversation's grow with every message.
+
+        Args:
+            update: Give those that are there the new values; otherwise they stay as they are.
         """
+        if not update and rows:
+            known = await self._graph.read(lambda tx: _known(tx, kind.label, [row["uuid"] for row in rows]))
+            rows = [row for row in rows if row["uuid"] not in known]
         statement = (
             f"UNWIND $rows AS row MATCH (p:{kind.parent} {{uuid: row.{kind.key}}}) "
             f"CREATE (p)-[:{kind.relationship}]->(n:{kind.label}) SET n += row"
@@ -241,7 +311,10 @@ class Transfer:
                 fresh = [row for row in batch if row["uuid"] not in known]
                 if fresh:
                     await (await tx.run(statement, rows=fresh)).consume()
-                for row in fresh:
+                if old := [row for row in batch if update and row["uuid"] in known]:
+                    renew = f"UNWIND $rows AS row MATCH (n:{kind.label} {{uuid: row.uuid}}) SET n += row"
+                    await (await tx.run(renew, rows=old)).consume()
+                for row in batch if update else fresh:
                     await link_parts(tx, kind.label, row["uuid"], row)
 
             await self._graph.write(work)

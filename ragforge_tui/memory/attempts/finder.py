@@ -28,7 +28,7 @@ from ragforge_tui.memory.attempts.revert_words import explains, wants_back
 from ragforge_tui.shared.attempt_records import Attempt, AttemptOutcome
 from ragforge_tui.shared.json_text import json_object
 from ragforge_tui.shared.records import REFUSED, Message, ToolCall, Turn, call_end
-from ragforge_tui.shared.tool_calls import commits_of, result_text, tool_info
+from ragforge_tui.shared.tool_calls import called_tool, commits_of, result_text
 
 LOOK_BACK = 12
 """Turns before the new ones that are read too: what they wrote may be undone now."""
@@ -67,6 +67,11 @@ class FoundAttempts(msgspec.Struct):
         if attempt.marks:
             return any(is_repeated(change, attempt) for change in self.kept)
         return any(has_failed(command, attempt) for command in self.worked)
+
+
+def _command(call: ToolCall) -> object:
+    asked = json_object(call.arguments)
+    return asked.get("command", asked.get("cmd"))
 
 
 def is_repeated(change: Change, attempt: Attempt) -> bool:
@@ -148,7 +153,7 @@ class _Walk:
         self.explained.add(self.turn - 1)
 
     def _call(self, message: Message, call: ToolCall) -> None:
-        info = tool_info(call.tool_name)
+        info = called_tool(call)
         end = call_end(call)
         if end == "refused":
             self._refused(message, call)
@@ -159,7 +164,7 @@ class _Walk:
             return
         if info.access == "write" and end == "ok":
             self._wrote(message, call, result)
-        elif isinstance(command := json_object(call.arguments).get("command"), str) and info.access == "command":
+        elif isinstance(command := _command(call), str) and info.access == "command":
             self._ran(message, call, command, result)
         if commits := commits_of(call):
             self.committed[commits[-1].hash] = self.standing

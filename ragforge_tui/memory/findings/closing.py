@@ -20,7 +20,7 @@ from ragforge_tui.memory.prose import cut
 from ragforge_tui.shared.finding_records import KeptFinding, KeptKind
 from ragforge_tui.shared.json_text import json_object
 from ragforge_tui.shared.records import ToolCall, Turn
-from ragforge_tui.shared.tool_calls import main_argument, result_text, tool_info
+from ragforge_tui.shared.tool_calls import called_tool, main_argument, result_text
 
 _LAST_TURNS = 3
 """Turns back that "that" and "done" may refer to."""
@@ -229,7 +229,7 @@ def _by_work(turn: Turn, still_open: Sequence[KeptFinding]) -> Iterator[Change]:
     """Yield the open points that an edit of the turn settles, confirmed by a passed test or the answer."""
     messages = [message for message in turn.messages if message.state != "superseded"]
     calls = [call for message in messages for call in message.tool_calls]
-    edits = [at for at, call in enumerate(calls) if tool_info(call.tool_name).access == "write" and call.success]
+    edits = [at for at, call in enumerate(calls) if called_tool(call).access == "write" and call.success]
     if not edits or not still_open:
         return
     passed = any(_passed(call) for call in calls[edits[-1] + 1 :])
@@ -267,7 +267,7 @@ def _kind_of_file(statement: str, paths: Sequence[str]) -> bool:
 
 def _passed(call: ToolCall) -> bool:
     """Return whether a call ran tests that passed."""
-    if tool_info(call.tool_name).outcome != "exit_status" or call.result is None or not call.result.success:
+    if called_tool(call).outcome != "exit_status" or call.result is None or not call.result.success:
         return False
     if json_object(call.result.result).get("exit_status") != 0 or _FAILED.search(result_text(call)):
         return False

@@ -17,7 +17,7 @@ from ragforge_tui.memory.summaries.offline.extract import ASKS, with_full_stop
 from ragforge_tui.memory.summaries.offline.informativeness import QUESTION_MARKS, announces, score
 from ragforge_tui.shared.json_text import json_object
 from ragforge_tui.shared.records import Finding, FindingKind, ToolCall, Turn, call_end
-from ragforge_tui.shared.tool_calls import main_argument, tool_info, whole_result
+from ragforge_tui.shared.tool_calls import called_tool, main_argument, whole_result
 
 SENTENCE_CHARS = 280
 """Longest sentence that is quoted."""
@@ -188,7 +188,7 @@ def failures(turns: Sequence[Turn]) -> list[Finding]:
 
 def _commands(turns: Iterable[Turn]) -> Iterable[tuple[int, ToolCall, str]]:
     for turn, call in calls_of(turns):
-        if tool_info(call.tool_name).outcome == "exit_status" and (command := " ".join(main_argument(call).split())):
+        if called_tool(call).outcome == "exit_status" and (command := " ".join(main_argument(call).split())):
             yield turn, call, command
 
 

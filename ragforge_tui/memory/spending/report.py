@@ -24,13 +24,15 @@ async def usage_report(
     workspace: str | None = None,
     conversation_id: str = "",
 ) -> UsageReport:
-    """Return what the requests since a time took.
+    """Return what the requests since a time took, also those of other agents; causes are known of one's own alone.
 
     Args:
         workspace: Only requests of this folder's conversations; None for all.
         conversation_id: Only requests of this conversation and its helpers; empty for all.
     """
     everything = await store.spending.requests(since, workspace=workspace, conversation_id=conversation_id)
+    if by == "cause":
+        everything = [one for one in everything if not one.agent]
     counted = [one for one in everything if since is None or one.timestamp >= since]
     total = row_of("total", counted)
     if by != "cause":
@@ -62,6 +64,8 @@ def _grouped(requests: Iterable[SpentRequest], by: UsageBy) -> list[UsageRow]:
 def _persona(one: SpentRequest) -> str:
     if one.purpose:
         return "(in the background)"
+    if one.agent:
+        return f"({one.agent})"
     return one.persona or "(none)"
 
 

@@ -7,12 +7,12 @@ from ragforge_tui.shared.wire import Request
 
 
 class ListFoundSessions(Request[list[ListedSession]]):
-    """Sessions that other agents left on this machine, or those in one file."""
+    """Sessions that other agents left on this machine, or those in some files."""
 
     agents: tuple[str, ...] = ()
     """Names as in `--from`; empty for all."""
-    file: str = ""
-    """Path of a session, a database or an export to look into instead."""
+    files: tuple[str, ...] = ()
+    """Paths of sessions, databases, exports, or folders with them, to look into instead."""
 
 
 class ImportFoundSession(Request[SessionImport]):
