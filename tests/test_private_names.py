@@ -22,6 +22,12 @@ PUBLIC = frozenset({"_replace", "_exit"})
 """Names with an underscore that are documented: of named tuples, and of `os`."""
 
 
+SUSPECT = re.compile(
+    r"(?<!\bself)(?<!\bcls)\._[A-Za-z]"  # an attribute or a module
+    r"|^\s*from (?!ragforge_tui)\S+ import (?:\([^)]*|[^\n(]*)\b_[A-Za-z]",
+    re.M,
+)
+"""Texts that may hold one; the others need no reading as a tree."""
 OF_LITELLM = ("litellm", "openai")
 """Packages that take seconds to import."""
 
@@ -237,7 +243,10 @@ def last_name(held: Held) -> str:
 def private_names() -> Iterator[tuple[Path, str]]:
     """Yield the private names and modules of others that the package's files use, as far as their syntax shows it."""
     for path in sorted(PACKAGE.rglob("*.py")):
-        nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
+        text = path.read_text("utf-8")
+        if not SUSPECT.search(text):
+            continue
+        nodes = list(ast.walk(ast.parse(text)))
         own = {*own_names(nodes), *PUBLIC}
         for node in nodes:
             match node:

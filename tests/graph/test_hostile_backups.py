@@ -197,6 +197,7 @@ def test_frames_that_are_made_to_hurt(tmp_path: Path, frame: bytes) -> None:
             check(write(tmp_path / "bad", [*frames[:place], frame, *frames[place + 1 :]]))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak of a process from /proc")
 def test_a_bomb_takes_little_memory(tmp_path: Path) -> None:
     rows = b"\x83\xa4type\xa5nodes\xa5label\xa7Message\xa4rows\xdd\x03\xb0\x00\x00" + b"\x80" * 0x3B00000
