@@ -19,10 +19,13 @@ import yaml
 from typer.testing import CliRunner
 
 from ragforge_tui.cli.app import app
+from ragforge_tui.conversation import current_model
 from ragforge_tui.graph import GraphTarget
 from ragforge_tui.settings.schema import Paths
-from tests.conftest import CONTENTS, DIMENSION, HEAP_MB, LINGER, empty, open_graph
+from tests.conftest import CONTENTS, DIMENSION, HEAP_MB, LINGER, _known, empty, open_graph
+from tests.support.model_script import Script
 from tests.support.openai_server import OpenAIServer
+from tests.support.scripted_model import make_scripted
 
 ROOT = Path(__file__).parents[2]
 
@@ -143,16 +146,22 @@ def cli(
 
 
 @pytest.fixture
-def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAIServer]:
-    """A scripted model that answers the commands; it runs beside them, since they block."""
+def model(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Script]:
+    """A scripted model that answers the commands; for tests marked `http`, as a server that other processes reach."""
+    monkeypatch.setenv("RAGFORGE_MODEL", "openai/scripted")
+    monkeypatch.setenv("RAGFORGE_API_KEY", "sk-test-0123456789abcdefghijklmnop")
+    if not request.node.get_closest_marker("http"):
+        script = Script()
+        monkeypatch.setattr(current_model, "make_model", make_scripted(script))
+        monkeypatch.setattr(current_model, "check_provider", _known)
+        yield script
+        return
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     server = OpenAIServer()
     asyncio.run_coroutine_threadsafe(server.start(), loop).result(10)
-    monkeypatch.setenv("RAGFORGE_MODEL", "openai/scripted")
     monkeypatch.setenv("RAGFORGE_API_BASE", server.base_url)
-    monkeypatch.setenv("RAGFORGE_API_KEY", "sk-test-0123456789abcdefghijklmnop")
     yield server
     asyncio.run_coroutine_threadsafe(server.stop(), loop).result(10)
     loop.call_soon_threadsafe(loop.stop)

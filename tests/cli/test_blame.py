@@ -8,8 +8,7 @@ from ragforge_tui.graph import GraphTarget
 from ragforge_tui.settings.schema import Paths
 from tests.cli.conftest import Cli
 from tests.conftest import EMBEDDED
-from tests.support.model_script import Call, Step
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Call, Script, Step
 from tests.support.repositories import git, repository
 
 
@@ -19,7 +18,7 @@ def graph_target(embedded_paths: Paths) -> GraphTarget:
     return EMBEDDED
 
 
-def test_from_a_line_to_the_turn(cli: Cli, model: OpenAIServer) -> None:
+def test_from_a_line_to_the_turn(cli: Cli, model: Script) -> None:
     repository(cli.workspace)
     write = Call(name="create_file", arguments={"path": "note.txt", "content": "hello\n"})
     model.script([Step(when="tools", tool_calls=[write]), Step(when="tools", text="Done.")])

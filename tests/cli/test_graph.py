@@ -14,7 +14,7 @@ from ragforge_tui.graph import GraphTarget
 from ragforge_tui.settings.schema import Paths
 from tests.cli.conftest import Cli
 from tests.conftest import ONE_BACKEND
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 from tests.support.sizes import CONTENTS
 
 
@@ -59,7 +59,19 @@ def test_doctor_finds_nothing_wrong_and_shows_no_secret(cli: Cli, graph_target: 
         assert graph_target.password not in ran.out
         assert graph_target.password not in cli.ok("config", "show").out
     facts = cli.ok("doctor", "--json").json
-    sections = {"program", "terminal", "settings", "folders", "engine", "commands", "model", "code", "graph", "memory"}
+    sections = {
+        "program",
+        "terminal",
+        "settings",
+        "folders",
+        "engine",
+        "commands",
+        "model",
+        "network",
+        "code",
+        "graph",
+        "memory",
+    }
     assert set(facts["sections"]) == sections
     assert set(facts["sections"]["code"].values()) == {"on", "not indexed"}
 
@@ -75,9 +87,10 @@ def test_doctor_shortens_a_path_in_the_home_folder_and_no_other(
     assert data not in cli.ok("doctor").out
 
 
+@pytest.mark.slow
 @ONE_BACKEND
 def test_an_embedding_model_that_makes_no_vectors_is_said_by_doctor_and_ask(
-    cli: Cli, model: OpenAIServer, tmp_path: Path
+    cli: Cli, model: Script, tmp_path: Path
 ) -> None:
     config = tmp_path / "config.yaml"
     settings = yaml.safe_load(config.read_text())

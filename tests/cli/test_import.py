@@ -14,8 +14,7 @@ from tests.cli.conftest import Cli
 from tests.conftest import ONE_BACKEND
 from tests.other_agents import stores
 from tests.other_agents.conftest import unset_folders
-from tests.support.model_script import Step
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script, Step
 
 TURN_SECONDS = 8
 
@@ -77,7 +76,7 @@ def test_every_agent_is_listed_imported_once_and_searched(cli: Cli, store_home: 
     assert json.loads(exported)["turns"][0]["messages"][0]["content"] == stores.ASKED
 
 
-def test_session_that_went_on_is_extended_and_can_be_resumed(cli: Cli, store_home: Path, model: OpenAIServer) -> None:
+def test_session_that_went_on_is_extended_and_can_be_resumed(cli: Cli, store_home: Path, model: Script) -> None:
     path = stores.claude_code(store_home)
     cli.ok("import", "--from", "claude-code", "--all")
     add_turn(path, "Is it released?", "Yes, in 4.2.")

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from tests.cli.conftest import Cli
 from tests.conftest import ONE_BACKEND
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script
 
 WISH = "Never use getattr loops in tests."
 
 
 @ONE_BACKEND
-def test_what_was_said_is_listed_and_changed(cli: Cli, model: OpenAIServer) -> None:
+def test_what_was_said_is_listed_and_changed(cli: Cli, model: Script) -> None:
     assert "Nothing is remembered." in cli.ok("memory").out
     assert cli.ok("memory", "list", "--json").json == []
     cli.ok("ask", f"Fix it. {WISH} Answer me in German from now on.")

@@ -15,7 +15,7 @@ from ragforge_tui.settings.schema import Paths
 from ragforge_tui.shared.records import now
 from tests.cli.conftest import Cli
 from tests.conftest import ONE_BACKEND, open_graph
-from tests.support.openai_server import OpenAIServer, Step
+from tests.support.model_script import Script, Step
 from tests.support.stored_memory import talk
 from tests.support.turns import imported
 
@@ -55,14 +55,14 @@ def step(topic: str, **fields: Any) -> Step:
     return Step(when="plain", text=json.dumps(body), chunk=2_000, **fields)
 
 
-def asked(model: OpenAIServer) -> int:
+def asked(model: Script) -> int:
     """How many requests for insights there were."""
     bodies = [request.body for request in model.requests if request.path.endswith("/chat/completions")]
     return sum("main_topic" in body["messages"][0]["content"] for body in bodies)
 
 
 @ONE_BACKEND
-def test_insights_are_made_once(cli: Cli, graph_target: GraphTarget, graph_paths: Paths, model: OpenAIServer) -> None:
+def test_insights_are_made_once(cli: Cli, graph_target: GraphTarget, graph_paths: Paths, model: Script) -> None:
     [_, newer] = fill(cli, graph_target, graph_paths, 2)
     fill(cli, graph_target, graph_paths, 1, private=True)
     assert "No insights." in cli.ok("insights", "--stored").out
@@ -85,7 +85,7 @@ def test_insights_are_made_once(cli: Cli, graph_target: GraphTarget, graph_paths
 
 @ONE_BACKEND
 def test_a_run_that_fails_says_what_is_kept(
-    cli: Cli, graph_target: GraphTarget, graph_paths: Paths, model: OpenAIServer
+    cli: Cli, graph_target: GraphTarget, graph_paths: Paths, model: Script
 ) -> None:
     fill(cli, graph_target, graph_paths, 3)
     model.script([step("Leases"), *[Step(when="plain", status=400, message="no such thing")] * 8])
@@ -95,11 +95,12 @@ def test_a_run_that_fails_says_what_is_kept(
     assert {one["made_by"] for one in ran.json} == {"openai/scripted", "extractive"}
 
 
+@pytest.mark.http
 @pytest.mark.slow
 @ONE_BACKEND
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_changes_of_an_interrupted_run_are_kept(
-    cli: Cli, graph_target: GraphTarget, graph_paths: Paths, model: OpenAIServer, number: signal.Signals
+    cli: Cli, graph_target: GraphTarget, graph_paths: Paths, model: Script, number: signal.Signals
 ) -> None:
     fill(cli, graph_target, graph_paths, 5)
     model.script([step("One"), step("Two"), step("Never", gate="never")])
@@ -170,7 +171,7 @@ def test_the_work_of_some_days(cli: Cli, graph_target: GraphTarget, graph_paths:
     assert "is not a time" in ran.err
 
 
-def test_usage_is_printed_by_each_grouping(cli: Cli, model: OpenAIServer) -> None:
+def test_usage_is_printed_by_each_grouping(cli: Cli, model: Script) -> None:
     model.script([Step(text="Thirty seconds.")])
     cli.ok("ask", "How long is a lease?")
     [row] = cli.ok("usage", "--json").json

@@ -16,8 +16,7 @@ from ragforge_tui.shared.prompt_files import HISTORY
 from ragforge_tui.tui.prompt.history import Entry, History
 from tests.cli.conftest import Cli
 from tests.conftest import ONE_BACKEND, open_graph
-from tests.support.model_script import Call, Step
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Call, Script, Step
 from tests.support.records import conversation
 from tests.support.stored_memory import remembered
 
@@ -77,7 +76,7 @@ def test_show_by_prefix(cli: Cli) -> None:
 
 
 @ONE_BACKEND
-def test_show_has_tool_calls_with_results(cli: Cli, model: OpenAIServer) -> None:
+def test_show_has_tool_calls_with_results(cli: Cli, model: Script) -> None:
     (cli.workspace / "notes.md").write_text("lanterns hang high\n")
     read = Call(name="read_file", arguments={"path": "notes.md", "reason": "to see"})
     model.script([Step(when="tools", tool_calls=[read]), Step(when="tools", text="High.")])

@@ -15,8 +15,7 @@ from tests.cli.conftest import Cli
 from tests.cli.test_ask import ended
 from tests.conftest import EMBEDDED
 from tests.support.hosts import end_host, host_of
-from tests.support.model_script import Step
-from tests.support.openai_server import OpenAIServer
+from tests.support.model_script import Script, Step
 
 
 @pytest.fixture
@@ -56,8 +55,9 @@ def test_ask_starts_a_host_that_other_commands_use(cli: Cli, hosted: Loaded) -> 
     assert host_of(hosted) == host
 
 
+@pytest.mark.http
 @pytest.mark.slow
-def test_ctrl_c_stores_the_partial_answer_of_a_forked_engine(cli: Cli, hosted: Loaded, model: OpenAIServer) -> None:
+def test_ctrl_c_stores_the_partial_answer_of_a_forked_engine(cli: Cli, hosted: Loaded, model: Script) -> None:
     model.script([Step(when="tools", text="Half an answer, " * 100, delay=0.1)])
     with ended(cli.start("ask", "--json", "Go")) as process:
         assert process.stdout is not None

@@ -6,6 +6,7 @@ Wall time depends on what else the machine does; processor time hardly. Children
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator
@@ -20,9 +21,11 @@ COSTLY = ("slow", "cold", "hypothesis", "neo4j")
 _SECONDS = "cpu_seconds"
 _MEGABYTES = "worker_mb"
 _MARKED = "costly"
+_LOADED = "litellm"
 
 _process = psutil.Process()
 _marked_at = pytest.StashKey[float]()
+_had_litellm = pytest.StashKey[bool]()
 
 
 def _used() -> float:
@@ -34,6 +37,7 @@ def _used() -> float:
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Note where a test starts."""
     item.stash[_marked_at] = _used()
+    item.stash[_had_litellm] = "litellm" in sys.modules
     return (yield)
 
 
@@ -46,9 +50,15 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[pytest.TestReport]:
         (_SECONDS, now - item.stash[_marked_at]),
         (_MEGABYTES, _process.memory_info().rss / 1e6),
         (_MARKED, any(item.get_closest_marker(name) for name in COSTLY)),
+        (_LOADED, not item.stash[_had_litellm] and "litellm" in sys.modules and not _may_load(item)),
     ]
     item.stash[_marked_at] = now
     return report
+
+
+def _may_load(item: pytest.Item) -> bool:
+    """Return whether LiteLLM is the subject of a test, or left to `make test-all`."""
+    return "llm" in item.path.parent.parts or any(item.get_closest_marker(name) for name in ("http", *COSTLY))
 
 
 class Costs:
@@ -57,6 +67,7 @@ class Costs:
     def __init__(self) -> None:
         self.seconds: dict[str, float] = defaultdict(float)
         self.marked: set[str] = set()
+        self.loading: set[str] = set()
         self.megabytes: dict[str, float] = defaultdict(float)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -67,6 +78,8 @@ class Costs:
         self.megabytes[worker] = max(self.megabytes[worker], float(found.get(_MEGABYTES, 0.0)))  # type: ignore[arg-type]
         if found.get(_MARKED):
             self.marked.add(report.nodeid)
+        if found.get(_LOADED):
+            self.loading.add(report.nodeid)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Name the most expensive tests, and those that are too expensive for what they are marked as."""
@@ -79,6 +92,9 @@ class Costs:
         for nodeid, seconds in ordered:
             if seconds > MOST_SECONDS and nodeid not in self.marked:
                 terminalreporter.line(f"FAULT: {nodeid} used {seconds:.1f} s and is not marked slow.", red=True)
+        for nodeid in sorted(self.loading):
+            said = "loaded LiteLLM, which costs each worker seconds: script its model or mark it http."
+            terminalreporter.line(f"FAULT: {nodeid} {said}", red=True)
         if path := os.environ.get("RAGFORGE_TEST_COSTS"):
             with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123
                 file.writelines(f"{seconds:.3f}\t{nodeid}\n" for nodeid, seconds in ordered)
