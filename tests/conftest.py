@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Literal
 
@@ -46,6 +47,7 @@ FOREIGN_VARIABLES = (
     "GOOGLE_API_",
     "OLLAMA_",
 )
+_numbers = count()
 KEPT_VARIABLES = ("RAGFORGE_TEST_", "RAGFORGE_REQUIRE_")
 
 
@@ -67,19 +69,32 @@ def update_pictures(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption(UPDATE))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_of_the_developer() -> Iterator[None]:
+    """Hide the developer's own keys, graphs and keyring."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in list(os.environ):
+            if name.startswith(FOREIGN_VARIABLES) and not name.startswith(KEPT_VARIABLES):
+                patch.delenv(name)
+        patch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
+        # A host would outlive its test; the tests of hosts turn it on and end it.
+        patch.setenv("RAGFORGE_KEEP_WARM_MINUTES", "0")
+        yield
+
+
 @pytest.fixture(autouse=True)
-def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An own RAGFORGE_HOME for each test, and none of the developer's own keys or graphs."""
-    for name in list(os.environ):
-        if name.startswith(FOREIGN_VARIABLES) and not name.startswith(KEPT_VARIABLES):
-            monkeypatch.delenv(name)
-    folder = tmp_path_factory.mktemp("home")
-    # Nothing of a test belongs in the developer's own keyring.
-    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
-    monkeypatch.setenv("RAGFORGE_HOME", str(folder))
-    # A host would outlive its test; the tests of hosts turn it on and end it.
-    monkeypatch.setenv("RAGFORGE_KEEP_WARM_MINUTES", "0")
-    return folder
+def home_path(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An own RAGFORGE_HOME for each test, which the program makes when it needs it."""
+    path = tmp_path_factory.getbasetemp() / f"home-{next(_numbers)}"
+    monkeypatch.setenv("RAGFORGE_HOME", str(path))
+    return path
+
+
+@pytest.fixture
+def home(home_path: Path) -> Path:
+    """The folder of RAGFORGE_HOME."""
+    home_path.mkdir(exist_ok=True)
+    return home_path
 
 
 @pytest.fixture(autouse=True)
