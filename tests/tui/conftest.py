@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -11,6 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual._styles_cache import StylesCache
+from textual.css.model import RuleSet
+from textual.css.stylesheet import Stylesheet
 from textual.pilot import Pilot
 
 from ragforge_tui.settings.schema import TuiSettings
@@ -18,7 +22,7 @@ from ragforge_tui.shared.wire import Engine
 from ragforge_tui.tui.app import ChatApp, ChatOptions
 from ragforge_tui.tui.limits import SCREEN
 from tests.support.fake_engine import FakeEngine
-from tests.support.waiting import until
+from tests.support.waiting import quiet, stirred, until
 
 Connect = Callable[[], Any]
 NOON = datetime(2026, 11, 3, 18, 0, tzinfo=UTC)
@@ -57,7 +61,7 @@ class Chat:
     async def until(self, holds: Callable[[], object], what: str = "") -> None:
         """Wait until something holds."""
         try:
-            await until(holds, what, pause=self.pilot.pause)
+            await until(holds, what, pause=stirred)
         except AssertionError as error:
             error.add_note(f"Notices: {self.notices}")
             raise
@@ -88,6 +92,44 @@ class Chat:
 
 
 ChatRunner = Callable[..., AbstractAsyncContextManager[Chat]]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def modules_stay() -> None:
+    """Each app is some garbage; looking for it need not go through all that was imported."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def styles_are_parsed_once() -> Iterator[None]:
+    """Keep what was parsed of style sheets, which each app would parse again."""
+    kept: dict[object, list[RuleSet]] = {}
+    parse = Stylesheet._parse_rules
+
+    def parsed(sheet: Stylesheet, *args: Any, **named: Any) -> list[RuleSet]:
+        key = args, tuple(named.items()), tuple(sheet._variables.items())
+        if key not in kept:
+            kept[key] = parse(sheet, *args, **named)
+        return kept[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Stylesheet, "_parse_rules", parsed)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def lines_go() -> Iterator[None]:
+    """Let go of the lines of widgets that are gone, which Textual keeps for the last thousand."""
+    yield
+    StylesCache.get_inner_outer.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def pilots_watch_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pilot waits until there is nothing to do, not until the process has been idle for a while."""
+    for module in ("app", "pilot"):
+        monkeypatch.setattr(f"textual.{module}.wait_for_idle", lambda *_: quiet())
 
 
 @pytest.fixture(autouse=True)

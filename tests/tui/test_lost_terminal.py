@@ -48,7 +48,9 @@ def assert_all_end(chat: Start) -> None:
 
 
 @with_and_without_hang_up
-@pytest.mark.parametrize("seconds", [0.0, 0.1, 0.3, 0.6, 1.2, 3.0])
+@pytest.mark.parametrize(
+    "seconds", [0.6, *(pytest.param(s, marks=pytest.mark.slow) for s in (0.0, 0.1, 0.3, 1.2, 3.0))]
+)
 def test_a_closed_terminal_ends_everything(home: Path, seconds: float, ignore_hang_up: bool) -> None:
     chat = Start(home, ignore_hang_up=ignore_hang_up)
     until = time.monotonic() + seconds

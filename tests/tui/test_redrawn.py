@@ -81,7 +81,7 @@ class Shown:
         return self.lines()
 
 
-@pytest.mark.parametrize("flags", [(), ("--plain",)], ids=["usual", "plain"])
+@pytest.mark.parametrize("flags", [(), pytest.param(("--plain",), marks=pytest.mark.slow)], ids=["usual", "plain"])
 def test_the_differences_add_up_to_the_whole_screen(home: Path, flags: tuple[str, ...]) -> None:
     (home / "config.yaml").write_text("tui: {reduced_motion: true}\n", encoding="utf-8")  # No cursor blinks.
     chat = Start(home, *flags)

@@ -12,9 +12,9 @@ import pytest
 from ragforge_tui.shared.events import TextDelta, ToolCallFinished, TurnCancelled, TurnFailed
 from tests.support.recorded_session import Recording
 from tests.tui.conftest import Chat, ChatRunner
-from tests.tui.pictures.picture import check
+from tests.tui.pictures.picture import Capture, check, render
 from tests.tui.pictures.stage import Stage, State
-from tests.tui.pictures.test_pictures import pictures
+from tests.tui.pictures.test_pictures import SIZES
 
 HERE = Path(__file__).resolve().parent
 SESSION = HERE.parent / "data" / "session.jsonl"
@@ -64,5 +64,10 @@ async def test_its_end(tmp_path: Path, recording: Recording, size: str, update_p
 
     options = {"continue_last": False, "resume": recording.conversation.uuid}
     state = State("replay", replayed, engine=recording.engine, tui={"sidebar": True}, options=options)
-    actual = await pictures(tmp_path, state, size, ["dark"], update=update_pictures, design=False)
+    stage = state.stage(tmp_path, "dark")
+    async with stage.app.run_test(size=SIZES[size]) as stage.pilot:
+        await stage.opened()
+        await state.bring(stage)
+        await stage.rest()
+        actual = render({"dark": Capture(stage.screen)})
     check(HERE / "pictures" / "replay" / f"{size}.txt", actual, update=update_pictures)

@@ -314,6 +314,7 @@ async def test_the_word_at_the_end_says_what_went_wrong_and_leads_there(run_chat
         await chat.until(lambda: " · interrupted · End" in chip(chat))
         chat.engine.emit(TurnFailed(error=ErrorInfo(kind="model", what="It broke."), **where))
         await chat.until(lambda: " · failed · End" in chip(chat))
+        await chat.pilot.pause()
         view = chat.app.chat.transcript
         at = view.size.height - 1
         await chat.pilot.click(view, offset=(view.render_line(at).text.index("↓") + 2, at))

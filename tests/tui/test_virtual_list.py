@@ -9,7 +9,7 @@ from ragforge_tui.tui.drawing.palette import Palette
 from ragforge_tui.tui.memory.context_screen import ContextRows
 from ragforge_tui.tui.widgets.virtual_list import VirtualList
 from tests.support.no_resize import take_new_places
-from tests.support.waiting import until
+from tests.support.waiting import stirred, until
 
 NOTE = "Nothing was kept of what was sent in turn 2000. It was imported, or held no turn."
 
@@ -64,12 +64,12 @@ class Following(App[None]):
 
 async def test_the_end_stays_in_view_when_textual_sends_no_resize() -> None:
     app = Following()
-    async with app.run_test(size=(40, 12)) as pilot:
+    async with app.run_test(size=(40, 12)):
         app.rows.show(range(30))
-        await until(lambda: app.seen() == [f"line {number}" for number in range(18, 30)], pause=pilot.pause)
+        await until(lambda: app.seen() == [f"line {number}" for number in range(18, 30)], pause=stirred)
         app.rows.styles.height = 7
         take_new_places(app.screen)
-        await until(lambda: app.seen() == [f"line {number}" for number in range(23, 30)], pause=pilot.pause)
+        await until(lambda: app.seen() == [f"line {number}" for number in range(23, 30)], pause=stirred)
 
 
 async def test_the_end_is_in_view_after_lines_came_while_the_list_was_hidden() -> None:
@@ -82,7 +82,7 @@ async def test_the_end_is_in_view_after_lines_came_while_the_list_was_hidden() -
         app.rows.show(range(60))
         await pilot.pause()
         app.rows.display = True
-        await until(lambda: app.seen() == [f"line {number}" for number in range(48, 60)], pause=pilot.pause)
+        await until(lambda: app.seen() == [f"line {number}" for number in range(48, 60)], pause=stirred)
 
 
 async def test_hiding_a_list_leaves_its_lines_where_they_are() -> None:

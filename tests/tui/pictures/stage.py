@@ -11,10 +11,8 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import monotonic
 from typing import Any, cast
 
-from rich.segment import Segment
 from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widgets import Input
@@ -26,11 +24,11 @@ from ragforge_tui.shared.wire import Engine
 from ragforge_tui.tui.app import ChatApp
 from tests.support.chat_scene import scene_engine
 from tests.support.fake_engine import FakeEngine
-from tests.support.waiting import PATIENCE, until
+from tests.support.waiting import quiet, stirred, until
 from tests.tui.conftest import make_app
 
-STILL_SECONDS = 0.02
-STILL_TIMES = 5
+SOON = 0.2
+"""Longer than any pause of the program after which the screen changes by itself."""
 
 
 class Stage:
@@ -38,6 +36,7 @@ class Stage:
 
     def __init__(self, folder: Path, engine: FakeEngine, tui: TuiSettings, **options: Any) -> None:
         self.engine = engine
+        self.theme = tui.theme
         self._engines: list[Engine] = [engine]
 
         async def connect() -> Engine:
@@ -48,15 +47,6 @@ class Stage:
         options.setdefault("continue_last", True)
         self.app: ChatApp = make_app(connect, folder, tui=tui, **options)
         self.pilot: Pilot[Any]
-        self._displays = 0
-        """Times the screen was drawn."""
-        display = self.app._display
-
-        def counted(screen: Screen[Any], renderable: Any) -> None:
-            self._displays += 1
-            display(screen, renderable)
-
-        self.app._display = counted  # type: ignore[method-assign]
 
     def through(self, engine: Engine) -> None:
         """Connect the chat to another engine, which speaks for the scripted one."""
@@ -85,7 +75,7 @@ class Stage:
     async def until(self, holds: Callable[[], object], what: str = "") -> None:
         """Wait until something holds."""
         try:
-            await until(holds, what, pause=self.pilot.pause)
+            await until(holds, what, pause=stirred)
         except AssertionError as error:
             error.add_note(f"On the screen:\n{self.text()}")
             raise
@@ -95,23 +85,8 @@ class Stage:
         await self.until(lambda: words in self.text(), words)
 
     async def rest(self) -> None:
-        """Wait until the screen stands still, colours too, and no work ends beside it."""
-        before: object = None
-        displays = -1
-        strips: list[list[Segment]] = []
-        same = 0
-        start = monotonic()
-        while monotonic() - start < PATIENCE:
-            await self.pilot.pause(STILL_SECONDS)
-            working = {id(worker) for worker in self.app.workers if not worker.is_finished}
-            if displays != self._displays:
-                displays = self._displays
-                strips = [list(strip) for strip in self.screen._compositor.render_strips()]
-            same = same + 1 if (working, strips) == before else 0
-            if same == STILL_TIMES:
-                return
-            before = working, strips
-        raise AssertionError("the screen never stands still")
+        """Wait until nothing is left to do for the chat and its engine, now and soon."""
+        await quiet(SOON)
 
     def text(self) -> str:
         """What is on the screen."""
@@ -139,9 +114,17 @@ class Stage:
         await self.until(lambda: len(self.app.screen_stack) > 1, text)
         await self.rest()
 
-    def wear(self, theme: str) -> None:
-        """Switch to another theme, as the setting names it."""
-        self.app.chat.settings.use_theme(theme)
+    async def wear(self, theme: str) -> None:
+        """Switch to another theme, as the setting names it, and let all follow."""
+        if theme != self.theme:
+            self.theme = theme
+            self.app.chat.settings.use_theme(theme)
+        await self.rest()
+
+    async def resize(self, width: int, height: int) -> None:
+        """Make the terminal larger or smaller."""
+        if self.app.size != (width, height):
+            await self.pilot.resize_terminal(width, height)
 
     def svg(self) -> str:
         """Return the screen as an SVG, without the name that Rich derives from its content."""

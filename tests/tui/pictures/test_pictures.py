@@ -6,18 +6,17 @@ at the SVG of a state whose design changed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.tui.pictures.chat import CHAT
-from tests.tui.pictures.contrast import ENOUGH, HIGH, unreadable
+from tests.tui.pictures.contrast import ENOUGH, HIGH, unreadable, unseen
 from tests.tui.pictures.panes import PANES
 from tests.tui.pictures.picture import Capture, check, render
 from tests.tui.pictures.questions import QUESTIONS
 from tests.tui.pictures.screens import SCREENS
-from tests.tui.pictures.stage import State, named
+from tests.tui.pictures.stage import Stage, named
 
 HERE = Path(__file__).parent
 STATES = named((*CHAT, *QUESTIONS, *PANES, *SCREENS))
@@ -45,12 +44,6 @@ CONTRAST = (
     "themes",
     "work-folded",
 )
-OTHER_THEMES: dict[str, tuple[str, ...]] = {
-    "contrast-dark": CONTRAST,
-    "contrast-light": CONTRAST,
-    "nord": ("chat", "work-selected"),
-    "ansi": ("work-folded", "work-selected", "approval-diff", "sessions"),
-}
 WITHOUT_COLOR = (
     "work-open",
     "work-selected",
@@ -62,7 +55,43 @@ WITHOUT_COLOR = (
     "find",
     "failed",
 )
-"""States seen without colours, where nothing may depend on them."""
+"""States seen without colours too, where nothing may depend on them."""
+OTHER_THEMES: dict[str, tuple[str, ...]] = {
+    "contrast-dark": CONTRAST,
+    "contrast-light": CONTRAST,
+    "nord": ("chat", "work-selected"),
+    "ansi": ("work-folded", "work-selected", "approval-diff", "sessions"),
+    "mono": WITHOUT_COLOR,
+}
+FRAMED = (
+    "empty",
+    "chat",
+    "work-open",
+    "panes",
+    "approval-no-because",
+    "approval-diff",
+    "sessions",
+    "persona-wizard",
+    "settings-edit",
+)
+"""States whose frames, marks, thumbs and edges of fields must be seen, at 120x40, also in foreign themes."""
+FOREIGN = ("nord", "rose-pine-dawn", "solarized-light")
+"""Themes of the framework: one whose frames are faint, a usual one, and one whose text is faint where it is dimmed."""
+PLACED_AT_START = (
+    "chat",
+    "settings",
+    "work-open",
+    "work-open-end",
+    "work-selected",
+    "complete-files",
+    "trace",
+    "files",
+    "help",
+    "help-end",
+    "persona-draft",
+    "persona-improved",
+)
+"""States that keep what was in view, or in a column, at the size in which they began: each size is begun anew."""
 COLORED_AT_START = ("personas", "persona-draft", "persona-wizard-colour")
 """Screens that choose readable colours when they open: the theme cannot change while they are open."""
 DESIGN = (
@@ -86,45 +115,62 @@ DESIGN = (
 """States that show the design; their SVGs, in both themes at 120x40, are for people to look at."""
 
 
-async def pictures(folder: Path, state: State, size: str, themes: Sequence[str], *, update: bool, design: bool) -> str:
-    """Return the picture of a state in several themes, and check that every letter can be read in each."""
-    starts = [[theme] for theme in themes] if state.name in COLORED_AT_START else [themes]
-    captures = {}
-    for number, worn in enumerate(starts):
-        stage = state.stage(folder / str(number), worn[0])
-        async with stage.app.run_test(size=SIZES[size]) as pilot:
-            stage.pilot = pilot
-            await stage.opened()
-            await state.bring(stage)
-            for theme in worn:
-                if theme != worn[0]:
-                    stage.wear(theme)
-                await stage.rest()
-                captures[theme] = Capture(stage.screen)
+Kept = dict[tuple[str, str], Capture]
+"""Pictures by size and theme."""
+
+
+def themes_of(name: str, size: str) -> list[str]:
+    """Return the themes in which a state is looked at."""
+    if size == "60x20":
+        return ["dark"]
+    others = [theme for theme, names in OTHER_THEMES.items() if size == "80x24" and name in names]
+    return ["dark", "light", *others]
+
+
+def walks(name: str) -> list[tuple[list[str], str]]:
+    """Return the runs of the chat that a state needs: the sizes it goes through, and the theme it begins with."""
+    sizes = [size for size in SIZES if size != "60x20" or name in NARROW]
+    runs = [[size] for size in sizes] if name in PLACED_AT_START else [sizes]
+    return [
+        (run, theme) for run in runs for theme in (themes_of(name, run[0]) if name in COLORED_AT_START else ["dark"])
+    ]
+
+
+async def walk(stage: Stage, name: str, sizes: list[str], kept: Kept, *, update: bool) -> None:
+    """Bring a state once and look at it in its sizes and themes, at first in that which is worn."""
+    async with stage.app.run_test(size=SIZES[sizes[0]]) as pilot:
+        stage.pilot = pilot
+        await stage.opened()
+        await STATES[name].bring(stage)
+        for size in sizes:
+            await stage.resize(*SIZES[size])
+            framed = size == "120x40" and name in FRAMED
+            themes = [stage.theme] if name in COLORED_AT_START else themes_of(name, size)
+            worn = sorted(themes, key=lambda theme: theme != stage.theme)
+            for theme in [*worn, *(FOREIGN if framed else ())]:
+                await stage.wear(theme)
+                if theme in themes:
+                    kept[size, theme] = Capture(stage.screen)
+                    if size == "120x40" and name in DESIGN and theme in ("dark", "light"):
+                        check(HERE / "svg" / f"{name}-{theme}.svg", stage.svg(), update=update)
                 if theme in LEAST_CONTRAST:
                     assert not unreadable(stage, LEAST_CONTRAST[theme])
-                if design and theme in ("dark", "light"):
-                    check(HERE / "svg" / f"{state.name}-{theme}.svg", stage.svg(), update=update)
-    return render(captures)
+                if framed:
+                    assert not unseen(stage)
 
 
-@pytest.mark.parametrize(
-    ("name", "size"), [*((n, s) for n in STATES for s in ("80x24", "120x40")), *((n, "60x20") for n in NARROW)]
-)
-async def test_state(tmp_path: Path, name: str, size: str, update_pictures: bool) -> None:
-    themes = ["dark"] if size == "60x20" else ["dark", "light"]
-    if size == "80x24":
-        themes += [theme for theme, names in OTHER_THEMES.items() if name in names]
-    design = size == "120x40" and name in DESIGN
-    actual = await pictures(tmp_path, STATES[name], size, themes, update=update_pictures, design=design)
-    check(HERE / "text" / f"{name}-{size}.txt", actual, update=update_pictures)
-
-
-@pytest.mark.parametrize("name", WITHOUT_COLOR)
-async def test_without_color(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, update_pictures: bool) -> None:
-    monkeypatch.setenv("NO_COLOR", "1")
-    actual = await pictures(tmp_path, STATES[name], "80x24", ["mono"], update=update_pictures, design=False)
-    check(HERE / "text" / f"{name}-80x24-mono.txt", actual, update=update_pictures)
+@pytest.mark.parametrize("name", STATES)
+async def test_state(tmp_path: Path, name: str, update_pictures: bool) -> None:
+    kept: Kept = {}
+    for number, (sizes, theme) in enumerate(walks(name)):
+        stage = STATES[name].stage(tmp_path / str(number), theme)
+        await walk(stage, name, sizes, kept, update=update_pictures)
+    for size in SIZES:
+        colored = {theme: kept[size, theme] for theme in themes_of(name, size) if (size, theme) in kept}
+        mono = colored.pop("mono", None)
+        for file, captures in ((f"{name}-{size}", colored), (f"{name}-{size}-mono", {"mono": mono} if mono else {})):
+            if captures:
+                check(HERE / "text" / f"{file}.txt", render(captures), update=update_pictures)
 
 
 def test_no_picture_is_left_over() -> None:

@@ -13,7 +13,7 @@ from ragforge_tui.shared.events import MessageFinished, MessageStarted, TextDelt
 from ragforge_tui.shared.records import Turn
 from ragforge_tui.tui.transcript.markdown import fences_of
 from ragforge_tui.tui.transcript.viewport import LINES_PER_BLOCK
-from tests.support.waiting import until
+from tests.support.waiting import stirred, until
 from tests.tui.transcript.app import TranscriptApp
 from tests.tui.transcript.samples import ANSWER, lines_made, plain_turns, reply, said, working_turn
 from tests.tui.transcript.test_document import WHERE, chunks
@@ -64,7 +64,7 @@ async def test_the_end_stays_in_view_when_textual_sends_no_resize() -> None:
         compositor.update_widgets({Static()})
         assert compositor.full_map[view].region.height == 7
         view.settle()  # For the new place, while the old size still limits scrolling.
-        await until(lambda: view.size.height == 7 and app.screen_text() == end, pause=pilot.pause)
+        await until(lambda: view.size.height == 7 and app.screen_text() == end, pause=stirred)
 
 
 async def test_keys_of_pagers() -> None:
@@ -167,7 +167,7 @@ async def test_streaming_follows_the_end_and_ends_like_the_record() -> None:
         for piece in chunks(ANSWER, 40):
             view.apply(TextDelta(message_id="a21", text=piece, **where))
             await pilot.pause(0.01)
-        await until(lambda: "the rest of the code" in app.screen_text()[-1], pause=pilot.pause)
+        await until(lambda: "the rest of the code" in app.screen_text()[-1], pause=stirred)
         view.apply(MessageFinished(message=reply(ANSWER, 21), **where))
         view.apply(TurnCompleted(text=ANSWER, **where))
         await pilot.pause()
@@ -191,7 +191,7 @@ async def test_the_reading_position_stays_while_text_streams() -> None:
         before, total = app.screen_text(), view.virtual_size.height
         for piece in chunks(ANSWER, 40):
             view.apply(TextDelta(message_id="a21", text=piece, **where))
-        await until(lambda: view.virtual_size.height > total + 15, pause=pilot.pause)
+        await until(lambda: view.virtual_size.height > total + 15, pause=stirred)
         assert app.screen_text() == before
         assert not view.follow
 
