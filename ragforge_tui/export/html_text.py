@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from ragforge_tui.shared.markdown_limits import bound_links
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.sanitize import plain_text
 
@@ -113,6 +114,7 @@ def _parser() -> MarkdownIt:
         return _highlighted(text, language)
 
     parser = MarkdownIt("commonmark", {"html": False, "highlight": highlighted}).enable(["table", "strikethrough"])
+    parser.use(bound_links)
     parser.validateLink = lambda url: url.strip().lower().startswith(_LINKED)  # type: ignore[method-assign]
     parser.add_render_rule("image", _image)
     return parser

@@ -18,6 +18,7 @@ from ragforge_tui.shared.accessed_files import accesses_of, merge_by_path, top_f
 from ragforge_tui.shared.export_records import ConversationExport, MemoryExport
 from ragforge_tui.shared.finding_records import KeptFinding, said_kind
 from ragforge_tui.shared.images import image_lines
+from ragforge_tui.shared.markdown_limits import bound_links
 from ragforge_tui.shared.records import (
     AccessedFile,
     Conversation,
@@ -333,4 +334,4 @@ def _escape_outside_spans(line: str) -> str:
 def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
-    return MarkdownIt("commonmark")
+    return MarkdownIt("commonmark").use(bound_links)

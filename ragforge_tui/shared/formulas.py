@@ -12,6 +12,9 @@ from collections.abc import Callable, Iterator
 _MOST = 500
 """Characters of a formula; more is none."""
 
+_MOST_FAILED = 2_000
+"""Signs of a text that may begin no formula: each is followed up to `_MOST` characters."""
+
 _FORMULA = re.compile(
     r"(?<![^\s(\[{\"'*:,;—–/-])\$(?P<dollars>[^\s$`](?:[^$`\n]*[^\s$`\\])?)\$(?![\w$])"
     r"|\$\$(?P<display>[^$`]+)\$\$"
@@ -38,10 +41,11 @@ def formula_at(text: str, place: int, end: int) -> re.Match[str] | None:
 
 
 def formulas(text: str) -> Iterator[re.Match[str]]:
-    """Yield the formulas of a text."""
-    place = 0
-    while start := _START.search(text, place):
+    """Yield the formulas of a text, until too many signs have begun none."""
+    place = failed = 0
+    while failed < _MOST_FAILED and (start := _START.search(text, place)):
         found = formula_at(text, start.start(), len(text))
+        failed += found is None
         if found is not None:
             yield found
         place = found.end() if found is not None else start.end()

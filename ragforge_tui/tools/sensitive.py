@@ -62,7 +62,11 @@ RUNS = """
     .cargo/config{,.toml} build.rs {,gnu}makefile *.mk justfile .justfile taskfile.y{,a}ml cmakelists.txt rakefile
     {,.}venv/bin/ node_modules/.bin/
     .bundle/config .rspec composer.json build.gradle{,.kts} settings.gradle{,.kts} .mvn/ .bazelrc
+    dockerfile* {,docker-}compose*.y{,a}ml cargo.toml rust-toolchain* mise.toml flake.nix deno.json{,c} bunfig.toml
+    manage.py opencode.json crush.json
 """
+HARMLESS = ".*ignore .{git,}keep .editorconfig .nojekyll"
+"""Hidden files that no program takes a command from. Every other one may hold settings of a program."""
 
 ONLY_NAMES = frozenset({"basename", "df", "dirname", "du", "fd", "fdfind", "ls", "pwd", "readlink", "realpath", "stat"})
 """Programs that show no content of the files below a folder."""
@@ -89,7 +93,7 @@ def _compiled(table: str, *, last: bool = False) -> re.Pattern[str]:
     return re.compile(f"(?:^|/)(?:{'|'.join(patterns)})")
 
 
-_SECRET, _NOT_SECRET, _RUNS = map(_compiled, (SECRET, NOT_SECRET, RUNS))
+_SECRET, _NOT_SECRET, _RUNS, _HARMLESS = map(_compiled, (SECRET, NOT_SECRET, RUNS, HARMLESS))
 _LAST_PARTS = _compiled(f"{SECRET} {RUNS}", last=True)
 _SECRET_FOLDERS = [name.rstrip("/") for name in SECRET.split() if name.endswith("/") and name.startswith(".")]
 
@@ -142,8 +146,10 @@ class Guard:
             return "own"
         if is_secret(self._below(path, self.root)):
             return "secret"
-        names = self._below(path, self.root), self._below(path, self.home)
-        if any(map(runs_later, names)) or self._in_repository(path):
+        below = self._below(path, self.root)
+        if any(map(runs_later, (below, self._below(path, self.home)))) or self._in_repository(path):
+            return "runs"
+        if re.search(r"(?:^|/)\.", below) and not _HARMLESS.search(below.lower()):
             return "runs"
         return ""
 

@@ -245,7 +245,7 @@ def test_a_star_covers_no_option_that_runs_or_writes(pattern: str, command: str)
         ("go test *", "go test ./... -run X -count=1 -v"),
         ("pytest *", "pytest -q -x --maxfail=1 tests/a.py::test_b"),
         ("cat *", "cat src/environ.py proc/a"),
-        ("unknown *", "unknown --exec x"),
+        ("unknown --exec *", "unknown --exec x"),
     ],
 )
 def test_a_star_covers_the_rest(pattern: str, command: str) -> None:
@@ -269,3 +269,23 @@ def test_words_are_those_the_shell_sees(text: str) -> None:
     run = subprocess.run(["bash", "-c", command], capture_output=True, cwd="/", timeout=20, check=False)
     words = found[0][2:] or [""]
     assert run.stdout.decode().split("\0")[:-1] == words, run.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "find . -exec sh -c x",
+        "find . -name x -delete",
+        "sed -i s/a/b/ x",
+        "tar -x --to-command=sh",
+        "rsync -e sh a b",
+        "ssh -oProxyCommand=sh host",
+        "unheard-of --anything",
+    ],
+)
+def test_a_pattern_of_the_users_covers_no_option_of_a_program_that_is_not_known(command: str) -> None:
+    program, rest = command.split(" ", 1)
+    assert not covers([f"{program} *"], command)
+    assert covers([f"{program} *"], f"{program} words")
+    option = next(word for word in rest.split() if word.startswith("-"))
+    assert covers([f"{program} {option} *"], f"{program} {option} words")

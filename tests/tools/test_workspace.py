@@ -237,9 +237,15 @@ RUN_BY_THEMSELVES = (
     ".vscode/tasks.json .cursor/mcp.json .mcp.json .claude/settings.json .github/workflows/ci.yml .gitattributes "
     ".cargo/config.toml build.rs conftest.py tests/conftest.py mypy.ini pytest.ini noxfile.py package.json Makefile "
     "GNUmakefile bare/HEAD bare/config bare/hooks/post-checkout .git/config sub/.git/hooks/pre-commit .GIT/config "
+    ".venv/bin/python node_modules/.bin/tsc .devcontainer.json .tool-versions .babelrc.json .storybook/main.js .pdbrc "
+    ".config/zed/tasks.json .agents/skills/x/SKILL.md .github/copilot-instructions.md .kiro/a .anything docs/.odd/x "
+    "Dockerfile compose.yaml docker-compose.dev.yml Cargo.toml mise.toml flake.nix deno.json manage.py opencode.json "
     "pyproject.toml setup.py tox.ini .pre-commit-config.yaml vite.config.ts site-packages/x.pth .zshrc sitecustomize.py"
 )
-ORDINARY = "src/a.py README.md tests/test_a.py docs/make.md src/head.py notes/config src/package.json.md bin/tool"
+ORDINARY = (
+    "src/a.py README.md tests/test_a.py docs/make.md src/head.py notes/config src/package.json.md bin/tool "
+    ".gitignore sub/.gitkeep .editorconfig .dockerignore a.b/c..d docs/compose.md"
+)
 
 
 def bare_repository(folder: Path) -> None:

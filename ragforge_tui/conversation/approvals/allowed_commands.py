@@ -396,11 +396,11 @@ def _shown(pattern: list[str]) -> str:
     return " ".join([shlex.join(pattern[:-1]), "*"] if pattern[-1] == "*" else [shlex.join(pattern)])
 
 
-def refusal(pattern: list[str], placed: Placed, guard: Guard, more_options: tuple[str, ...] = ()) -> str:
+def refusal(pattern: list[str], placed: Placed, guard: Guard, more_options: tuple[str, ...] | None = None) -> str:
     """Return what in a command its pattern does not cover, and why; empty if it covers all.
 
     Args:
-        more_options: Options that it does not cover besides those of `WRITING_OPTIONS`.
+        more_options: Options that it does not cover besides those of `WRITING_OPTIONS`; None if no others are known.
     """
     words = placed.words
     program = words[0].rpartition("/")[2]
@@ -410,9 +410,11 @@ def refusal(pattern: list[str], placed: Placed, guard: Guard, more_options: tupl
         if program in _WITH_SUBCOMMANDS and fixed == 1 and len(words) > 1 and words[1].startswith("-"):
             return f"{words[1][:_NAMED]}, an option before the subcommand"  # such as git's -c
         by_program = {**NOT_OFFERED, **WRITING_OPTIONS}
-        options = by_program.get(" ".join([program, *words[1:2]])) or by_program.get(program, ())
+        entry = next((name for name in (" ".join([program, *words[1:2]]), program) if name in by_program), "")
+        options = by_program.get(entry, ()) + (more_options or ())
         for word in words[fixed:]:
-            if _is_one_of(word, options) or _is_one_of(word, more_options):
+            unknown = not entry and more_options is None and word.startswith("-") and word != "-"
+            if unknown or _is_one_of(word, options):
                 return f"{word[:_NAMED]}, which may run a program or write a file"
     confined = open_ended or bool(_option_entry(words))
     for word in words[1:]:

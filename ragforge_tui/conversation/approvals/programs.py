@@ -189,13 +189,13 @@ def _refusal(judged: Placed, fixed: int, guard: Guard) -> str:
     listed = any(name in WRITING_OPTIONS for name in (words[0], " ".join(words[:2])))
     if not listed and (risky := next((word for word in words[fixed:] if _RISKY.fullmatch(word)), "")):
         return f"{risky[:80]}, which may run a program or write a file"
-    return refusal([*words[:fixed], "*"], judged, guard)
+    return refusal([*words[:fixed], "*"], judged, guard, ())
 
 
 def _refusal_of_paths(before: list[str], placed: Placed, guard: Guard) -> str:
     """Return what is not covered of the words before the program, such as PYTHONPATH=/elsewhere."""
     paths = Placed(placed.operator, ["set", *(word for word in before if "=" in word)], placed.folders)
-    return refusal(["set", "*"], paths, guard)
+    return refusal(["set", "*"], paths, guard, ())
 
 
 def started(words: list[str], guard: Guard) -> tuple[list[str], list[str]]:

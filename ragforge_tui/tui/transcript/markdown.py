@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.style import Style
 
+from ragforge_tui.shared.markdown_limits import bound_links
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.drawing.code import code_label, code_lines
 from ragforge_tui.tui.drawing.lines import BLANK, NOT_COPIED, Line, Run, clean, clip, indent, line_of, one_line, wrap
@@ -75,7 +76,7 @@ def markdown_parser() -> MarkdownIt:
 
     parser = MarkdownIt("commonmark", {"html": False, "maxNesting": _MAX_NESTING})
     parser.enable(["table", "strikethrough"]).disable(["reference", "html_block", "html_inline"])
-    return parser.use(tasklists_plugin).use(maths_plugin)
+    return parser.use(tasklists_plugin).use(maths_plugin).use(bound_links)
 
 
 class Parsed(NamedTuple):
