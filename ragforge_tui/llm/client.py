@@ -228,7 +228,7 @@ class LiteLLMModel:
                     async for part in parts:
                         if not accepted:
                             accepted = True
-                            if refused := self._refusals.accepted(arguments, way.forms):
+                            if refused := self._refusals.accepted(arguments, way):
                                 yield LeftOut(f"The server of {self.name} refuses {refused}.")
                         shown = shown or not isinstance(part, Progress)
                         yield part

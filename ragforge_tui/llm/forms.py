@@ -42,6 +42,7 @@ FILLED = "reasoning everywhere"
 NO_STATE = "no reasoning"
 NO_IMAGES = "no images"
 NO_TOOLS = "no tools"
+CALLS_AS_TEXT = "calls as text"
 PLAIN_SCHEMAS = "plain schemas"
 NO_SYSTEM = "no system message"
 NO_EMPTY = "no empty texts"
@@ -127,7 +128,8 @@ def formed(
         forms: Forms the server asked for.
     """
     sent = [_with_state(message, source, both_names, forms) for message in messages]
-    sent = [written for message in sent for written in _as_text(message)] if NO_TOOLS in forms else sent
+    as_text = bool({NO_TOOLS, CALLS_AS_TEXT}.intersection(forms))
+    sent = [written for message in sent for written in _as_text(message)] if as_text else sent
     if NO_SYSTEM in forms:
         sent = [message | {"role": "user"} if message["role"] == "system" else message for message in sent]
     sent = alternating(_one_by_one(sent) if ONE_CALL in forms else sent)

@@ -102,7 +102,8 @@ def to_model_error(error: BaseException, *, model: str, destination: str, size: 
     failure = None if isinstance(error, ServerRefusal) else _unanswered(chain, detail, model, where)
     if failure is None:
         failure = _refused(chain, detail, everything, model, where, size)
-        failure.words, failure.of_body = everything, _status(chain) == 413
+        # A page that stands for an answer refuses no part of the request.
+        failure.words, failure.of_body = everything if _status(chain) else "", _status(chain) == 413
         most = max((number for _, number, _ in _numbers(detail)), default=0)
         failure.counted = most if failure.window is not None and most > failure.window else None
     return failure

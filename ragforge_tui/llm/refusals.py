@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from ragforge_tui.llm.forms import (
+    CALLS_AS_TEXT,
     FILLED,
     IMAGE,
     MOST_TOOLS,
@@ -41,7 +42,9 @@ _WANTED = re.compile(r"must|missing|require|expect|need|provide", re.IGNORECASE)
 _UNWANTED = re.compile(r"\bun|\bnot\b|\bno\b|extra|forbid|invalid", re.IGNORECASE)
 _PLAIN_KEYS = ("type", "description", "properties", "enum", "required", "items")
 _INDEX = re.compile(r"(?:tools|functions|function_declarations)\W{1,2}(\d+)")
+_IMAGE_NAME = re.compile(r"\[image ([^\[\],]+), [^\[\]]+\]")
 _SAID = {
+    CALLS_AS_TEXT: "results of tools: they are sent as the user's",
     ONE_CALL: "several calls in one reply: they are sent one by one",
     FILLED: "replies without reasoning: they are sent with an empty one",
     NO_STATE: "the reasoning of earlier replies: it was left out",
@@ -59,19 +62,21 @@ class _Part(msgspec.Struct, frozen=True):
     Attributes:
         forms: The forms without it.
         names: How words may name it; the name of a field stands for its words too.
+        said: Its name for the user, if the form does not tell it.
         exact: Whether only the name itself counts, as it is written.
         blind: Whether it may be left out although nothing names it.
     """
 
     forms: tuple[str, ...]
     names: tuple[str, ...]
+    said: str = ""
     exact: bool = False
     blind: bool = True
 
     def is_named(self, words: str) -> bool:
         if self.exact:
             return any(re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", words) for name in self.names)
-        spoken = (re.escape(name).replace("_", "[ _.-]?") for name in self.names)
+        spoken = (re.escape(name).replace("_", r"\W{0,3}_?") for name in self.names)
         return any(re.search(rf"(?<![a-z0-9]){name}s?(?![a-z0-9])", words, re.IGNORECASE) for name in spoken)
 
     def is_field(self, words: str) -> bool:
@@ -96,10 +101,10 @@ class Refusals:
         self.hopeless: set[tuple[str, frozenset[str]]] = set()
         """Words with which requests were refused in every form, with what these held."""
 
-    def accepted(self, arguments: dict[str, Any], tried: set[str]) -> str:
+    def accepted(self, arguments: dict[str, Any], way: WayOut) -> str:
         """Note that a request was answered; return what it was sent without for the first time, empty if nothing."""
         self.taken.update(form for part in _parts(arguments, "") for form in part.forms)
-        new = tried - self.forms
+        new = way.forms - self.forms
         if not new:
             return ""
         seen = any(form.startswith(IMAGE) for form in self.taken)
@@ -107,7 +112,7 @@ class Refusals:
             new.add(NO_IMAGES)
         self.forms |= new
         self._keep(self.forms)
-        return "; ".join(dict.fromkeys(_said(form) for form in sorted(new)))
+        return "; ".join(dict.fromkeys(way.said.get(form) or _said(form) for form in sorted(new)))
 
 
 class WayOut:
@@ -115,11 +120,13 @@ class WayOut:
 
     Attributes:
         forms: All forms of the next request.
+        said: What some of them leave out, in words.
     """
 
     def __init__(self, refusals: Refusals) -> None:
         self._refusals = refusals
         self.forms = set(refusals.forms)
+        self.said: dict[str, str] = {}
         self._words = ""
         self._began: tuple[str, frozenset[str]] | None = None
         self._last: set[str] = set()
@@ -162,8 +169,10 @@ class WayOut:
             named = new or self._all_at_once()
             if not named:
                 self._refusals.hopeless.add(self._began)
-        self._last = set(named[0].forms) if named else set()
+        part = named[0] if named else _Part((), ())
+        self._last = set(part.forms)
         self.forms |= self._last
+        self.said |= dict.fromkeys(part.forms, part.said)
         return bool(named)
 
     def _all_at_once(self) -> list[_Part]:
@@ -195,24 +204,35 @@ def _parts(arguments: dict[str, Any], words: str, taken: Collection[str] = ()) -
     if fields:
         yield _Part((NO_STATE,), (*sorted(fields), "reasoning", "thinking", "thought", "signature"))
     contents = [message.get("content") for message in messages]
-    urls = [
-        part["image_url"]["url"] for each in contents if isinstance(each, list) for part in each if "image_url" in part
-    ]
-    images = tuple(map(image_form, urls))
+    images = dict(each for content in contents if isinstance(content, list) for each in _images(content))
     # It is the image that is new which was refused, if others were taken before.
-    for refused in filter(None, (tuple(form for form in images if form not in taken), images)):
-        yield _Part(refused, ("image", "image_url", "vision", "multimodal"))
+    for refused in filter(None, (tuple(form for form in images if form not in taken), tuple(images))):
+        one = images[refused[0]] if len(refused) == 1 else ""
+        said = f"the image {one}: it was left out" if one else ""
+        yield _Part(refused, ("image", "image_url", "vision", "multimodal"), said)
     if any(len(reply.get("tool_calls") or ()) > 1 for reply in replies):
         yield _Part((ONE_CALL,), ("tool_call", "call", "parallel"))
     if any(content in ("", None) for content in contents):
         yield _Part((NO_EMPTY,), ("content", "empty"))
     yield from _parts_of_tools(functions, words)
+    if any(message["role"] == "tool" for message in messages):
+        yield _Part(
+            (CALLS_AS_TEXT,), ("role_tool", "tool_role", "tool_message", "tool_result", "tool_call_id"), blind=False
+        )
     if any(message["role"] == "system" for message in messages):
         yield _Part((NO_SYSTEM,), ("system", "role"))
     if tools:
         yield _Part((NO_TOOLS,), ("tool", "function", "tool_choice"), blind=False)
     if "stream" in arguments:
         yield _Part((f"{OPTION}stream",), ("stream", "streaming"), blind=False)
+
+
+def _images(content: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Yield the form without each image of a message, and its name if the text names as many."""
+    urls = [part["image_url"]["url"] for part in content if "image_url" in part]
+    names = [name for part in content for name in _IMAGE_NAME.findall(part.get("text", ""))]
+    for at, url in enumerate(urls):
+        yield image_form(url), names[at] if len(names) == len(urls) else ""
 
 
 def _parts_of_tools(functions: list[dict[str, Any]], words: str) -> Iterator[_Part]:

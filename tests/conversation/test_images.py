@@ -114,7 +114,7 @@ async def test_a_server_that_refuses_images_is_asked_without(loaded: Loaded, ser
     assert images_of(refused[-1]) == [SCREEN]
     assert not any(map(images_of, [*again, *later])) and "sent without them" in text_of(again[-1])
     told = [event.text for event in events if isinstance(event, Notice) and event.level == "warning"]
-    assert told == ["The server of openai/scripted refuses images: they were left out."]
+    assert told == ["The server of openai/scripted refuses the image screen.png: it was left out."]
 
 
 @pytest.fixture

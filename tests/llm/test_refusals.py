@@ -64,6 +64,10 @@ REFUSED: dict[str, tuple[Callable[[Request], bool], list[str]]] = {
         lambda request: len(request.get("tools", ())) > 2,
         ["{} at most 2 tools", "array of 3 tools, most 2"],
     ),
+    "results": (
+        lambda request: any(message["role"] == "tool" for message in request["messages"]),
+        ["role 'tool' {}", "{} tool_call_id", "tool messages {}"],
+    ),
     "system": (
         lambda request: any(message["role"] == "system" for message in request["messages"]),
         ["{} role system", "the system message {}", "{}"],
@@ -116,7 +120,7 @@ def ask(refusals: Refusals, messages: list[dict[str, Any]], refuse: Callable[[Re
         request = request_in_forms({"messages": sent, "stream": True, **OPTIONS, "tools": TOOLS}, way.forms)
         refused = refuse(request)
         if refused is None:
-            return count, refusals.accepted(request, way.forms)
+            return count, refusals.accepted(request, way)
         error = to_model_error(ServerRefusal(400, {}, refused), model="m", destination="the server")
         if not way.next(error, request):
             raise error
