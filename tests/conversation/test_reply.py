@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from typing import Any
 
 import pytest
 
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.conversation.conversation import Conversation
 from ragforge_tui.conversation.storage.recorder import Recorder
+from ragforge_tui.llm import Finished, LeftOut, ModelPart, TextPart, ThoughtEnded
+from ragforge_tui.llm.base import Messages
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import GraphError
-from ragforge_tui.shared.events import Event, MessageStarted, TextDelta, TurnFailed
+from ragforge_tui.shared.events import Event, MessageStarted, Notice, TextDelta, TurnFailed
 from ragforge_tui.shared.limits import LIMITS
 from ragforge_tui.shared.records import Message
 from tests.conftest import ONE_BACKEND
 from tests.support.model_script import Script
+from tests.support.scripted_model import ScriptedModel, model_of
 from tests.support.waiting import PATIENCE, until
 
 pytestmark = ONE_BACKEND
@@ -107,3 +111,36 @@ async def test_a_message_that_cannot_be_stored_fails_the_turn(
     [end] = [event for event in events if isinstance(event, TurnFailed)]
     assert end.error.what == "The disk is full."
     assert not any(isinstance(event, TextDelta) for event in events)
+
+
+@pytest.mark.parametrize(
+    ("reason", "state", "words"),
+    [
+        ("stop", "complete", ""),
+        ("length", "interrupted", "length limit"),
+        ("refusal", "interrupted", "refused to answer"),
+        ("insufficient_resource", "interrupted", "“insufficient_resource”"),
+        ("\x1b[2J" + "x" * 500, "interrupted", "ended the answer early"),
+    ],
+)
+async def test_a_reply_that_ends_for_another_reason_is_cut_short_in_the_providers_word(
+    loaded: Loaded, server: Script, monkeypatch: pytest.MonkeyPatch, reason: str, state: str, words: str
+) -> None:
+    """A thought without a beginning is reasoning, and what the server refuses is told."""
+
+    async def stream(
+        model: ScriptedModel, messages: Messages, *, tools: Any, cache_marks: Sequence[int] = ()
+    ) -> AsyncGenerator[ModelPart, None]:
+        for part in (LeftOut("It refuses tools."), TextPart("Let me see.\n"), ThoughtEnded(), TextPart("Yes.")):
+            yield part
+        yield Finished(reason=reason)
+
+    monkeypatch.setattr(ScriptedModel, "stream", stream)
+    async with ConversationAgent(loaded, model=model_of(server)) as agent:
+        conversation = await agent.create_conversation("t")
+        events = await watched(conversation)
+        (turn,) = await conversation.get_history()
+    reply = turn.messages[-1]
+    assert (reply.content, reply.reasoning, reply.state) == ("Yes.", "Let me see.", state)
+    assert words in reply.error and len(reply.error) < 300 and "\x1b" not in reply.error
+    assert [event.text for event in events if isinstance(event, Notice)][:1] == ["It refuses tools."]

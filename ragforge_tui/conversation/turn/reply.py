@@ -49,7 +49,7 @@ from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.json_text import json_object
 from ragforge_tui.shared.limits import LIMITS
 from ragforge_tui.shared.records import Message, MessageState, Turn, now
-from ragforge_tui.shared.redaction import mask_secrets
+from ragforge_tui.shared.redaction import mask_secrets, mask_words
 from ragforge_tui.shared.sanitize import storable
 
 LEASE = timedelta(seconds=10)
@@ -247,7 +247,7 @@ class Reply:
     def _shortfall(self) -> str:
         """Return why an answer that ended normally is cut short or empty; an empty string if it is complete."""
         if self._reason not in _WHOLE:
-            named = mask_secrets(storable(self._reason))[:_LONGEST_REASON]
+            named = mask_words(self._reason)[:_LONGEST_REASON]
             return _CUT_SHORT.get(self._reason) or f"The provider ended the answer early: “{named}”."
         return "" if self.requests or "".join(self._text).strip() else _EMPTY
 
@@ -286,7 +286,7 @@ class Reply:
                 self._reasoning, self._text = ["".join([*self._reasoning, *self._text]).rstrip()], []
             case LeftOut(text=text):
                 conversation = self.message.conversation_id
-                self._emit(Notice(text=storable(text), level="warning", conversation_id=conversation))
+                self._emit(Notice(text=mask_words(text), level="warning", conversation_id=conversation))
             case Progress():
                 pass
             case Retrying():
