@@ -12,6 +12,8 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+import msgspec
+
 from ragforge_tui.conversation.attempts import AttemptFinder
 from ragforge_tui.conversation.services import Services
 from ragforge_tui.conversation.storage.token_counts import count_imported
@@ -30,11 +32,13 @@ from ragforge_tui.other_agents import (
 from ragforge_tui.shared.account import home_folder
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import FindingsChanged
-from ragforge_tui.shared.export_records import ConversationExport
+from ragforge_tui.shared.export_records import ConversationExport, MessageCommit
 from ragforge_tui.shared.found_sessions import FoundSession, ListedSession, SessionImport
+from ragforge_tui.shared.git import GIT_SECONDS, commits_by_hash
 from ragforge_tui.tools.line_changes import edited_lines
 
 _log = logging.getLogger(__name__)
+_FULL_HASH = 40
 _MOST_READ = 1_000
 """Conversations that one run reads; the next one goes on."""
 
@@ -137,7 +141,16 @@ def _exports(found: FoundSession) -> list[ConversationExport]:
     for call, edit in transcript.edits:
         if path := relative_path(edit.path, folder):
             call.changes = [*call.changes, *edited_lines(path, edit)]
+    export.memory.commits = [_in_full(commit) for commit in export.memory.commits]
     return [count_imported(each) for each in (export, *helpers)]
+
+
+def _in_full(made: MessageCommit) -> MessageCommit:
+    """Return a commit that an agent named by the beginning of its id as git knows it; unchanged if it does not."""
+    if len(made.commit.hash) >= _FULL_HASH or not Path(made.workspace).is_dir():
+        return made
+    known = commits_by_hash(Path(made.workspace), [made.commit.hash], timeout=GIT_SECONDS)
+    return msgspec.structs.replace(made, commit=next(iter(known.values()), made.commit))
 
 
 def _is_imported(found: FoundSession, versions: Mapping[str, str]) -> bool:

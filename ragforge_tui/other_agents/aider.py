@@ -100,7 +100,7 @@ def read(found: FoundSession) -> Transcript:
 
 
 def _note(transcript: Transcript, line: str, answer: str) -> None:
-    """Take in a line of the program that tells of the last answer."""
+    """Take in a line of the program about the last answer."""
     if tokens := _TOKENS.search(line):
         transcript.count(Usage(input_tokens=_count(tokens[1]), output_tokens=_count(tokens[2])))
     elif edited := _EDITED.match(line):

@@ -24,11 +24,27 @@ _THOUGHTS = ("thinking", "reasoning", "thought")
 _CALL_IDS = ("tool_use_id", "tool_call_id", "call_id", "callID", "id")
 _ARGUMENTS = ("input", "arguments", "args", "action")
 _ELEMENT = re.compile(r"\s*<([a-z][a-z\d]*(?:[-_][a-z\d]+)+|skill|image|permissions)\b[^>]*>.*?</\1[^>]*>", re.DOTALL)
-"""Element that begins a text and has a name such as programs give: what a program tells the model."""
+"""Element that begins a text and has a name such as programs give to their own texts."""
 _APPENDED = re.compile(r"\s*<(system-reminder|environment_details|mode_notice|[\w-]+-hook)>.*?</\1>", re.DOTALL)
 """Elements that programs put among the user's words."""
-_INPUT = ("input_tokens", "inputTokens", "promptTokenCount", "input", "prompt_tokens")
-_OUTPUT = ("output_tokens", "outputTokens", "candidatesTokenCount", "output", "completion_tokens")
+_INPUT = (
+    "accumulated_input_tokens",
+    "session_prompt_tokens",
+    "input_tokens",
+    "inputTokens",
+    "promptTokenCount",
+    "input",
+    "prompt_tokens",
+)
+_OUTPUT = (
+    "accumulated_output_tokens",
+    "session_completion_tokens",
+    "output_tokens",
+    "outputTokens",
+    "candidatesTokenCount",
+    "output",
+    "completion_tokens",
+)
 _CACHED = ("cache_read_input_tokens", "cached_input_tokens", "cacheReadTokens", "cachedContentTokenCount", "cached")
 _REASONING = ("thoughtsTokenCount", "thoughts", "reasoning")
 
@@ -68,7 +84,7 @@ def add_parts(
     Args:
         id: The agent's own id of the message; parts of a reply that come with the same id are one reply.
         words: Returns what the user wrote of a text; `own_words` if None.
-        details: What the agent stored about the results beside them.
+        details: What the agent stored in addition to the results.
     """
     parts = list(parts_of(content))
     for part in parts:

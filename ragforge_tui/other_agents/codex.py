@@ -150,7 +150,7 @@ def _item(line: dict[str, Any]) -> dict[str, Any]:
 
 
 def _event(line: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return what a line that is no item tells, with its kind: user, agent, details or tokens."""
+    """Return the event of a line with its kind: user, agent, details or tokens."""
     event = fields(line.get("payload"))
     if line.get("type") == "token_usage_record":
         return "tokens", event

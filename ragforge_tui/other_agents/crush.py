@@ -10,8 +10,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from ragforge_tui.other_agents.blocks import add_parts
-from ragforge_tui.other_agents.reading import any_json, decoded, fields, items, rows, time_of, word
+from ragforge_tui.other_agents.blocks import add_parts, usage_of
+from ragforge_tui.other_agents.reading import any_json, decoded, fields, items, row_of, rows, time_of, word
 from ragforge_tui.other_agents.transcript import Transcript
 from ragforge_tui.shared.found_sessions import FoundSession
 
@@ -57,8 +57,8 @@ def read(found: FoundSession) -> Transcript:
         OSError: The database cannot be read.
     """
     database = Path(found.path)
-    titles = rows(database, "SELECT title FROM sessions WHERE id = ?", found.id)
-    transcript = Transcript(title=word(titles[0]["title"]) if titles else "", folder=found.folder)
+    session = row_of(database, "sessions", found.id)
+    transcript = Transcript(title=word(session.get("title")), folder=found.folder)
     for row in rows(
         database,
         "SELECT id, role, parts, model, created_at FROM messages WHERE session_id = ? ORDER BY created_at, rowid",
@@ -66,4 +66,5 @@ def read(found: FoundSession) -> Transcript:
     ):
         parts, model = decoded(row["parts"]), row["model"] or ""
         add_parts(transcript, row["role"], parts, time_of(row["created_at"]), model=model)
+    transcript.count(usage_of(session))  # they are counted for the whole session
     return transcript

@@ -78,7 +78,7 @@ def is_qwen(lines: list[dict[str, Any]]) -> bool:
 
 
 def read_gemini(found: FoundSession) -> Transcript:
-    """Read a session of gemini-cli. A resume stores all messages again, in a form that tells less of each.
+    """Read a session of gemini-cli. A resume stores all messages again, in a shorter form.
 
     Raises:
         OSError: A file cannot be read.
@@ -127,7 +127,7 @@ def read_qwen(found: FoundSession) -> Transcript:
 
 
 def _in_turns(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return lines by the user's message that each belongs to, which the chain of parents tells; else as they are."""
+    """Return lines by the user's message that each belongs to, found through their parents, else in order."""
     turns: dict[str, str] = {}
     by_turn: dict[str, list[dict[str, Any]]] = {}
     at = ""

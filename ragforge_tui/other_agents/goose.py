@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ragforge_tui.other_agents.blocks import add_parts
+from ragforge_tui.other_agents.blocks import add_parts, usage_of
 from ragforge_tui.other_agents.reading import (
     columns,
     decoded,
@@ -19,6 +19,7 @@ from ragforge_tui.other_agents.reading import (
     file_sessions,
     head,
     json_lines,
+    row_of,
     rows,
     time_of,
     word,
@@ -90,16 +91,20 @@ def read(found: FoundSession) -> Transcript:
             transcript.title = transcript.title or word(line.get("description"))
             _add(transcript, line.get("role"), line.get("content"), time_of(line.get("created")), line.get("metadata"))
         return transcript
-    titles = rows(path, "SELECT description FROM sessions WHERE id = ?", found.id)
-    transcript.title = word(titles[0]["description"]) if titles else ""
+    session = row_of(path, "sessions", found.id)
+    transcript.title = word(session.get("description") or session.get("name"))
+    model = word(fields(decoded(session.get("model_config_json"))).get("model_name"))
     shown = "metadata_json" if "metadata_json" in columns(path, "messages") else "NULL"
     columns_read = f"role, content_json, created_timestamp AS at, {shown} AS shown"
     for row in rows(path, f"SELECT {columns_read} FROM messages WHERE session_id = ? ORDER BY id", found.id):
-        _add(transcript, row["role"], decoded(row["content_json"]), time_of(row["at"]), decoded(row["shown"]))
+        _add(transcript, row["role"], decoded(row["content_json"]), time_of(row["at"]), decoded(row["shown"]), model)
+    transcript.count(usage_of(session))  # they are counted for the whole session
     return transcript
 
 
-def _add(transcript: Transcript, role: object, content: object, at: datetime | None, shown: object) -> None:
+def _add(
+    transcript: Transcript, role: object, content: object, at: datetime | None, shown: object, model: str = ""
+) -> None:
     """Add a message; what the user was not shown is the program's, but the results in it are kept."""
     hidden = role == "user" and fields(shown).get("userVisible") is False
-    add_parts(transcript, "tool" if hidden else role, content, at)
+    add_parts(transcript, "tool" if hidden else role, content, at, model=model)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ragforge_tui.other_agents.blocks import add_parts, own_words, usage_of
-from ragforge_tui.other_agents.reading import columns, decoded, fields, rows, time_of, version, whole_json, word
+from ragforge_tui.other_agents.reading import columns, decoded, fields, row_of, rows, time_of, version, whole_json, word
 from ragforge_tui.other_agents.transcript import Transcript
 from ragforge_tui.shared.found_sessions import FoundSession
 
@@ -75,8 +75,8 @@ def read(found: FoundSession) -> Transcript:
         OSError: The database or a file cannot be read.
     """
     path = Path(found.path)
-    title = word(fields(whole_json(path)).get("title")) if path.suffix == ".json" else _title(path, found.id)
-    transcript = Transcript(title=title, folder=found.folder)
+    stored = fields(whole_json(path)) if path.suffix == ".json" else row_of(path, "session", found.id)
+    transcript = Transcript(title=word(stored.get("title")), folder=found.folder)
     for id, message, parts in _stored(path, found.id):
         _add(transcript, id, message, parts)
         for part in parts:
@@ -93,13 +93,6 @@ def _helper_of(part: dict[str, Any]) -> str:
     """Return the session of the helper that a call started; empty for any other part."""
     known = fields(fields(part.get("state")).get("metadata"))
     return word(known.get("sessionId") or known.get("sessionID")) if part.get("tool") == _TASK else ""
-
-
-def _title(database: Path, session: str) -> str:
-    if "title" not in columns(database, "session"):
-        return ""
-    found = rows(database, "SELECT title FROM session WHERE id = ?", session)
-    return word(found[0]["title"]) if found else ""
 
 
 _Stored = tuple[str, dict[str, Any], list[dict[str, Any]]]

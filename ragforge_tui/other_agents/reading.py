@@ -180,6 +180,15 @@ def rows(database: Path, statement: str, *values: object) -> list[sqlite3.Row]:
         raise OSError(f"{database}: {error}") from error
 
 
+def row_of(database: Path, table: str, id: str) -> dict[str, Any]:
+    """Return the row with an id, with all columns that the table has in this version; empty without one.
+
+    Raises:
+        OSError: The file is no database, or locked.
+    """
+    return dict(next(iter(rows(database, f"SELECT * FROM {table} WHERE id = ?", id)), {}))
+
+
 def columns(database: Path, table: str) -> set[str]:
     """Return the names of a table's columns; none without the table."""
     return {row["name"] for row in rows(database, "SELECT name FROM pragma_table_info(?)", table)}
@@ -250,7 +259,7 @@ def exit_status(value: object, depth: int = _DEPTH) -> int | None:
 
 
 def is_failure(value: object, depth: int = _DEPTH) -> bool:
-    """Return whether a result tells that its call failed."""
+    """Return whether a result reports that its call failed."""
     if not depth or not isinstance(value, dict | list):
         return False
     own = fields(value)

@@ -1,6 +1,6 @@
 """Edits of files as agents store them: whole contents, diffs, patches, or a text and what took its place.
 
-`blame` follows lines through them. A diff and a replaced text tell less than whole contents: the lines around them.
+`blame` follows lines through them. A diff or a replaced text shows only some lines of the file.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def edits_in(details: object, arguments: object, *, writes: bool) -> list[FileEd
 
 
 def patched(text: str) -> Iterator[FileEdit]:
-    """Yield the edits of a patch in codex's form, wherever it stands in a text."""
+    """Yield the edits of a patch in codex's form, anywhere in a text."""
     path, lines = "", list[str]()
     for line in [*text.splitlines(), "*** End Patch"]:
         start = _PATCH_FILE.match(line)
@@ -55,13 +55,13 @@ def patched(text: str) -> Iterator[FileEdit]:
 
 
 def search_blocks(path: str, text: str) -> Iterator[FileEdit]:
-    """Yield the edits that SEARCH and REPLACE blocks of a text tell."""
+    """Yield the edits in the SEARCH and REPLACE blocks of a text."""
     for old, new in _BLOCK.findall(text):
         yield FileEdit(path=path, lines=[_replacement(old, new)])
 
 
 def _told(value: object, path: str, depth: int = 3) -> Iterator[FileEdit]:
-    """Yield the edits that the details of a result tell."""
+    """Yield the edits in the details of a result."""
     if not isinstance(value, dict) or not depth:
         return
     path = _path(value) or path

@@ -1,7 +1,7 @@
 """Transcript of another agent's session, built up message by message and exported as a conversation.
 
 Readers of the formats call `user`, `reply`, `call` and `result` in the order of the session. A turn is known by the
-agent's id of the user's message, or by its time and words. Ids are derived from that, so that a second import finds
+time and words of the user's message, or by its id. Ids are derived from that, so that a second import finds
 what the first one stored, and a copy of a turn in another session is the same turn.
 """
 
@@ -54,7 +54,7 @@ _EXIT = re.compile(
     r"\[?(?:(?:Command|Process) exited with (?:exit )?(?:code|status)|Exit[ -]?(?:code|status)):?\s+(-?\d+)\]?", re.I
 )
 _EXIT_LINES = 6
-"""Lines at the beginning and at the end of a command's output in which its exit status stands."""
+"""Lines at the beginning and at the end of a command's output that may show its exit status."""
 _MOST_PATH = 1_000
 _MOST_TRACED = 200
 
@@ -99,9 +99,9 @@ class Transcript:
         """Begin a turn with a message of the user; one without text is left out, as is one that is known.
 
         Args:
-            id: The agent's own id of the message, if copies of the message have the same.
+            id: The agent's own id of the message, for one without a time: copies have the same time and words.
         """
-        mark = id or (f"{at.isoformat()}\x1f{text}" if at is not None else "")
+        mark = f"{at.isoformat()}\x1f{text}" if at is not None else id
         if text.strip() and not (mark and mark in self._marks):
             self._marks.append(mark)
             self._turns.append(
@@ -162,8 +162,8 @@ class Transcript:
         """Set the result of a call; one whose call is unknown is left out, as is a second one.
 
         Args:
-            value: The result as it was stored, which may tell of a failure or of the exit status of a command.
-            details: What the agent stored beside it.
+            value: The result as it was stored, which may report a failure or the exit status of a command.
+            details: What the agent stored in addition to it.
         """
         call = self._calls.get(id)
         if call is None or call.result is not None:
@@ -370,7 +370,7 @@ def _derived(*place: object) -> str:
 
 
 def _words(call: ToolCall) -> set[str]:
-    """Return the words of a tool's name, which tell what it does; those that read do not write."""
+    """Return the words of a tool's name; a tool that reads does not write."""
     name = f"{call.tool_name} {word(json_object(call.arguments).get('command')).partition(' ')[0]}"
     words = {each.lower() for each in _WORD.findall(name)}
     return words - _WRITES if words & _READS else words
@@ -400,7 +400,7 @@ def _as_json(value: object) -> str:
 
 
 def _files(call: ToolCall, edits: list[FileEdit], folder: str) -> list[FileAccess]:
-    """Return the files that a call wrote, or that it names if the tool's name tells what it does with them."""
+    """Return the files that a call wrote, or else those that it names."""
     words = _words(call)
     wrote = words & _WRITES
     paths = [edit.path for edit in edits]

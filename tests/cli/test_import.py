@@ -15,6 +15,7 @@ from tests.conftest import ONE_BACKEND
 from tests.other_agents import stores
 from tests.other_agents.conftest import unset_folders
 from tests.support.model_script import Script, Step
+from tests.support.repositories import git, repository
 
 TURN_SECONDS = 8
 
@@ -137,6 +138,26 @@ def test_memory_knows_an_import_that_nobody_opened(cli: Cli, store_home: Path) -
     assert [row["name"] for row in used] == []  # this session has no counts
     cli.ok("import", str(path))
     assert len(sessions(cli)) == 1
+
+
+@ONE_BACKEND
+def test_blame_knows_an_imported_edit_and_its_commit(cli: Cli, store_home: Path) -> None:
+    folder = repository(store_home / "repo")
+    for text in ("one\nx = 1\n", "one\nx = 2\n"):
+        (folder / "a.py").write_text(text)
+        git(folder, "add", ".")
+        git(folder, "commit", "-qm", "set x")
+    commit = git(folder, "rev-parse", "--short=7", "HEAD").strip()
+    block = "a.py\n```\n<<<<<<< SEARCH\nx = 1\n=======\nx = 2\n>>>>>>> REPLACE\n```\n"
+    (folder / ".aider.chat.history.md").write_text(
+        "\n# aider chat started at 2026-01-01 10:00:00\n\n#### Set x  \n\n"
+        f"{block}\n> Applied edit to a.py  \n> Commit {commit} set x  \n"
+    )
+    cli.ok("import", "--from", "aider", "--all")
+    [session] = sessions(cli)
+    first, second = cli.ok("--workspace", str(folder), "blame", "a.py", "--json").json
+    assert first["conversation_id"] is None
+    assert (second["conversation_id"], second["turn_index"], second["commit_turn_index"]) == (session["uuid"], 1, 1)
 
 
 @ONE_BACKEND

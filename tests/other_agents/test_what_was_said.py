@@ -134,6 +134,15 @@ def test_a_reply_that_is_written_in_pieces_is_one_with_its_last_count(tmp_path: 
     assert reply.usage is not None and reply.usage.output_tokens == len(pieces)
 
 
+def test_copied_lines_of_claude_code_are_the_same_turns(tmp_path: Path) -> None:
+    lines = [person("Sort it"), model(text("Done."), "a")]
+    whole = [{"uuid": f"u{n}", "timestamp": stores.iso(n), **line} for n, line in enumerate(lines)]
+    claude(tmp_path, whole)
+    claude(tmp_path, [*whole, person("Once more"), model(text("Yes."), "b")], "d0")
+    one, other = exported(tmp_path, "claude-code")
+    assert [turn.messages[0].uuid for turn in other.turns][: len(one.turns)] == [one.turns[0].messages[0].uuid]
+
+
 def rollout(home: Path, id: str, lines: Lines, name: str = "", **meta: Any) -> None:
     head = {"type": "session_meta", "payload": {"id": id, "cwd": stores.FOLDER, **meta}}
     path = home / f".codex/sessions/2026/01/01/rollout-2026-01-01T{name or '00'}-00-00-{id}.jsonl"
@@ -296,6 +305,27 @@ def test_only_the_users_sessions_of_goose_are_listed(kind: str, listed: int, tmp
     assert len(exported(tmp_path, "goose")) == listed
     if listed:
         assert said(tmp_path, "goose") == [stores.ASKED]
+
+
+@pytest.mark.parametrize(
+    ("agent", "columns"),
+    [
+        ("goose", {"accumulated_input_tokens": 30, "accumulated_output_tokens": 4, "input_tokens": 9}),
+        ("crush", {"prompt_tokens": 30, "completion_tokens": 4, "cost": 0.5}),
+    ],
+)
+def test_tokens_of_a_whole_session_stand_at_its_last_reply(
+    agent: str, columns: dict[str, float], tmp_path: Path
+) -> None:
+    path = stores.WRITERS[agent](tmp_path)
+    with closing(sqlite3.connect(path)) as connection:
+        for name, value in columns.items():
+            connection.execute(f"ALTER TABLE sessions ADD COLUMN {name} real")
+            connection.execute(f"UPDATE sessions SET {name} = ?", (value,))
+        connection.commit()
+    *others, last = [message.usage for message in messages(tmp_path, agent) if message.role == "assistant"]
+    assert last is not None and (last.input_tokens, last.output_tokens) == (30, 4)
+    assert not any(others)
 
 
 def vibe_store(home: Path, entries: Lines, journal: Lines = ()) -> None:

@@ -2,7 +2,7 @@
 
 A turn is known by the id of its first message, which is the same in every copy of it. So a turn is stored once, and one
 that has grown since is stored again. A session that was forked from another one is linked to it as a branch with its
-own turns alone: what it copied stands in the conversation that it came from.
+own turns alone: what it copied is in the conversation that it came from.
 """
 
 from __future__ import annotations

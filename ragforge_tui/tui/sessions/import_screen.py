@@ -105,6 +105,8 @@ def _row(number: int, place: FoundInFolder) -> Choice:
 
 
 def _detail(place: FoundInFolder) -> str:
+    if not place.sessions:
+        return "in a form that this version cannot read"
     new = place.sessions - place.imported
     state = f"{new} new" if new else "imported"
     return f"{counted(place.sessions, 'session')} · {size_text(place.bytes)} · {state}"
