@@ -73,12 +73,16 @@ _FIXES: dict[str, tuple[str, ...]] = {
 _NEEDED: dict[str, tuple[str, ...]] = {"tsc": ("--noEmit", "--noemit"), "vue-tsc": ("--noEmit", "--noemit")}
 """Options without which a program writes files."""
 
+_MORE = (
+    r"(?:[:_-](?:all|api|app|backend|browser|ci|client|core|cov|coverage|db|e2e|fast|frontend|full|functional|go|int|"
+    r"integration|js|lib|local|node|only|perf|py|python|quick|regression|rust|server|slow|smoke|strict|system|tests?|ts|"
+    r"types?|ui|unit|verbose|watch|web|[a-z]*\d[\w.]*))*"
+)
+"""Words that say which tests or checks; any other one may be something else to do, as in `lint-and-push`."""
 _SCRIPTS: dict[Kind, re.Pattern[str]] = {
     "@format": re.compile(r"format|fmt|prettier|(lint|eslint|format)[:-](fix|write)|fix"),
-    "@checks": re.compile(
-        r"(lint|eslint|typecheck|type-check|types|tsc|mypy|checks?)([:-][\w:-]+)?|(format|fmt)[:-]check"
-    ),
-    "@tests": re.compile(r"(t|tests?|unit-?tests?|pytest|spec)([:-][\w:-]+)?"),
+    "@checks": re.compile(rf"(lint|eslint|typecheck|type-check|types|tsc|mypy|checks?){_MORE}|(format|fmt)[:-]check"),
+    "@tests": re.compile(rf"(t|tests?|unit-?tests?|pytest|spec){_MORE}"),
 }
 """Names of a project's own scripts and targets, the first kind that fits."""
 _SCRIPT_RUNNERS = {"npm": ("run", "run-script"), "pnpm": ("run",), "yarn": ("run",), "bun": ("run",)}
@@ -110,24 +114,25 @@ _WRAPPERS = frozenset({"./gradlew", "./mvnw"})
 """Programs that a project brings along at its root."""
 _SYSTEM = ("/usr/bin/", "/usr/local/bin/", "/bin/", "/opt/homebrew/bin/")
 
-_RISKY = re.compile(
-    r"--?(?=[\w-]*(?:config|plugin|require|loader|import|out-?(put|file|dir)|exec|shell|hook|preset|resolver|transform|runner|"
-    r"setup|reporter|formatter|prefix|cwd|cache|root|project|env|with|path|dir|report|save|install|extension|eval|code|"
-    r"inspect|profile|trace|dump|log|init|rule|server|watch|api|open|browser|option|argument|override|flag))[\w-]*([=.].*)?|"
-    r"-[cCopreEPRXIDmn].*",
-    re.IGNORECASE,
+_KNOWN_OPTIONS = re.compile(
+    r"-[hqvx]+|-[jklt]\d*|--?(?:all|bail|cache|ci|colou?r|coverage|diff|exitfirst|fail-?fast|failed|filter|grep|help|"
+    r"ignore-case|jobs|last-failed|line-length|list|max-warnings|maxfail|no-colou?r|only-failures|parallel|passWithNoTests|"
+    r"pretty|quiet|recursive|repeat|retries|run|runInBand|seed|shard|silent|stop-on-failure|strict|tb|tests?|timeout|"
+    r"verbose|version|workers)(?:=.*)?|--"
 )
-"""Options of programs that have no entry in `WRITING_OPTIONS`: no list of theirs is complete."""
-_GOALS = frozenset({"mvn", "mvnw", "gradle", "gradlew", "sbt", "rake", "mix"})
+"""Options of programs that have no entry in `WRITING_OPTIONS`: what else they have may run or write anything."""
+_GOALS = frozenset({"mvn", "mvnw", "gradle", "gradlew", "sbt", "rake", "mix", "tox", "nox"})
 """Programs that do one thing after the other: each further word is one more."""
 _ADDRESS = re.compile(r"://|\bdata:")
+_SESSION = rf"(?:py\d*|pypy\d*|tests?|unit|lint|mypy|typing|flake8|ruff|check|coverage|cov){_MORE}"
 _HARMLESS: dict[str, re.Pattern[str]] = {
     "pytest": re.compile(
         r"--cov(=[\w./]+)?|--cov-report(=| )term(-missing)?(:skip-covered)?|-p ?no:[\w.]+|-o addopts=|--tb(=| )\w+|"
         r"--durations(=| )\d+|--cov-config(=| )(pyproject\.toml|setup\.cfg|\.coveragerc)|"
         r"-c (pyproject\.toml|pytest\.ini|setup\.cfg)"
     ),
-    "tox": re.compile(r"-e [\w,.-]+"),
+    "tox": re.compile(rf"run|-e ?{_SESSION}(,{_SESSION})*"),
+    "nox": re.compile(rf"-s ?{_SESSION}|-[Rr]"),
     "npm": re.compile("--watch(All)?=false"),
     "cargo": re.compile(
         r"-- (--nocapture|--test-threads(=\d+)?|--ignored|--include-ignored)|--nocapture|-D warnings|-- -D"
@@ -136,7 +141,7 @@ _HARMLESS: dict[str, re.Pattern[str]] = {
     "vitest": re.compile(r"--reporter(=| )(dot|verbose|default|basic|json)|--run|--coverage"),
     "mocha": re.compile(r"--reporter(=| )(dot|spec|min|list)"),
     "eslint": re.compile(r"--ext(=| )[\w.,]+|--cache|--report-unused-disable-directives"),
-    "unittest": re.compile(r"-p [\w*.?]+"),
+    "unittest": re.compile(r"-p [\w*.?]+|-[sft] [\w./-]+|-[bcf]+"),
     "tsc": re.compile(r"(-p|--project)(=| )(\.|tsconfig[\w.-]*\.json)|--incremental false"),
     "pylint": re.compile(r"-j ?\d+|--rcfile(=| )(pyproject\.toml|\.pylintrc)"),
     "flake8": re.compile(r"--max-line-length(=| )\d+"),
@@ -175,7 +180,7 @@ def recognise(placed: Placed, guard: Guard) -> Recognised | None:
     needed = _NEEDED.get(program, ())
     if needed and not any(word in needed for word in rest):
         return Recognised(kind, f"{program} without {needed[0]}, which writes files")
-    rest = [word for word in rest if word not in checks and word not in fixes]
+    rest = [word for word in rest if word not in (*checks, *fixes, *needed)]
     judged = Placed(placed.operator, [*words[:fixed], *_without_harmless(rest, program)], placed.folders)
     return Recognised(kind, _refusal(judged, fixed, guard) or _refusal_of_paths(before, placed, guard))
 
@@ -187,8 +192,9 @@ def _refusal(judged: Placed, fixed: int, guard: Guard) -> str:
     if any(_ADDRESS.search(word) for word in words[fixed:]):
         return "an address, which may hold a program"
     listed = any(name in WRITING_OPTIONS for name in (words[0], " ".join(words[:2])))
-    if not listed and (risky := next((word for word in words[fixed:] if _RISKY.fullmatch(word)), "")):
-        return f"{risky[:80]}, which may run a program or write a file"
+    options = (word for word in words[fixed:] if word.startswith("-") and word != "-")
+    if not listed and (other := next((word for word in options if not _KNOWN_OPTIONS.fullmatch(word)), "")):
+        return f"{other[:80]}, which may run a program or write a file"
     return refusal([*words[:fixed], "*"], judged, guard, ())
 
 
