@@ -235,6 +235,13 @@ def reading_variables(*, timeout: float = 2.0) -> dict[str, str]:
     return environment | only_given | as_variables(shown | _NO_PROGRAMS | STAND_INS)
 
 
+def repository_folders(folder: Path) -> list[Path]:
+    """Return the folders that git reads for a folder: the work tree, its git folder and the common one."""
+    names = ("--show-toplevel", "--git-dir", "--git-common-dir")
+    output = _run("rev-parse", "--path-format=absolute", *names, cwd=folder, timeout=GIT_SECONDS)
+    return [Path(os.fsdecode(line)) for line in (output or b"").splitlines()]
+
+
 def hooks_folder(folder: Path) -> Path | None:
     """Return the folder of hooks that settings name for a repository; None if they name none."""
     output = _run("config", "--get-all", "--type=path", "-z", "core.hooksPath", cwd=folder, timeout=GIT_SECONDS)

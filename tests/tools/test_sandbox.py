@@ -248,6 +248,23 @@ READERS = {
 }
 
 
+@linux_only
+@pytest.mark.parametrize("kind", ["folder", "work tree"])
+async def test_git_reads_a_repository_of_the_home_that_surrounds_the_workspace(
+    place: Place, mechanism: Mechanism, kind: str
+) -> None:
+    main, tree = place.home / "main", place.home / "tree"
+    main.mkdir()
+    commit = "git -c user.name=a -c user.email=a@b commit -qm first"
+    make = f"git init -q && mkdir sub && touch sub/a b && git add . && {commit} && git worktree add -q {tree}"
+    await run(place, f"cd {main} && {make}", "")
+    place.workspace = tree if kind == "work tree" else main / "sub"
+    text = await run(
+        place, f"git log --oneline && git status --short && echo clean; cat {place.home}/.netrc", "reading"
+    )
+    assert "first\nclean\n" in text and "canary" not in text
+
+
 SIGNED = r"""rm -rf .git; git init -q .; echo a > a.txt; git add a.txt
 printf 'tree %s\nauthor a <a@b> 1 +0000\ncommitter a <a@b> 1 +0000\ngpgsig -----BEGIN PGP SIGNATURE-----\n \n x
  -----END PGP SIGNATURE-----\n\nx\n' $(git write-tree) | git hash-object -t commit -w --stdin > id

@@ -216,7 +216,8 @@ def _cover_files(paths: list[str]) -> None:
         os.ftruncate(descriptor, found.st_size if stat.S_ISREG(found.st_mode) else 0)
         os.close(descriptor)
         os.utime(empty, ns=(found.st_atime_ns, found.st_mtime_ns))
-        _mount(empty, path, flags=_MS_BIND)
+        with suppress(FileNotFoundError):  # It ended meanwhile.
+            _mount(empty, path, flags=_MS_BIND)
     _mount("", "/proc", flags=_MS_REMOUNT | _MS_RDONLY | _PLAIN)
     _call("umount2", b"/proc", _MNT_DETACH)
 

@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from ragforge_tui.shared.git import STAND_INS, as_variables, reading_variables
+from ragforge_tui.shared.git import STAND_INS, as_variables, reading_variables, repository_folders
 from ragforge_tui.tools.base import SandboxRefusal, Walls
 from ragforge_tui.tools.sensitive import BECAUSE, Guard
 from ragforge_tui.tools.shell.confinement import (
@@ -81,7 +81,7 @@ class Room:
         hidden = [path for path in map(Path.resolve, hidden) if path.is_relative_to(here.workspace)]
         if self.walls == "reading":
             signs = [f"r{here.workspace}"]
-            hidden += here.home_parts()
+            hidden += here.home_parts(self._command)
         else:
             found, complete = secrets_of_home(here.home, here.workspace)
             if not complete:
@@ -177,13 +177,14 @@ class Sandbox:
         changed = self.protected.changed()
         return f"A command in the sandbox changed {named(changed)}, which may run now" if changed else ""
 
-    def home_parts(self) -> list[Path]:
+    def home_parts(self, command: str) -> list[Path]:
         """Return all of the home that a command that only reads has no need of; blocks."""
         if self.home == Path("/") or self.home.is_relative_to(self.workspace):
             return []
         programs = map(Path, search_path(self.workspace, os.environ.get("PATH", "")).split(os.pathsep))
         settings = Path(os.environ.get("XDG_CONFIG_HOME") or self.home / ".config", "git", "ignore")
         kept = [self.workspace, settings, LAUNCHER.parent, Path(sys.prefix), Path(sys.base_prefix), *programs]
+        kept += repository_folders(self.workspace) if "git" in command else []
         return list(other_parts(self.home, kept))
 
 
