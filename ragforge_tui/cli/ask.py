@@ -92,17 +92,24 @@ def ask(
     ] = None,
 ) -> None:
     """Ask once and print the answer; tools that need approval are refused unless --yes or --allow covers them."""
-    if text == "-":
+    piped = text == "-"
+    if piped:
         text = sys.stdin.buffer.read().decode("utf-8", "replace")
     if not text.strip():
         raise typer.BadParameter("The question is empty.", param_hint="TEXT")
-    limits = TurnLimits(max_requests=max_turns or 0, output_schema=_schema(output_schema))
+    message = SendMessage(
+        conversation_id="",
+        message_id=uuid.uuid4().hex,
+        text=text,
+        materials=[text] if piped else [],
+        limits=TurnLimits(max_requests=max_turns or 0, output_schema=_schema(output_schema)),
+    )
     loaded = settings(ctx, config=config, workspace=workspace, graph=graph, model=model, persona=persona)
     if max_cost is not None:
         loaded = _with_max_cost(loaded, max_cost)
     end = with_engine(
         _with_rules(loaded, allow) if allow else loaded,
-        lambda engine: _turn(engine, text, resume or "", persona or "", limits, json=json),
+        lambda engine: _turn(engine, message, resume or "", persona or "", json=json),
         approve_all=yes,
         settle_seconds=SETTLE_SECONDS,
         start_host=True,
@@ -156,13 +163,11 @@ def _with_max_cost(loaded: Loaded, dollars: float) -> Loaded:
     return msgspec.structs.replace(loaded, settings=msgspec.structs.replace(loaded.settings, model=model))
 
 
-async def _turn(
-    engine: Engine, text: str, resume: str, persona: str, limits: TurnLimits, *, json: bool
-) -> events.TurnEnd:
+async def _turn(engine: Engine, message: SendMessage, resume: str, persona: str, *, json: bool) -> events.TurnEnd:
     """Run the turn and print its final event or answer, then why the memory is behind, if it is."""
     notices = Notices()
     try:
-        end = await _answer(engine, text, resume, persona, limits, print_json_line if json else notices.show)
+        end = await _answer(engine, message, resume, persona, print_json_line if json else notices.show)
     except RagforgeError as error:
         if json:
             print_json_line(events.TurnFailed(conversation_id=resume, turn_index=0, error=error.info))
@@ -183,19 +188,15 @@ async def _turn(
     return end
 
 
-async def _answer(
-    engine: Engine, text: str, resume: str, persona: str, limits: TurnLimits, show: Show
-) -> events.TurnEnd:
-    message_id = uuid.uuid4().hex
-    watcher = asyncio.create_task(_watch(engine, message_id, show))
+async def _answer(engine: Engine, message: SendMessage, resume: str, persona: str, show: Show) -> events.TurnEnd:
+    watcher = asyncio.create_task(_watch(engine, message.message_id, show))
     try:
-        conversation_id = await _conversation(engine, resume, persona)
-        message = SendMessage(conversation_id=conversation_id, message_id=message_id, text=text, limits=limits)
+        message = msgspec.structs.replace(message, conversation_id=await _conversation(engine, resume, persona))
         await engine.request(message)
         try:
             return await asyncio.shield(watcher)
         except asyncio.CancelledError:
-            await engine.request(CancelTurn(conversation_id=conversation_id))
+            await engine.request(CancelTurn(conversation_id=message.conversation_id))
             return await asyncio.wait_for(watcher, CLOSE_SECONDS)
     except TimeoutError:
         raise RagforgeError("The turn did not stop.", kept="The partial answer is stored.", kind="cancel") from None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from typing import Protocol
 
@@ -23,7 +23,7 @@ from ragforge_tui.conversation.turn.runner import TurnRunner
 from ragforge_tui.conversation.turn.steering import InputQueue, QueuedTurn, UserCall
 from ragforge_tui.conversation.turn.user_turn import UserTurn
 from ragforge_tui.conversation.turn.window import TurnWindow
-from ragforge_tui.graph import Store, writer_id
+from ragforge_tui.graph import Store
 from ragforge_tui.memory.context import BuiltContext, ContextOptions, Strategy
 from ragforge_tui.memory.retrieval.reach import called_from
 from ragforge_tui.shared import records
@@ -137,19 +137,27 @@ class Conversation(StoredConversation):
         return self._active.turn_index if self.busy and self._active is not None else None
 
     async def submit(
-        self, text: str, message_id: str | None = None, *, steer: bool = False, limits: TurnLimits = NO_LIMITS
+        self,
+        text: str,
+        message_id: str | None = None,
+        *,
+        materials: Sequence[str] = (),
+        steer: bool = False,
+        limits: TurnLimits = NO_LIMITS,
     ) -> int:
         """Store a message and start its turn, or queue it behind the running turn.
 
         Args:
             message_id: Chosen by the caller; a repeated id is ignored.
+            materials: Texts in the message that are not the user's own words, such as a file: they become no wish.
             steer: Hand it to the running turn before its next request to the model, if there is one.
             limits: Limits of this turn alone.
 
         Returns:
             The turn's index, 0 if it was queued.
         """
-        return await self._submit(QueuedTurn(text, message_id or uuid.uuid4().hex, steer=steer, limits=limits))
+        message_id = message_id or uuid.uuid4().hex
+        return await self._submit(QueuedTurn(text, message_id, steer=steer, limits=limits, materials=materials))
 
     async def run_command(self, command: str, message_id: str | None = None) -> int:
         """Run a shell command of the user in the workspace as a turn; arguments and result are those of `submit`."""
@@ -482,20 +490,10 @@ class Conversation(StoredConversation):
                 self._task = asyncio.create_task(self._start_queued(self._queue.next()))
 
     async def _store_and_run(self, queued: QueuedTurn) -> int:
-        content = mask_secrets(storable(queued.text))
-        message = Message(
-            uuid=queued.message_id,
-            conversation_id=self.record.uuid,
-            role="user",
-            content=content,
-            doing=queued.call.tool if queued.call is not None else "",
-            writer=writer_id(),
-            timestamp=now(),
-            char_count=len(content),
-        )
+        message = queued.message(self.record.uuid)
         self.memory.start()
         if queued.call is None:
-            self._inputs.begin(content)
+            self._inputs.begin(message.content)
         asked = message.timestamp
         message = await self._services.recorder.begin_turn(message)
         if message.timestamp != asked:

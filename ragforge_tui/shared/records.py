@@ -6,6 +6,7 @@ timezone-aware UTC.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -193,6 +194,8 @@ class Message(msgspec.Struct, kw_only=True):
     content: str = ""
     doing: str = ""
     """Tool that a user's message runs directly, without a request to a model; else empty."""
+    material: str = ""
+    """Ranges of a user's message that the user did not type, such as pastes and standard input, as JSON."""
     note: str = ""
     """Text sent with a user's message in requests: changes of mode, date and workspace. Not shown in the chat."""
     reasoning: str = ""
@@ -216,6 +219,30 @@ class Message(msgspec.Struct, kw_only=True):
     """Memory recalled for a turn's first reply: a JSON list of `RecalledPlace`; empty without other conversations."""
     usage: Usage | None = None
     tool_calls: list[ToolCall] = []
+
+    @property
+    def materials(self) -> list[str]:
+        """The texts in a user's message that the user did not type."""
+        try:
+            ranges = decode_json(self.material, list[tuple[int, int]]) if self.material else []
+        except msgspec.MsgspecError:
+            return [self.content]
+        return [text for start, end in ranges if (text := self.content[start:end])]
+
+    @property
+    def typed(self) -> str:
+        """What the user typed of a message: only that is the user's word."""
+        text = self.content
+        for material in self.materials:
+            text = text.replace(material, "\n")
+        return text
+
+
+def material_ranges(content: str, materials: Iterable[str]) -> str:
+    """Return `Message.material` of a message that holds these texts; all of it counts if one cannot be found."""
+    starts = [(content.find(text), len(text)) for text in materials if text]
+    ranges = [(at, at + size) if at >= 0 else (0, len(content)) for at, size in starts]
+    return msgspec.json.encode(ranges).decode() if ranges else ""
 
 
 RECALLED = frozenset({"findings", "summaries", "recalled"})

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from functools import partial
 from time import monotonic
@@ -290,9 +290,9 @@ class ChatScreen(Screen[None]):
 
     # -- the prompt
 
-    def message_returned(self, text: str) -> None:
+    def message_returned(self, text: str, materials: Sequence[str]) -> None:
         """Put a message that was not sent back into the prompt."""
-        self.prompt.put_back(text)
+        self.prompt.put_back(text, materials)
 
     def on_prompt_submitted(self, event: Prompt.Submitted) -> None:
         """Run a command or send a message."""
@@ -303,13 +303,13 @@ class ChatScreen(Screen[None]):
             self._command_submitted(event.parsed)
         elif text in VIM_QUITS:
             self.run_command("quit")
-        elif not (self.welcome.pick(text) or resend(self, text)):
+        elif not (self.welcome.pick(text) or resend(self, text, event.materials)):
             if text.startswith("!"):
                 self.features.add("!")
             if _MENTION.search(text):
                 self.features.add("@")
             self.transcript.leave()  # Esc Esc goes back from here, not from an earlier turn that was looked at.
-            self.session.send(text, queue=event.queue)
+            self.session.send(text, event.materials, queue=event.queue)
         self.offer_question()
 
     def _command_submitted(self, parsed: Parsed) -> None:

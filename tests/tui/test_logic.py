@@ -75,6 +75,19 @@ class TestPastes:
         assert pastes.expand(first + second) == "a" * 3_000 + "b" * 3_000
         assert pastes.collapse("a" * 3_000) == first
 
+    def test_what_of_a_text_was_pasted(self) -> None:
+        pastes = Pastes()
+        log, line, name = "a line of a log\n" * 20, "From now on run this.", "src/app.py"
+        text = f"see {pastes.collapse(log)}, {pastes.collapse(line)} and {pastes.collapse(name)}"
+        assert pastes.within(pastes.expand(text)) == [log, line]
+        assert pastes.label_before(f"{line} [x y z]") == "" and pastes.used(text).keys() == {
+            line,
+            "[pasted 21 lines, 320 B]",
+        }
+        edited = "Never do this.\nAlways do that here."
+        pastes.collapse(edited)
+        assert pastes.within("Never say this.\nAlways do that here.") == ["Always do that here."]
+
     def test_a_pasted_label_is_not_expanded(self) -> None:
         pastes = Pastes()
         inner = pastes.collapse("x" * 3_000)

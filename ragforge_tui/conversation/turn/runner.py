@@ -26,7 +26,6 @@ from ragforge_tui.conversation.turn.reply import MESSAGE_KEPT, Reply
 from ragforge_tui.conversation.turn.request import TurnRequest
 from ragforge_tui.conversation.turn.steering import STEERED, InputQueue, QueuedTurn
 from ragforge_tui.conversation.turn.tool_runner import ToolRunner
-from ragforge_tui.graph import writer_id
 from ragforge_tui.llm import PROVIDER_STATE
 from ragforge_tui.memory.claims import contradicted
 from ragforge_tui.memory.context import all_turns_fit, recalled_amounts
@@ -40,7 +39,6 @@ from ragforge_tui.shared.records import ContextRecord, Message, MessageState, Tu
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.requests.turns import TurnLimits
 from ragforge_tui.shared.requests.work import Mode
-from ragforge_tui.shared.sanitize import storable
 
 log = logging.getLogger(__name__)
 
@@ -268,24 +266,17 @@ class TurnRunner:
 
     async def _store_steering(self, item: QueuedTurn, window: int) -> Message | None:
         """Store a message of the running turn; None if a hook of the user refused it."""
-        content = mask_secrets(storable(item.text))
+        message = item.message(self._conversation_id)
         try:
-            added = await self._services.hooks.message(self._conversation_id, content, self._mode(), resumed=True)
+            added = await self._services.hooks.message(
+                self._conversation_id, message.content, self._mode(), resumed=True
+            )
         except RagforgeError as error:
             self._services.emit(Notice(text=str(error), level="warning", conversation_id=self._conversation_id))
             return None
-        attached = await attached_files(self._services.toolbox, content, window, anywhere=True)
-        message = Message(
-            uuid=item.message_id,
-            conversation_id=self._conversation_id,
-            turn_index=self._turn.turn_index,
-            role="user",
-            content=content,
-            note="\n".join(filter(None, [STEERED, attached.text, added])),
-            writer=writer_id(),
-            timestamp=now(),
-            char_count=len(content),
-        )
+        attached = await attached_files(self._services.toolbox, message.content, window, anywhere=True)
+        message.turn_index = self._turn.turn_index
+        message.note = "\n".join(filter(None, [STEERED, attached.text, added]))
         message = await self._recorder.add_message(message, self._turn.messages[0].uuid)
         for left_out in attached.left_out:
             text = f"Not sent with the message: {left_out}."

@@ -8,10 +8,15 @@ starts the next turn, before those that were queued for it.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 
 import msgspec
 
+from ragforge_tui.graph import writer_id
+from ragforge_tui.shared.records import Message, material_ranges, now
+from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.requests.turns import TurnLimits
+from ragforge_tui.shared.sanitize import storable
 
 STEERED = "[The user sent this while you were working. Take it into account and continue.]"
 """Note of a message that was handed to a running turn."""
@@ -32,6 +37,22 @@ class QueuedTurn(msgspec.Struct, frozen=True):
     call: UserCall | None = None
     steer: bool = False
     limits: TurnLimits = TurnLimits()
+    materials: Sequence[str] = ()
+
+    def message(self, conversation_id: str) -> Message:
+        """Return the message to store."""
+        content, *materials = (mask_secrets(storable(text)) for text in (self.text, *self.materials))
+        return Message(
+            uuid=self.message_id,
+            conversation_id=conversation_id,
+            role="user",
+            content=content,
+            doing=self.call.tool if self.call is not None else "",
+            material=material_ranges(content, materials),
+            writer=writer_id(),
+            timestamp=now(),
+            char_count=len(content),
+        )
 
 
 class InputQueue:

@@ -45,7 +45,9 @@ async def find_text(engine: EngineContext, request: requests.FindText) -> list[i
 @handles(requests.SendMessage)
 async def send(engine: EngineContext, request: requests.SendMessage) -> requests.SendAccepted:
     conversation = engine.conversation(request.conversation_id)
-    index = await conversation.submit(request.text, request.message_id, steer=request.steer, limits=request.limits)
+    index = await conversation.submit(
+        request.text, request.message_id, materials=request.materials, steer=request.steer, limits=request.limits
+    )
     return requests.SendAccepted(turn_index=index, queued=index == 0)
 
 

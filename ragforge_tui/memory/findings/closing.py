@@ -84,7 +84,7 @@ def changes_of(turn: Turn, marked: Sequence[Marked], current: Sequence[KeptFindi
     found: dict[str, Change] = {}
     if asked is not None:
         last = _talked_of_last(turn, [one for one in older if one.conversation_id == own])
-        for change in _by_word(turn, asked.content, marked, older, last):
+        for change in _by_word(turn, asked.typed, marked, older, last):
             found.setdefault(change.finding.uuid, msgspec.structs.replace(change, by=asked.uuid))
     for change in _by_work(turn, [one for one in older if one.kind == "open"]):
         found.setdefault(change.finding.uuid, change)

@@ -152,6 +152,8 @@ class FindingKeeper:
         fresh: list[KeptFinding] = []
         for one in wanted:
             turn, kind = min(one.turns, default=last_turn), kept_kind(one.kind)
+            if kind != "fact" and not await self._is_spoken(turn):
+                kind = "fact"
             if turn in moments and not any(_restates(one.text, kind, turn, known) for known in [*existing, *fresh]):
                 fresh.append(await self._made(turn, kind, mask_secrets(one.text), moments[turn], made_by))
         stored = await self._store.findings.add(fresh)
@@ -163,6 +165,11 @@ class FindingKeeper:
         for finding in stored:
             await self._replay(finding)
         return bool(stored or changes)
+
+    async def _is_spoken(self, turn: int) -> bool:
+        """Return whether the user typed anything in a turn, so that what it settles may be the user's word."""
+        turns = await self._store.turns.between(self._id, start=turn, end=turn + 1)
+        return any(message.role == "user" and message.typed.strip() for one in turns for message in one.messages)
 
     async def _replay(self, finding: KeptFinding) -> None:
         """Apply the turns after its own to a finding that a late summary added."""

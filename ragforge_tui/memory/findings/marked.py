@@ -1,8 +1,8 @@
 """Findings that a turn marks: "Decision: …", "still to do", "from now on", "never …". Nothing is inferred.
 
-Precision comes first: a false open point misleads whoever continues. Code, quotations, questions, requests and
-hypotheticals mark nothing. An answer marks by labels and names open points; what it says about decisions and wishes
-repeats the user. Pure.
+Precision comes first: a false open point misleads whoever continues. Only what the user typed counts, nothing that was
+pasted or piped, and nothing that a colon hands over, as in "Translate: …". Code, quotations, questions, requests and
+hypotheticals mark nothing. An answer marks open points alone, of its own, not those that it read. Pure.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from collections.abc import Iterator
 
 import msgspec
 
+from ragforge_tui.memory.findings.likeness import gist
 from ragforge_tui.memory.findings.marks import LABELLED, Marks, marks
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.prose import FENCE, PASTED, compress, own_words, sentences, strip_markdown, without_code
 from ragforge_tui.shared.finding_records import FindingScope, KeptKind
 from ragforge_tui.shared.records import FindingKind, Message, Turn
+from ragforge_tui.shared.tool_calls import result_text
 
 MOST_MARKED = 10
 """Findings of one turn that are kept: more are a pasted list."""
@@ -46,6 +48,11 @@ _CHOSEN_NOW = re.compile(
 _REFERRING = re.compile(r"\b(?:that|this|it|das|dies|ça|cela|eso|esto|ciò|questo|dat|dit|isso|isto|это)\b", re.I)
 _FEWEST_WITH_REFERENCE = 6
 """Words from which a wish can be understood although it refers to what was said before."""
+_COLON = re.compile(r"[:：](?=\s)")
+_FOR = re.compile(r"(?:for|pour|für|para|per|voor|для|dla)\b", re.I)
+_PARAGRAPH_END = re.compile(r"\n[ \t]*\n")
+_REPEATED = 0.75
+"""Share of the words of a statement that a line has which it repeats."""
 _QUESTION = re.compile(r"[?？]\s*[\"'”’»)\]]*$")
 
 
@@ -63,14 +70,6 @@ class Marked(msgspec.Struct, frozen=True):
     scope: FindingScope = "folder"
 
 
-_REPORTED = re.compile(
-    r"\b(?:says?|said|states?|reads?|wrote|writes|readme|pages?|docs?|file|e-?mail|log|output|sagt|schreibt|steht|"
-    r"lautet|dit|écrit|dice|pone|scrive|zegt|staat|diz|говорит|пишет|mówi|pisze)\b[^:\n]{0,24}:",
-    re.I,
-)
-"""Somebody else's words follow."""
-
-
 def marked_findings(turn: Turn) -> list[Marked]:
     """Return what a turn marks, in order, each once; not an answer to what was decided or is open: it repeats that."""
     found: dict[tuple[KeptKind, str], Marked] = {}
@@ -81,8 +80,24 @@ def marked_findings(turn: Turn) -> list[Marked]:
             continue
         if by_user or not past:
             for one in _marked(message):
+                if not by_user and _is_repeated(one, turn):
+                    continue
                 found.setdefault((one.kind, one.text.casefold()), one)
     return list(found.values())[:MOST_MARKED]
+
+
+def _is_repeated(one: Marked, turn: Turn) -> bool:
+    """Return whether a statement of an answer is about what a text of the turn says that nobody here has written."""
+    mine = gist(one.sentence)
+    longest = max(mine.stems, key=len, default="")
+    texts = [text for message in turn.messages for text in message.materials]
+    texts += [result_text(call) for message in turn.messages for call in message.tool_calls]
+    return any(
+        mine.share_in(gist(line)) >= _REPEATED
+        for text in texts
+        for line in text.splitlines()
+        if longest in line.casefold()
+    )
 
 
 def said_sentences(text: str) -> list[tuple[str, str]]:
@@ -103,13 +118,16 @@ def _asks_back(text: str) -> bool:
 
 def _marked(message: Message) -> Iterator[Marked]:
     by_user = message.role == "user"
-    text = _BLOCK_QUOTE.sub("", FENCE.sub("\n", message.content))
-    text = without_code(PASTED.sub("\n", text)) if by_user else own_words(text)
-    language = language_of(text)
-    known = marks(language)
+    text = _BLOCK_QUOTE.sub("", FENCE.sub("\n", message.typed if by_user else message.content))
+    known = marks(language_of(text))
+    if by_user:
+        own = (_before_colon(part, known) for part in _PARAGRAPH_END.split(PASTED.sub("\n", text)))
+        text = without_code("\n".join(own))
+    else:
+        text = own_words(text)
     listed: KeptKind | None = None
     quoting = False
-    """Whether a line announced what follows, as before something pasted: that is not the user's own wish."""
+    """Whether a line announced what follows, as before something pasted: that is not the user's own word."""
     waiting = False
     """Whether the line below a label is its text."""
     for raw in text.splitlines():
@@ -128,9 +146,24 @@ def _marked(message: Message) -> Iterator[Marked]:
                 listed = None
             continue
         listed = None
-        said = _of_line(line, by_user, known)
-        yield from (one for one in said if not (quoting and by_user and not item and one.kind in ("wish", "fact")))
+        if not (by_user and quoting and not item):
+            yield from _of_line(line, by_user, known)
         quoting = quoting or line.endswith((":", "："))
+
+
+def _before_colon(paragraph: str, known: Marks) -> str:
+    """Return a paragraph up to the line in which a colon hands something over."""
+    lines = paragraph.splitlines()
+    for at, line in enumerate(lines):
+        said = sentences(strip_markdown(line).strip("*_ "))
+        if any(_hands_over(sentence) and not _label(sentence, known) for sentence in said):
+            return "\n".join(lines[: at + 1])
+    return paragraph
+
+
+def _hands_over(sentence: str) -> bool:
+    """Return whether what follows a colon is not the sentence's own: "translate: …", but "for commits: …"."""
+    return _COLON.search(_masked(sentence)) is not None and _FOR.match(sentence) is None
 
 
 def _heading(line: str, raw: str, known: Marks) -> KeptKind | None:
@@ -142,15 +175,21 @@ def _heading(line: str, raw: str, known: Marks) -> KeptKind | None:
 
 def _of_line(line: str, by_user: bool, known: Marks) -> Iterator[Marked]:
     for sentence in sentences(line):
-        for kind in LABELLED:
-            if label := known.labels[kind].match(_masked(sentence)):
-                if one := _labelled(kind, sentence[label.end() :], sentence, by_user, known):
-                    yield one
-                break
-        else:
-            if (said := said_kind(sentence, by_user=by_user, known=known)) is not None:
-                scope = _scope(said, sentence, known)
-                yield Marked(said, compress(sentence, TEXT_CHARS), by_user, sentence, scope)
+        if label := _label(sentence, known):
+            if one := _labelled(label[0], sentence[label[1] :], sentence, by_user, known):
+                yield one
+            continue
+        if (said := said_kind(sentence, by_user=by_user, known=known)) is not None:
+            scope = _scope(said, sentence, known)
+            yield Marked(said, compress(sentence, TEXT_CHARS), by_user, sentence, scope)
+        if by_user and _hands_over(sentence):
+            return
+
+
+def _label(sentence: str, known: Marks) -> tuple[KeptKind, int] | None:
+    """Return the kind of a sentence that begins with a label, and where its text begins."""
+    masked = _masked(sentence)
+    return next(((kind, label.end()) for kind in LABELLED if (label := known.labels[kind].match(masked))), None)
 
 
 def _labelled(kind: KeptKind, text: str, sentence: str, by_user: bool, known: Marks) -> Marked | None:
@@ -158,7 +197,7 @@ def _labelled(kind: KeptKind, text: str, sentence: str, by_user: bool, known: Ma
     text = text.strip(" *_–—-")
     if _QUESTION.search(text) and kind != "open":
         return None
-    if not by_user and kind in ("wish", "fact"):
+    if not by_user and kind != "open":
         return None
     if len(text.split()) < _FEWEST_WORDS or known.nothing.match(text):
         return None
@@ -184,8 +223,7 @@ def said_kind(sentence: str, *, by_user: bool, known: Marks) -> KeptKind | None:
     if len(sentence.split()) <= _FEWEST_WORDS:
         return None
     if by_user:
-        if _REPORTED.search(masked):
-            return None
+        masked = _COLON.split(masked, maxsplit=1)[0] if _hands_over(sentence) else masked
         if known.said["wish"].search(masked) and not known.doubt.search(_without_conditions(masked)):
             refers = _REFERRING.search(masked) and len(sentence.split()) < _FEWEST_WITH_REFERENCE
             return None if refers or _CHOSEN_NOW.search(masked) else "wish"

@@ -288,7 +288,10 @@ def _message_lines(message: Message) -> list[str]:
     if message.content:
         ended = {"interrupted": " (interrupted)", "failed": " (failed)"}.get(message.state, "")
         by_user = message.role == "user"
-        text = cut_lines(message.content, _USER_CHARS) if by_user else message.content
+        text = message.content
+        for material in message.materials:
+            text = text.replace(material, f"<given, not the user's words>{material}</given>")
+        text = cut_lines(text, _USER_CHARS) if by_user else text
         lines.append(f"{'User' if by_user else 'Assistant'}{ended}: {text}")
     told = {message.reasoning, message.content, ""}
     for call in message.tool_calls:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -105,11 +106,15 @@ class SendMessage(Request[SendAccepted]):
     """Send a user's message. The caller generates `message_id`, which makes the request idempotent.
 
     With `steer` a running turn gets it before its next request to the model, else it starts the next turn.
+
+    Attributes:
+        materials: Texts in it that the user did not type, such as pastes: they are never the user's word.
     """
 
     conversation_id: str
     message_id: str
     text: str
+    materials: Sequence[str] = ()
     limits: TurnLimits = TurnLimits()
     steer: bool = False
 

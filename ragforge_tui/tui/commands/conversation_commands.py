@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.shared.moments import age_text
-from ragforge_tui.shared.records import PURGE_AFTER_DAYS
+from ragforge_tui.shared.records import PURGE_AFTER_DAYS, Message
 from ragforge_tui.shared.requests.memory import FetchTurnLines, TurnLine
 from ragforge_tui.shared.requests.turns import BranchConversation, FetchTurns, RetryTurn
 from ragforge_tui.tui.code.opening import open_call_code
@@ -101,9 +101,9 @@ async def edit(host: Host, which: str) -> None:
     """Put an earlier message into the prompt; sending it starts a branch before its turn."""
     turn = _turn_index(host, which, last=True)
     _require_empty_prompt(host)
-    text = await _user_message(host, turn)
+    message = await _user_message(host, turn)
     host.prompt.editing = turn
-    host.prompt.put_back(text)
+    host.prompt.put_back(message.content, message.materials)
     host.session.changed()
 
 
@@ -112,21 +112,21 @@ def _require_empty_prompt(host: Host) -> None:
         raise RagforgeError("The prompt holds a draft.", todo="Send or clear it first; it would be overwritten.")
 
 
-def resend(host: Host, text: str) -> bool:
+def resend(host: Host, text: str, materials: Sequence[str]) -> bool:
     """Send an edited message in a branch; return False if none is being edited."""
     turn, host.prompt.editing = host.prompt.editing, 0
     if turn:
-        host.session.spawn(_resend(host, turn, text), group="branch")
+        host.session.spawn(_resend(host, turn, text, materials), group="branch")
     return bool(turn)
 
 
-async def _resend(host: Host, turn: int, text: str) -> None:
+async def _resend(host: Host, turn: int, text: str, materials: Sequence[str]) -> None:
     try:
         await _open_branch(host, turn - 1)
     except RagforgeError:
-        host.prompt.put_back(text)
+        host.prompt.put_back(text, materials)
         raise
-    host.session.send(text)
+    host.session.send(text, materials)
 
 
 @COMMANDS.add(
@@ -177,9 +177,9 @@ def turn_rows(lines: Sequence[TurnLine], now: datetime) -> list[Choice]:
 
 async def _go_back(host: Host, turn: int) -> None:
     """Open a branch of the turns before a turn, with its message in the prompt."""
-    text = await _user_message(host, turn)
+    message = await _user_message(host, turn)
     await _open_branch(host, turn - 1)
-    host.prompt.put_back(text)
+    host.prompt.put_back(message.content, message.materials)
 
 
 async def _open_branch(host: Host, turn: int) -> None:
@@ -193,14 +193,14 @@ async def _open_branch(host: Host, turn: int) -> None:
     )
 
 
-async def _user_message(host: Host, turn: int) -> str:
-    """Return what the user wrote in a turn."""
+async def _user_message(host: Host, turn: int) -> Message:
+    """Return the user's message of a turn."""
     request = FetchTurns(conversation_id=open_conversation_id(host), start=turn, end=turn + 1)
     page = await host.session.ask(request)
-    texts = [message.content for found in page.turns for message in found.messages if message.role == "user"]
-    if not texts:
+    messages = [message for found in page.turns for message in found.messages if message.role == "user"]
+    if not messages:
         raise NotFoundError(f"This conversation has no turn {turn}.")
-    return texts[0]
+    return messages[0]
 
 
 def _turn_index(host: Host, which: str, *, last: bool = False) -> int:

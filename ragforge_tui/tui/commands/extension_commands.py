@@ -142,7 +142,8 @@ def own_commands(prompts: Iterable[OwnPrompt]) -> list[Command]:
 
 def _own_command(prompt: OwnPrompt) -> Command:
     async def send(host: Host, arguments: str) -> None:
-        host.session.send(message_of(prompt, arguments))
+        text = message_of(prompt, arguments)
+        host.session.send(text, [text])
 
     return Command(
         prompt.name, plain_text(prompt.description), send, arguments=prompt.arguments or "[WORDS]", group=OWN_GROUP

@@ -1,6 +1,6 @@
 """The prompt: a growing text area with history, completion and labels for large pastes; Enter sends.
 
-A large paste is shown as a label and sent as it is.
+A large paste is shown as a label and sent as it is. All pastes are remembered, because they are not the user's word.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from ragforge_tui.tui.prompt.history import Entry, History
 from ragforge_tui.tui.prompt.vim import VimKeys
 from ragforge_tui.tui.session.message_queue import MessageQueue
 
+_FEWEST_WORDS = 3
 MAX_LINES = 8
 MAX_CHARS = 2_000
 
@@ -38,13 +39,17 @@ def is_large(text: str) -> bool:
 
 
 class Pastes:
-    """The texts of the labels in one prompt."""
+    """The texts of the labels in one prompt; a small paste is a label of itself."""
 
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
 
     def collapse(self, text: str) -> str:
         """Remember a text; return its label."""
+        if not is_large(text):
+            if len(text.split()) >= _FEWEST_WORDS:  # A name or a path becomes part of the user's sentence.
+                self._texts[text] = text
+            return text
         lines = text.count("\n") + 1
         characters = f"{counted(len(text))} characters"
         size = f"{counted(lines)} lines, {size_text(len(text.encode()))}" if lines > 1 else characters
@@ -78,11 +83,19 @@ class Pastes:
         """Return the label at the end of a text, or an empty string."""
         if not text.endswith("]"):
             return ""
-        return next((label for label in self._texts if text.endswith(label)), "")
+        return next((label for label, whole in self._texts.items() if label != whole and text.endswith(label)), "")
 
     def used(self, text: str) -> dict[str, str]:
         """Return the labels in a text and their texts."""
         return {label: whole for label, whole in self._texts.items() if label in text}
+
+    def within(self, text: str) -> list[str]:
+        """Return what of a whole text was pasted: pastes, or the lines that are left of an edited one."""
+        found = []
+        for whole in self._texts.values():
+            lines = [line for line in whole.splitlines() if len(line.split()) >= _FEWEST_WORDS]
+            found += [part for part in ([whole] if whole in text else lines) if part in text]
+        return found
 
     def restore(self, texts: dict[str, str]) -> None:
         self._texts.update(texts)
@@ -128,11 +141,13 @@ class Prompt(TextArea):
 
         Attributes:
             parsed: The text as a command; None for a message.
+            materials: What of the text was pasted.
             queue: Tab was pressed instead: the message waits for the end of the running turn.
         """
 
         text: str
         parsed: Parsed | None
+        materials: list[str]
         queue: bool = False
 
     class TakeBack(Message):
@@ -223,8 +238,13 @@ class Prompt(TextArea):
         short = self._pastes.shorten(text)
         self.put(Entry(short if len(short) <= MAX_SHOWN else self._pastes.collapse(text), self._pastes.texts))
 
-    def put_back(self, text: str) -> None:
-        """Insert a message that was not sent before the current contents, and take the focus."""
+    def put_back(self, text: str, materials: Sequence[str] = ()) -> None:
+        """Insert a message that was not sent before the current contents, and take the focus.
+
+        Args:
+            materials: What of it was pasted.
+        """
+        self._pastes.restore({one: one for one in materials})
         self.put(self._with_unsent([text]))
         self.focus()
 
@@ -314,7 +334,12 @@ class Prompt(TextArea):
         event.stop()
         event.prevent_default()
         text = plain_text(storable(event.text)).rstrip("\n") if event.text.strip() else event.text
-        self.insert(self._pastes.collapse(text) if is_large(text) else text)
+        self.insert(self._pastes.collapse(text))
+
+    def action_paste(self) -> None:
+        """Insert what was cut or copied in this program."""
+        self._pastes.collapse(self.app.clipboard)
+        super().action_paste()
 
     def _enter(self) -> None:
         if self.completing.enter():
@@ -322,12 +347,12 @@ class Prompt(TextArea):
         text = self.whole
         if not text.strip():
             return
-        parsed = self._registry.parse(text)
+        parsed, materials = self._registry.parse(text), self._pastes.within(text)
         if parsed is None or parsed.command is not None:
             # Here, not in the handler of the message: letters typed after Enter arrive before that.
             self.earlier.add(self.entry)
             self.empty()
-        self.post_message(self.Submitted(text, parsed))
+        self.post_message(self.Submitted(text, parsed, materials))
 
     def escape(self) -> bool:
         """Close the menu, else drop an edit that was not sent."""
@@ -348,9 +373,10 @@ class Prompt(TextArea):
             return
         text = self.whole
         if text.strip() and self.may_queue() and self._registry.parse(text) is None:
+            materials = self._pastes.within(text)
             self.earlier.add(self.entry)
             self.empty()
-            self.post_message(self.Submitted(text, None, queue=True))
+            self.post_message(self.Submitted(text, None, materials, queue=True))
         else:
             self.post_message(self.Answer())
 

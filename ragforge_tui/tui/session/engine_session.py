@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -349,13 +349,15 @@ class EngineSession:
         self.message_queue.drop(event.message.uuid)
         self._screen.queue_changed()
 
-    def send(self, text: str, *, queue: bool = False) -> None:
+    def send(self, text: str, materials: Sequence[str] = (), *, queue: bool = False) -> None:
         """Send a message, or keep it until the engine is ready and the requested conversation is open.
 
         Args:
+            materials: What of the text the user did not type.
             queue: Let it wait for the end of a running turn, which would otherwise get it before its next request.
         """
-        self.message_queue.add(text, self.state.conversation_id, steer=self.state.busy and not queue)
+        steer = self.state.busy and not queue
+        self.message_queue.add(text, self.state.conversation_id, materials=materials, steer=steer)
         self._start_again.set()
         self._screen.queue_changed()
         self.spawn(self.flush(), group="send")
@@ -377,7 +379,7 @@ class EngineSession:
                     if isinstance(error, RagforgeError) and error.info.kind == STORED_ALREADY:
                         self.message_queue.drop(item.message_id)
                     elif self.message_queue.give_back(item.message_id, self.state.conversation_id):
-                        self._screen.message_returned(item.text)
+                        self._screen.message_returned(item.text, item.materials)
                     raise
                 finally:
                     self._screen.queue_changed()
@@ -404,7 +406,11 @@ class EngineSession:
             shell = RunShell(conversation_id=conversation_id, message_id=item.message_id, command=command)
             return await self.ask(shell) == 0
         message = SendMessage(
-            conversation_id=conversation_id, message_id=item.message_id, text=item.text, steer=item.steer
+            conversation_id=conversation_id,
+            message_id=item.message_id,
+            text=item.text,
+            materials=item.materials,
+            steer=item.steer,
         )
         return (await self.ask(message)).queued
 
@@ -421,7 +427,7 @@ class EngineSession:
         item = self.message_queue.get(message_id) if message_id else self.message_queue.newest
         if item is not None and await self._unqueued(item):
             if self.message_queue.give_back(item.message_id, self.state.conversation_id):
-                self._screen.message_returned(item.text)
+                self._screen.message_returned(item.text, item.materials)
             self._screen.queue_changed()
 
     async def drop(self, message_id: str) -> None:

@@ -5,6 +5,7 @@ Pure. `EngineSession` owns the queue, sends from it and takes messages back out 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 from uuid import uuid4
 
@@ -17,11 +18,13 @@ class Outgoing(msgspec.Struct):
     """One message of the user; `message_id` is created here, so that sending it twice stores it once.
 
     Attributes:
+        materials: What of its text the user did not type.
         steer: It is for the running turn, before its next request, rather than for the turn after it.
     """
 
     message_id: str
     text: str
+    materials: Sequence[str] = ()
     place: Place = "waiting"
     steer: bool = False
 
@@ -51,9 +54,12 @@ class MessageQueue:
         """Whether the engine holds messages behind the running turn."""
         return any(item.place == "queued" for item in self._items)
 
-    def add(self, text: str, conversation_id: str = "", *, steer: bool = False) -> Outgoing:
+    def add(
+        self, text: str, conversation_id: str = "", *, materials: Sequence[str] = (), steer: bool = False
+    ) -> Outgoing:
         """Append a message; one that came back from this conversation and is sent unchanged stays the same message."""
-        item = Outgoing(self._returned.pop((conversation_id, text), "") or uuid4().hex, text, steer=steer)
+        message_id = self._returned.pop((conversation_id, text), "") or uuid4().hex
+        item = Outgoing(message_id, text, materials, steer=steer)
         self._items.append(item)
         return item
 

@@ -6,7 +6,7 @@ it. What only a widget knows, such as its draft or its cursor, stays in the widg
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -253,7 +253,7 @@ class SessionScreen(Protocol):
     def message_sending(self) -> None:
         """Note that a message is being stored; it is worth showing only if that takes long."""
 
-    def message_returned(self, text: str) -> None:
+    def message_returned(self, text: str, materials: Sequence[str]) -> None:
         """Put a message that was not sent back into the prompt."""
 
     def notice(self, text: str, level: Level = "info", *, passing: bool = False) -> None:

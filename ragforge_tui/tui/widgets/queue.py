@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+import msgspec
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.message import Message
@@ -54,7 +55,7 @@ class Queue(Widget, can_focus=True):
     def show(self, items: list[Outgoing]) -> None:
         """Show these messages."""
         if items != self._items:
-            self._items = [Outgoing(item.message_id, item.text, item.place, item.steer) for item in items]
+            self._items = [msgspec.structs.replace(item) for item in items]
             self._at = max(min(self._at, len(items) - 1), 0)
             self.refresh(layout=True)
         self.cover(self._covered)

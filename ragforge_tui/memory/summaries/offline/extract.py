@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from ragforge_tui.graph.store.topic_names import ProposedTopic
-from ragforge_tui.memory.findings.marked import mark_of
+from ragforge_tui.memory.findings.marked import marked_findings
 from ragforge_tui.memory.keyterms import stem, topics_of, weights, words
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.prose import PASTED, answer_prose, compress, cut, sentences, user_prose
@@ -35,8 +35,9 @@ from ragforge_tui.memory.summaries.offline.informativeness import (
 )
 from ragforge_tui.memory.summaries.offline.phrases import Phrases, phrases
 from ragforge_tui.memory.summaries.topics import DESCRIPTION_CHARS
+from ragforge_tui.shared.finding_records import said_kind
 from ragforge_tui.shared.formulas import is_mostly_formula
-from ragforge_tui.shared.records import EXTRACTIVE, Finding, Turn
+from ragforge_tui.shared.records import EXTRACTIVE, Finding, FindingKind, Turn
 
 _MOST_SHOWN = 4
 _EXCHANGE_CHARS = 150
@@ -150,6 +151,7 @@ def _messages(turn: Turn) -> list[tuple[bool, str]]:
 
 
 def _statements(turn: Turn, weigh: Mapping[str, float], language: str) -> list[Statement]:
+    marked = marked_findings(turn)
     split = [(by_user, _worded(sentences(text))) for by_user, text in _messages(turn)]
     asked = any(by_user and ASKS.search(sentence) for by_user, texts in split for sentence in texts)
     statements = []
@@ -160,7 +162,8 @@ def _statements(turn: Turn, weigh: Mapping[str, float], language: str) -> list[S
                 value *= _UNREQUESTED
             if not by_user and announces(sentence):
                 value *= _ANNOUNCED
-            kind = mark_of(sentence, by_user=by_user)
+            known = (one for one in marked if one.by_user == by_user and one.sentence in sentence)
+            kind: FindingKind = next((said_kind(one.kind) for one in known), "")
             statements.append(Statement(sentence, by_user, (turn.turn_index,), value, kind))
     return statements
 

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from ragforge_tui.graph.store.topic_names import ProposedTopic, topic_key
-from ragforge_tui.memory.findings.marked import mark_of
 from ragforge_tui.memory.keyterms import EXTRACTED_CONFIDENCE, stem, topics_of, weights, words
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.prose import compress, cut, opening_sentence, sentences
@@ -46,8 +45,7 @@ class _Style(msgspec.Struct, frozen=True):
         statements = []
         for finding in findings:
             text, by_user = self.wording.without_label(finding.text)
-            kind = finding.kind or mark_of(text.strip("“”«»„ "), by_user=by_user)
-            statements.append(Statement(text, by_user, tuple(finding.turns), self.score(text), kind))
+            statements.append(Statement(text, by_user, tuple(finding.turns), self.score(text), finding.kind))
 
         def rank(s: Statement) -> tuple[bool, float, tuple[int, ...]]:
             return not (s.kind in _SETTLING or (s.by_user and decides(s.text))), -s.score, s.turns
