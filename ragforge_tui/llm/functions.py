@@ -11,9 +11,9 @@ from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, 
 from contextlib import aclosing
 from typing import Any, TypeAlias
 
-import msgspec
 import numpy as np
 
+from ragforge_tui.llm.assemble import Assembler
 from ragforge_tui.llm.base import (
     DEFAULT_CONTEXT_WINDOW,
     ChatModel,
@@ -22,6 +22,7 @@ from ragforge_tui.llm.base import (
     ModelPart,
     ReasoningPart,
     TextPart,
+    ThoughtEnded,
     ToolRequest,
 )
 from ragforge_tui.llm.embeddings import Embedder, Vectors, unit_rows
@@ -94,7 +95,7 @@ class FunctionModel:
                 async for part in parts:
                     if isinstance(part, ToolRequest):
                         reason = "tool_calls"
-                    else:
+                    elif isinstance(part, TextPart | ReasoningPart):
                         written.append(part.text)
                     yield part
         except RagforgeError:
@@ -113,6 +114,8 @@ class FunctionModel:
             async for part in parts:
                 if isinstance(part, TextPart):
                     text.append(part.text)
+                elif isinstance(part, ThoughtEnded):
+                    text.clear()
                 elif isinstance(part, Finished):
                     usage = part.usage
         return "".join(text), usage
@@ -122,22 +125,30 @@ class FunctionModel:
         masked = [message if message["role"] == "system" else mask_value(message) for message in messages]
         return formed(masked, source=self.name, forms=set())
 
-    async def _parts(
-        self, messages: Messages, tools: list[dict[str, Any]] | None
-    ) -> AsyncGenerator[TextPart | ReasoningPart | ToolRequest, None]:
+    async def _parts(self, messages: Messages, tools: list[dict[str, Any]] | None) -> AsyncGenerator[ModelPart, None]:
         given: dict[str, Any] = {"tools": tools} if self._takes_tools else {}
         if inspect.iscoroutinefunction(self._function) or inspect.isasyncgenfunction(self._function):
             reply: Any = self._function(messages, **given)
         else:
             reply = await asyncio.to_thread(self._function, messages, **given)
+        assembler = Assembler(tools or ())
         if isinstance(reply, AsyncIterable):
             async for piece in reply:
-                yield TextPart(piece)
-            return
+                for part in assembler.feed({"choices": [{"delta": {"content": piece}}]}):
+                    yield part
+            reply = ""
         if inspect.isawaitable(reply):
             reply = await reply
-        for part in _parts_of(reply):
-            yield part
+        message = {"content": reply} if isinstance(reply, str) else reply
+        if not isinstance(message, Mapping):
+            raise TypeError(f"expected a text or a message with content and tool_calls, found {type(reply).__name__}")
+        calls = [
+            {"id": f"call_{number}", **call, "function": {"arguments": "{}", **call["function"]}}
+            for number, call in enumerate(message.get("tool_calls") or ())
+        ]
+        whole = {"message": {**message, "tool_calls": calls}, "finish_reason": "stop"}
+        for last in (*assembler.feed({"choices": [whole]}), *assembler.rest(), *assembler.requests()):
+            yield last
 
 
 class FunctionEmbedder:
@@ -209,27 +220,6 @@ def check_embedder(given: Embedder) -> Embedder:
     raise TypeError(
         "embedder must have a name, a dimension and a method embed(texts): wrap a function in FunctionEmbedder."
     )
-
-
-def _parts_of(reply: object) -> list[TextPart | ReasoningPart | ToolRequest]:
-    if isinstance(reply, str):
-        return [TextPart(reply)] if reply else []
-    if not isinstance(reply, Mapping):
-        raise TypeError(f"expected a text or a message with content and tool_calls, found {type(reply).__name__}")
-    parts: list[TextPart | ReasoningPart | ToolRequest] = []
-    if reasoning := reply.get("reasoning_content"):
-        parts.append(ReasoningPart(str(reasoning)))
-    if content := reply.get("content"):
-        parts.append(TextPart(str(content)))
-    for number, call in enumerate(reply.get("tool_calls") or []):
-        function = call["function"]
-        arguments = function.get("arguments") or "{}"
-        if not isinstance(arguments, str):
-            arguments = msgspec.json.encode(arguments).decode()
-        parts.append(
-            ToolRequest(id=str(call.get("id") or f"call_{number}"), name=function["name"], arguments=arguments)
-        )
-    return parts
 
 
 def _usage(messages: Messages, written: str) -> Usage:

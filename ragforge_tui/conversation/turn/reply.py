@@ -283,7 +283,9 @@ class Reply:
                     msgspec.structs.replace(part, name=storable(part.name), arguments=storable(part.arguments))
                 )
             case ThoughtEnded():
-                self._reasoning, self._text = ["".join([*self._reasoning, *self._text]).rstrip()], []
+                moved, self._text = "".join(self._text).rstrip(), []
+                self._reasoning.append(moved)
+                self._emit(ReasoningDelta(message_id=self.message.uuid, text=moved, **where))
             case LeftOut(text=text):
                 conversation = self.message.conversation_id
                 self._emit(Notice(text=mask_words(text), level="warning", conversation_id=conversation))
