@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ragforge_tui.other_agents.blocks import without_elements
 from ragforge_tui.other_agents.reading import MOST_FILE, version
 from ragforge_tui.other_agents.stored_edits import search_blocks
 from ragforge_tui.other_agents.transcript import Transcript
@@ -28,9 +29,9 @@ _PLACES = ("", "*/", "*/*/", "*/*/*/")
 """Folders below the home that are searched: three levels, as repositories usually lie there."""
 _USER, _PROGRAM, _END = "####", ">", "  "
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
-_THOUGHT = re.compile(r"<(think(?:ing)?[\w-]*)>\s*(.*?)\s*</\1>\s*", re.DOTALL)
+_THOUGHT = re.compile(r"think(?:ing)?[\w-]*")
 _MODEL = re.compile(r"^> (?:Main model|Model): (\S+)", re.MULTILINE)
-_TOKENS = re.compile(r"Tokens: ([\d.,]+[kM]?) sent,.*?([\d.,]+[kM]?) received")
+_TOKENS = re.compile(r"Tokens: (\d+(?:\.\d+)?[kM]?) sent,.{0,100}? (\d+(?:\.\d+)?[kM]?) received")
 _EDITED = re.compile(r"Applied edit to (.+)")
 _COMMIT = re.compile(r"Commit ([0-9a-f]{7,40}) (.*)")
 _COMMAND = re.compile(r"[/!](\S*)\s*(.*)", re.DOTALL)
@@ -91,9 +92,9 @@ def read(found: FoundSession) -> Transcript:
                 transcript.user(said, at)
                 at = None
         elif role == "assistant":
-            answer = _THOUGHT.sub("", words).strip()
-            thoughts = "\n\n".join(thought for _, thought in _THOUGHT.findall(words))
-            transcript.reply(answer, reasoning=thoughts, model=model)
+            answer, thoughts = without_elements(words, _THOUGHT)
+            answer = answer.strip()
+            transcript.reply(answer, reasoning="\n\n".join(thoughts), model=model)
         elif transcript:
             _note(transcript, words, answer)
     return transcript
@@ -112,7 +113,7 @@ def _note(transcript: Transcript, line: str, answer: str) -> None:
 
 def _count(text: str) -> int:
     unit = _UNITS.get(text[-1], 1)
-    return round(float(text.rstrip("kM").replace(",", "")) * unit)
+    return round(float(text.rstrip("kM")) * unit)
 
 
 def _own_words(text: str) -> str:

@@ -23,10 +23,13 @@ _CALLS = ("call", "tooluse", "toolrequest")
 _THOUGHTS = ("thinking", "reasoning", "thought")
 _CALL_IDS = ("tool_use_id", "tool_call_id", "call_id", "callID", "id")
 _ARGUMENTS = ("input", "arguments", "args", "action")
-_ELEMENT = re.compile(r"\s*<([a-z][a-z\d]*(?:[-_][a-z\d]+)+|skill|image|permissions)\b[^>]*>.*?</\1[^>]*>", re.DOTALL)
-"""Element that begins a text and has a name such as programs give to their own texts."""
-_APPENDED = re.compile(r"\s*<(system-reminder|environment_details|mode_notice|[\w-]+-hook)>.*?</\1>", re.DOTALL)
-"""Elements that programs put among the user's words."""
+_TAG = re.compile(r"<([a-z][\w-]{0,80})(?:\s[^<>]{0,300})?>")
+_PROGRAMS = re.compile(r"[a-z][a-z\d]*(?:[-_][a-z\d]+)+|skill|image|permissions")
+"""Names such as programs give to the elements with which they begin a text."""
+_APPENDED = re.compile(r"system-reminder|environment_details|mode_notice|[\w-]+-hook")
+"""Names of elements that programs put among the user's words."""
+_MOST_UNCLOSED = 100
+"""Elements without an end that are searched to the end of a text: one may consist of nothing else."""
 _INPUT = (
     "accumulated_input_tokens",
     "session_prompt_tokens",
@@ -104,10 +107,30 @@ def add_parts(
 
 def own_words(text: str) -> str:
     """Return what the user wrote of a text, without the elements of programs around it."""
-    text = _APPENDED.sub("", text)
-    while match := _ELEMENT.match(text):
-        text = text[match.end() :]
-    return text.strip()
+    return without_elements(without_elements(text, _APPENDED)[0], _PROGRAMS, leading=True)[0].strip()
+
+
+def without_elements(text: str, names: re.Pattern[str], *, leading: bool = False) -> tuple[str, list[str]]:
+    """Return a text without the elements of these names, and the contents of those.
+
+    Args:
+        leading: Only those at the beginning, one after the other.
+    """
+    kept, inside = list[str](), list[str]()
+    at = unclosed = 0
+    for tag in _TAG.finditer(text):
+        if leading and text[at : tag.start()].strip():
+            break
+        if tag.start() < at or not names.fullmatch(tag[1]):
+            continue
+        end = text.find(f"</{tag[1]}", tag.end())
+        if end >= 0:
+            kept.append(text[at : tag.start()].rstrip())
+            inside.append(text[tag.end() : end].strip())
+            at = text.find(">", end) + 1 or len(text)
+        elif (unclosed := unclosed + 1) > _MOST_UNCLOSED:
+            break
+    return "".join([*kept, text[at:]]), inside
 
 
 def usage_of(value: object, *, cached_apart: bool = False) -> Usage | None:

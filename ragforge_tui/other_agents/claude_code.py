@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from ragforge_tui.other_agents.blocks import add_parts, own_words, usage_of
+from ragforge_tui.other_agents.blocks import add_parts, own_words, usage_of, without_elements
 from ragforge_tui.other_agents.reading import (
     fields,
     file_sessions,
@@ -45,8 +45,7 @@ _PAUSE = timedelta(hours=2)
 """Pause that ends a session in a history without ids of sessions: old lines name the folder only."""
 _MOST_COMMITS = 500
 _GIT_SECONDS = 10.0
-_COMMAND = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
-_COMMAND_ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
+_COMMAND, _COMMAND_ARGUMENTS = re.compile("command-name"), re.compile("command-args")
 _PROGRAM_TEXTS = ("Caveat: The messages below", "[Request interrupted", "This session is being continued from a")
 _TITLES = (("customTitle", ""), ("aiTitle", ""), ("summary", "leafUuid"))
 """Titles, the user's own first, each with the key of the message that it must be about."""
@@ -219,9 +218,9 @@ class _Helpers:
 
 
 def _own_words(text: str) -> str:
-    if command := _COMMAND.search(text):
-        arguments = _COMMAND_ARGUMENTS.search(text)
-        return f"/{command[1].strip().lstrip('/')} {arguments[1].strip() if arguments else ''}".strip()
+    if command := without_elements(text, _COMMAND)[1]:
+        arguments = without_elements(text, _COMMAND_ARGUMENTS)[1]
+        return f"/{command[0].lstrip('/')} {arguments[0] if arguments else ''}".strip()
     text = own_words(text)
     return "" if text.startswith(_PROGRAM_TEXTS) else text
 

@@ -24,7 +24,7 @@ SESSION_END = ".messages.json"
 
 _EXTENSIONS = ("saoudrizwan.claude-dev", "rooveterinaryinc.roo-cline")
 _EDITORS = ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")
-_TASK = re.compile(r"</?(?:task|feedback|user_message|answer|user_input)(?: [^>]*)?>")
+_TASK = re.compile(r"</?(?:task|feedback|user_message|answer|user_input)(?: [^<>]{0,200})?>")
 
 
 def store(home: Path) -> Path:

@@ -28,7 +28,9 @@ _WRITTEN = ("content", "file_text", "contents")
 _LISTS = ("edits", "content", "blocks", "replacements")
 _HUNK = re.compile(r"^@@(?: -(\d+)(?:,\d+)? \+\d+(?:,\d+)? @@)?")
 _PATCH_FILE = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$")
-_BLOCK = re.compile(r"^<{5,9} SEARCH\s*\n(.*?)^={5,9}\s*\n(.*?)^>{5,9} REPLACE", re.DOTALL | re.MULTILINE)
+_FEWEST_SIGNS = 5
+_MARKS = {"<": "SEARCH", "=": "", ">": "REPLACE"}
+"""Lines around the two texts of a block: a run of a sign, then a word."""
 
 
 def edits_in(details: object, arguments: object, *, writes: bool) -> list[FileEdit]:
@@ -56,8 +58,16 @@ def patched(text: str) -> Iterator[FileEdit]:
 
 def search_blocks(path: str, text: str) -> Iterator[FileEdit]:
     """Yield the edits in the SEARCH and REPLACE blocks of a text."""
-    for old, new in _BLOCK.findall(text):
-        yield FileEdit(path=path, lines=[_replacement(old, new)])
+    sides: list[list[str]] = []
+    for line in text.splitlines():
+        sign, word_after = line[:1], line.lstrip(line[:1]).strip()
+        mark = len(line) - len(line.lstrip(sign)) >= _FEWEST_SIGNS and _MARKS.get(sign) == word_after
+        if mark and sign == ">" and len(sides) == 2:
+            yield FileEdit(path=path, lines=[EditedLines(old=sides[0], new=sides[1])])
+        if mark:
+            sides = [] if sign == ">" else [[]] if sign == "<" else [*sides[:1], []]
+        elif sides:
+            sides[-1].append(line)
 
 
 def _told(value: object, path: str, depth: int = 3) -> Iterator[FileEdit]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import PurePosixPath, PureWindowsPath
 
@@ -80,6 +81,7 @@ class Transcript:
         self._turns: list[list[Message]] = []
         self._marks: list[str] = []
         """What each turn is known by; empty where the agent stores neither ids nor times."""
+        self._known: set[str] = set()
         self._calls: dict[str, ToolCall] = {}
         self._edits: list[tuple[ToolCall, FileEdit]] = []
         self._replies: dict[str, Message] = {}
@@ -102,8 +104,9 @@ class Transcript:
             id: The agent's own id of the message, for one without a time: copies have the same time and words.
         """
         mark = f"{at.isoformat()}\x1f{text}" if at is not None else id
-        if text.strip() and not (mark and mark in self._marks):
+        if text.strip() and mark not in self._known:
             self._marks.append(mark)
+            self._known |= {mark} if mark else set()
             self._turns.append(
                 [Message(uuid="", conversation_id="", role="user", content=text, timestamp=self._at(at))]
             )
@@ -241,9 +244,12 @@ class Transcript:
         for call, edit in self._edits:
             edited.setdefault(id(call), []).append(edit)
         kept: list[Turn] = []
+        words: Counter[str] = Counter()
         for index, (mark, messages) in enumerate(zip(self._marks, self._turns, strict=True), start=1):
             placed = [message for message in messages if _says_something(message)]
-            key = _derived(found.agent, mark) if mark else _derived(own, messages[0].content, self._said_before(index))
+            said = messages[0].content
+            words[said] += 1
+            key = _derived(found.agent, mark) if mark else _derived(own, said, words[said])
             for position, message in enumerate(placed):
                 _place(message, own, key, index, position)
                 for call in message.tool_calls:
@@ -279,11 +285,6 @@ class Transcript:
     def edits(self) -> list[tuple[ToolCall, FileEdit]]:
         """Edits with the calls that made them, in order."""
         return self._edits
-
-    def _said_before(self, index: int) -> int:
-        """Return how often the user's words of a turn were said before it."""
-        words = self._turns[index - 1][0].content
-        return sum(turn[0].content == words for turn in self._turns[: index - 1])
 
     def helper_exports(self, found: FoundSession, parent: Conversation) -> list[ConversationExport]:
         """Return the work of the helpers as conversations of their own, as those of this program's helpers are stored.

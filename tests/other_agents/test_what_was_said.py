@@ -13,6 +13,7 @@ import pytest
 
 from ragforge_tui.other_agents import detect, find_sessions, read_session
 from ragforge_tui.other_agents.blocks import own_words
+from ragforge_tui.other_agents.stored_edits import search_blocks
 from ragforge_tui.shared.export_records import ConversationExport
 from ragforge_tui.shared.records import Message
 from tests.other_agents import stores
@@ -77,6 +78,16 @@ def text(words: str) -> list[dict[str, Any]]:
 )
 def test_texts_of_programs_are_not_the_users(given: str, kept: str) -> None:
     assert own_words(given) == kept
+
+
+@pytest.mark.parametrize(
+    "words", ["<a-hook>", "<a-b>", " ", "<think>", "-a", "<system-reminder> ", "<<<<<<< SEARCH\n", "=======\n", "\n"]
+)
+def test_hostile_words_are_read_in_linear_time(words: str) -> None:
+    """Each would take minutes if every beginning were searched to the end of the text."""
+    text = "<x-y>" + words * (400_000 // len(words))
+    own_words(text)
+    assert list(search_blocks("a.py", text)) == []
 
 
 def queued(prompt: Any, mode: str = "prompt") -> dict[str, Any]:
