@@ -37,6 +37,7 @@ from ragforge_tui.tui.engine_questions import EngineQuestions
 from ragforge_tui.tui.features import Features
 from ragforge_tui.tui.hint import Hint
 from ragforge_tui.tui.host import FIND_BAR, HISTORY_BAR, AnswersEscape
+from ragforge_tui.tui.limits import SCREEN
 from ragforge_tui.tui.navigator import Navigator
 from ragforge_tui.tui.prompt.completion import SlashMenu
 from ragforge_tui.tui.prompt.draft import Draft
@@ -118,6 +119,8 @@ class ChatScreen(Screen[None]):
         self.prompt = Prompt(
             History(*workspace), Draft(*workspace), self.session.message_queue, self.registry, self.menu
         )
+        self.questions.key_gap = lambda: self._chat_app.key_gap
+        self.prompt.in_burst = lambda: bool(self.questions.waiting) and self._chat_app.key_gap < SCREEN.alone
         self.prompt.first_letter = self.questions.early
         self.prompt.may_queue = lambda: self.session.state.busy and not self.questions.waiting
         self.prompt.completing.source = partial(suggest, self)
@@ -432,6 +435,12 @@ class ChatScreen(Screen[None]):
             event.stop()
             self.prompt.focus()
             self.prompt.insert(self.questions.take_held() + event.character)
+
+    def on_paste(self, event: events.Paste) -> None:
+        """Put a paste into the prompt while something without a field has the focus."""
+        event.stop()
+        self.prompt.focus()
+        self.prompt.post_message(events.Paste(event.text))
 
     def _remedy(self, letter: str) -> str:
         """Return the command of a letter that helps after a failed turn, while the chat has the keyboard."""

@@ -20,7 +20,7 @@ class ScreenLimits:
         batch: Time after an answer in which a question about the next call counts as such.
         gap: Time after an answer in which a letter like it is not taken for a message: the next question may be on its
             way.
-        repeat: Keys closer together than this are those of a key that is held down, or of a paste.
+        alone: A key closer to another than this is part of a paste, or held down, and answers nothing.
         type_ahead: Longest time for which keys are buffered, whatever happened to the key before them.
         hint: For which the status line shows a hint in place of the keys.
         key_note: For which a note takes the place of the keys.
@@ -39,7 +39,7 @@ class ScreenLimits:
     read_next: float = 0.25
     batch: float = 3.0
     gap: float = 0.7
-    repeat: float = 0.08
+    alone: float = 0.1
     type_ahead: float = 3.0
     hint: float = 2.0
     key_note: float = 4.0

@@ -28,7 +28,7 @@ class SafePackets(InputReader):
         packets, pastes = ByteStream(), SafePastes()
         for read in super().__iter__():
             safe = b""
-            for kind, payload in packets.feed(read) if read else ():
+            for kind, payload in packets.feed(read) if read else [(KEYS, b"")]:
                 content = pastes.feed(payload) if kind == KEYS else payload
                 if content:
                     safe += kind.encode() + len(content).to_bytes(SIZE_BYTES, "big") + content

@@ -8,6 +8,7 @@ A pane or a screen needs a moment to open; letters typed meanwhile belong to it 
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -64,13 +65,16 @@ class TypeAheadApp(App[str]):
         self._commands_running = 0
         self.last_key = 0.0
         """Monotonic time of the last key."""
+        self.key_gap = math.inf
+        """Seconds between the last two keys."""
 
     async def on_event(self, event: events.Event) -> None:
         """Handle an event, or buffer it until the focus has moved."""
         if not isinstance(event, events.Key | events.Paste) or event.is_forwarded:
             await super().on_event(event)
             return
-        self.last_key = monotonic()
+        now = monotonic()
+        self.key_gap, self.last_key = now - self.last_key, now
         if len(self.screen_stack) == 1:
             give_letter(event, self.screen)
         if (self._holding or self._held) and not (isinstance(event, events.Key) and event.key in AT_ONCE):

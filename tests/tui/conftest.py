@@ -143,6 +143,7 @@ def read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A question may be answered as soon as it is shown; what holds before that has tests of its own."""
     monkeypatch.setattr(SCREEN, "read", 0.0)
     monkeypatch.setattr(SCREEN, "read_next", 0.0)
+    monkeypatch.setattr(SCREEN, "alone", 0.0)
 
 
 @pytest.fixture(autouse=True)

@@ -95,3 +95,14 @@ def fill(chat: Start) -> None:
     for size in range(60, 100):
         chat.resize(20, size)
         time.sleep(0.05)
+
+
+def test_lines_without_marks_of_a_paste_are_one_draft(home: Path) -> None:
+    chat = Start(home)
+    try:
+        chat.wait_for(TEXTUAL)
+        chat.type("".join(f"line {number}\r" for number in range(1, 5)))
+        chat.wait_for_shown("line 4")
+        assert chat.sent() == []
+    finally:
+        close(chat)

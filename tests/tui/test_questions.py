@@ -13,7 +13,14 @@ from textual import events
 from textual.content import Content
 from textual.widgets import Static
 
-from ragforge_tui.shared.events import ApprovalRequested, ApprovalResolved, AskedChoice, QuestionAsked, TrustRequested
+from ragforge_tui.shared.events import (
+    ApprovalRequested,
+    ApprovalResolved,
+    AskedChoice,
+    QuestionAsked,
+    TrustRequested,
+    TurnStarted,
+)
 from ragforge_tui.shared.records import ToolCall
 from ragforge_tui.shared.requests.turns import CancelTurn
 from ragforge_tui.shared.requests.work import AnswerApproval, AnswerTrust
@@ -185,13 +192,16 @@ async def test_each_choice(run_chat: ChatRunner, keys: list[str], decision: str)
         assert not chat.app.chat.questions.display
 
 
-async def test_escape_shows_no_while_the_prompt_holds_a_draft(run_chat: ChatRunner) -> None:
+async def test_escape_goes_back_to_the_question_and_refuses_there(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await chat.ready()
         await chat.press(*"draft")
         chat.engine.emit(approval("a1"))
         await chat.until(lambda: len(chat.app.chat.questions.waiting) == 1)
         assert chat.app.focused is chat.app.chat.prompt
+        await chat.press("escape")
+        await chat.until(lambda: chat.app.chat.questions.has_focus)
+        assert not chat.engine.asked(AnswerApproval)
         await chat.press("escape")
         assert await answers(chat) == [("a1", "no", "")]
         assert chat.app.chat.prompt.text == "draft"
@@ -326,7 +336,7 @@ async def test_the_hint_for_tab_is_accurate(run_chat: ChatRunner) -> None:
         await chat.until(lambda: "tab prompt · esc no" in chat.app.chat.status_line.render().plain)
         await chat.press("tab")
         assert chat.app.chat.prompt.has_focus
-        await chat.until(lambda: "tab answer · esc no" in chat.app.chat.status_line.render().plain)
+        await chat.until(lambda: "tab answer · esc question" in chat.app.chat.status_line.render().plain)
         await chat.press("tab")
         await chat.until(lambda: "tab prompt" in chat.app.chat.status_line.render().plain)
 
@@ -436,37 +446,44 @@ async def test_a_message_that_begins_in_the_guard_goes_to_the_prompt_whole(
         assert not chat.engine.asked(AnswerApproval) and chat.app.chat.questions.waiting
 
 
-async def test_letters_that_differ_are_no_answer(run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("burst", ["ny", "yyyyyyyy", "n", "yes\r"])
+async def test_a_burst_of_keys_is_a_draft_and_answers_nothing(
+    run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch, burst: str
+) -> None:
     async with run_chat() as chat:
-        hours = Hours(chat, monkeypatch)
         await asked(chat, "a1")
-        for key in "ny":
-            hours.now += 0.1
-            await chat.press(key)
-        hours.now += 1
-        await chat.until(lambda: "came too early" in chat.app.chat.status_line.hint)
-        for key in "yyn":
-            chat.app.chat.questions.let_read()
-            hours.now += 0.1
-            await chat.press(key)
-        await chat.press("o")
-        await chat.until(lambda: chat.app.chat.prompt.text == "yyno")
-        assert not chat.engine.asked(AnswerApproval)
+        monkeypatch.setattr(SCREEN, "alone", 3600.0)
+        for key in f"{burst}x":
+            name = "enter" if key == "\r" else key
+            chat.app.post_message(events.Key(name, key))
+        await chat.until(
+            lambda: chat.app.chat.prompt.text.rstrip() == f"{burst}x".replace("y\r", "y").replace("\r", "\n")
+        )
+        assert chat.app.chat.questions.waiting and not chat.engine.asked(AnswerApproval)
+        assert not chat.happened(TurnStarted)
 
 
-async def test_a_key_that_is_held_down_answers_nothing(run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_key_that_stands_alone_answers(run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     async with run_chat() as chat:
-        hours = Hours(chat, monkeypatch)
         await asked(chat, "a1")
-        for _ in range(8):
-            hours.now += 0.03
-            await chat.press("y")
-        await chat.until(lambda: "came too early" in chat.app.chat.status_line.hint)
-        hours.now += 1
-        await chat.pilot.pause(0.1)
-        assert not chat.engine.asked(AnswerApproval) and chat.app.chat.prompt.blank
+        monkeypatch.setattr(SCREEN, "alone", 0.05)
         await chat.press("y")
         assert await answers(chat) == [("a1", "once", "")]
+
+
+async def test_a_paste_goes_to_the_prompt_while_a_question_waits(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await asked(chat, "a1")
+        chat.app.post_message(events.Paste("yes please do\nand then stop\n"))
+        await chat.until(lambda: chat.app.chat.prompt.text == "yes please do\nand then stop")
+        assert chat.app.chat.questions.waiting and not chat.engine.asked(AnswerApproval)
+
+
+async def test_a_short_diff_can_be_opened_too(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await asked(chat, "a1")
+        await chat.press("o")
+        await chat.until(lambda: isinstance(chat.app.screen, DetailScreen))
 
 
 async def test_a_letter_in_the_empty_prompt_is_for_the_question_that_just_came(

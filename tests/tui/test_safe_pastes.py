@@ -35,7 +35,7 @@ def read(typed: bytes, size: int) -> list[Message]:
     for start in range(0, len(typed), size):
         if safe := without_answers(pastes.feed(typed[start : start + size])):
             messages += parser.feed(safe.decode())
-    return messages
+    return [*messages, *parser.feed(pastes.feed(b"").decode())]
 
 
 def told(messages: list[Message]) -> list[str]:
@@ -57,6 +57,43 @@ def test_bytes_that_are_no_utf_8_are_no_keys(size: int) -> None:
 
 def test_a_second_end_mark_is_no_key() -> None:
     assert told(read(b"\x1b[200~a\x1b[201~\x1b[201~b", 50)) == ["<a>", "b"]
+
+
+BURSTS = {
+    "lines": ("one\rtwo\r\nthree", ["<one\ntwo\nthree>"]),
+    "lines and an end": ("yes please do\rand then stop\r", ["<yes please do\nand then stop>"]),
+    "lines with empty ones": ("a\r\r\tb\r", ["<a\n\n\tb>"]),
+    "two answers": ("y\ry\r", ["<y\ny>"]),
+    "other letters": ("é, 日本\r日本", ["<é, 日本\n日本>"]),
+    "one line": ("yes\r", ["y", "e", "s", "enter"]),
+    "a key and Enter": ("y\r", ["y", "enter"]),
+    "Enter held down": ("\r\r\r", ["enter"] * 3),
+    "keys": ("\x1b[A\x1b[B\r", ["up", "down", "enter"]),
+    "commands": ("abc\x03\r", ["a", "b", "c", "ctrl+c", "enter"]),
+}
+
+
+@pytest.mark.parametrize("size", [1, 5, 7, 4096])
+@pytest.mark.parametrize(("typed", "expected"), BURSTS.values(), ids=BURSTS.keys())
+def test_lines_faster_than_a_person_types_are_one_draft(typed: str, expected: list[str], size: int) -> None:
+    raw, pastes, parser = typed.encode(), SafePastes(lambda: 0.0), XTermParser()
+    given = [pastes.feed(raw[at : at + size]) for at in range(0, len(raw), size)] + [pastes.feed(b"")]
+    messages = told(list(parser.feed(b"".join(given).decode())))
+    if any(one.startswith("<") for one in expected):
+        assert "enter" not in messages
+        named = {"comma": ",", "space": " "}
+        assert "".join(named.get(one, one.strip("<>")) for one in messages) == "".join(
+            one.strip("<>") for one in expected
+        )
+    elif size > len(raw):
+        assert messages == expected
+
+
+def test_lines_that_a_person_types_are_keys() -> None:
+    hours = iter(range(100))
+    pastes = SafePastes(lambda: float(next(hours)))
+    typed = b"first line\rsecond line\r"
+    assert b"".join(pastes.feed(typed[at : at + 1]) for at in range(len(typed))) == typed
 
 
 @pytest.mark.parametrize("keys", ["abc", "é", "\x1b", "\x1b[A", "\x1b[20", "\x1b\x1b[3~", "\x1b[2~\x1b[201~"])

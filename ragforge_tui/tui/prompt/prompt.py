@@ -182,6 +182,8 @@ class Prompt(TextArea):
         """The turn whose message is being edited; 0 for none."""
         self.may_queue: Callable[[], bool] = bool
         """Returns whether a turn runs, so that Tab queues a message."""
+        self.in_burst: Callable[[], bool] = bool
+        """Returns whether Enter is part of a burst of keys that a question came into."""
         self.first_letter: Callable[[str], str] = str
         """Returns what the first letter adds to an empty prompt: nothing if it may answer a question."""
 
@@ -346,6 +348,9 @@ class Prompt(TextArea):
             return
         text = self.whole
         if not text.strip():
+            return
+        if self.in_burst():
+            self.insert("\n")
             return
         parsed, materials = self._registry.parse(text), self._pastes.within(text)
         if parsed is None or parsed.command is not None:

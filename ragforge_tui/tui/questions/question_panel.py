@@ -1,9 +1,8 @@
 """Panel above the prompt for questions of the engine, such as the approval of a tool call.
 
-It takes the focus, one key answers, and it disappears. A letter that is no answer goes to the prompt. One that is,
-typed before the user can have read the question, is held back: it answers a moment later, unless what follows shows
-that it began a message. Its widgets are made for the first question, because the start of the chat would have to wait
-for them.
+It takes the focus, one key answers, and it disappears. A letter that is no answer goes to the prompt. One that is waits
+until the user can have read the question and no key follows: one that is part of a burst began a message. Its widgets
+are made for the first question, because the start of the chat would have to wait for them.
 """
 
 from __future__ import annotations
@@ -294,7 +293,8 @@ class QuestionPanel(Vertical, can_focus=True):
         self._answers_from = 0.0
         self._held = ""
         """Letters that were typed too early and may be an answer."""
-        self._early_at = 0.0
+        self._held_at = 0.0
+        self._held_act: Callable[[], None] | None = None
         self._coming = False
         """Whether the question has yet to get the focus, which the user has not moved elsewhere."""
         self._follows = False
@@ -303,6 +303,8 @@ class QuestionPanel(Vertical, can_focus=True):
         self.last_answer = -math.inf
         """Monotonic time of the last answer."""
         self.clock: Callable[[], float] = monotonic
+        self.key_gap: Callable[[], float] = lambda: math.inf
+        """Returns the time between the last two keys."""
         self.display = False
 
     def _lay_out(self) -> None:
@@ -324,6 +326,8 @@ class QuestionPanel(Vertical, can_focus=True):
         """Effect of Escape, in a few words."""
         if not self._waiting:
             return ""
+        if not self.has_focus_within:
+            return "question"
         if self._saving is not None or self.query("FeedbackInput"):
             return "back"
         return self._question.answers[-1].label.partition(";")[0]
@@ -361,53 +365,67 @@ class QuestionPanel(Vertical, can_focus=True):
         if self._waiting:
             # At once: letters after this one must not be taken for a message because they arrive before the focus.
             self.screen.set_focus(self)
-            self._hold(letter)
-        else:
-            self._held += letter
-            self.set_timer(SCREEN.gap, self._return_held)
+        self._hold(letter)
         return ""
 
     def take_held(self) -> str:
-        """Return the letters that were held back, as they begin a message."""
-        held, self._held = self._held, ""
+        """Return the letter that was held back, as it begins a message; what else was held back is dropped."""
+        held, self._held, self._held_act = self._held, "", None
         return held
 
-    def _return_held(self) -> None:
-        if self._held and not self._waiting:
-            self.post_message(self.Left(self.take_held()))
+    def _hold(self, letter: str, act: Callable[[], None] | None = None) -> None:
+        """Hold an answer back until it has stood alone, and the question can have been read.
 
-    def _hold(self, letter: str) -> None:
-        """Hold an answer back until the question can have been read; drop those of a key that is held down."""
-        now = self.clock()
-        repeats, self._early_at = now - self._early_at < SCREEN.repeat, now
-        if repeats:
-            self.let_read()
-            self._drop_held()
+        Args:
+            letter: Of the answer; empty for Enter and Escape, which are dropped while the question is read.
+            act: Gives the answer of a key without a letter.
+        """
+        if not letter and not self._may_answer:
             return
-        self._held += letter
-        self._choices.go_to(next(choice.key for choice in self._offered if choice.mark == letter.lower()))
-        if len(self._held) == 1:
-            self._give_later()
+        if 0 <= self.key_gap() < SCREEN.alone:
+            self._type(self.take_held() + letter)
+            return
+        self._held, self._held_act = letter, act
+        self._held_at = self.clock()
+        if letter and self._waiting:
+            self._choices.go_to(next((choice.key for choice in self._offered if choice.mark == letter.lower()), ""))
+        self._give_later(SCREEN.alone if self._waiting else SCREEN.gap)
 
-    def _drop_held(self) -> None:
-        if self._held:
-            self.post_message(Hint(f"{self.take_held()[:1]} came too early: press it again"))
-
-    def _give_later(self) -> None:
-        self.set_timer(max(self._answers_from - self.clock(), MIN_WAIT), self._give_held)
+    def _give_later(self, seconds: float) -> None:
+        held_at = self._held_at
+        wait = max(seconds, self._answers_from - self.clock() if self._waiting else 0.0)
+        if wait > 0:
+            self.set_timer(max(wait, MIN_WAIT), lambda: self._give_held() if held_at == self._held_at else None)
+        else:
+            self._give_held()
 
     def _give_held(self) -> None:
-        if self._held and not self._may_answer:
-            self._give_later()
-        elif len(set(self._held.lower())) == 1:
-            self._answer(self.take_held()[0])
+        if not self._held and self._held_act is None:
+            return
+        if not self._waiting:
+            self._type(self.take_held())
+        elif not self._may_answer:
+            self._give_later(0.0)
         else:
-            self._drop_held()
+            act = self._held_act
+            letter = self.take_held()
+            if act is not None:
+                act()
+            else:
+                self._answer(letter)
+
+    def _type(self, letters: str) -> None:
+        if letters:
+            self.post_message(self.Left(letters))
+
+    def _drop_held(self) -> None:
+        if held := self.take_held():
+            self.post_message(Hint(f"{held} came too early: press it again"))
 
     @property
     def _offered(self) -> list[Choice]:
-        """The choices, and the one to see all of a diff that does not fit."""
-        return [*self._choices.rows, *([WHOLE] if self._more.display else [])]
+        """The choices, and the one to see all that is asked about."""
+        return [*self._choices.rows, *([WHOLE] if self._question.detail.strip() else [])]
 
     def _answer(self, letter: str) -> None:
         for choice in self._offered:
@@ -579,13 +597,16 @@ class QuestionPanel(Vertical, can_focus=True):
         """Pick a choice by its key, or hold the key back; the app passes any other letter to the prompt."""
         if not self._waiting or self.query("FeedbackInput"):
             return
-        if event.key.lower() in [choice.mark for choice in self._offered]:
+        letter = event.character if event.is_printable and event.character else ""
+        held = self._held
+        if held and letter.lower() == held.lower() and self.key_gap() >= SCREEN.alone:
+            event.stop()  # pressed again while it waits
+        elif held and letter:
             event.stop()
-            if self._may_answer:
-                self._held = ""
-                self._answer(event.key)
-            else:
-                self._hold(event.key)
+            self._type(self.take_held() + letter)
+        elif letter and letter.lower() in [choice.mark for choice in self._offered]:
+            event.stop()
+            self._hold(letter)
 
     def on_choice_list_picked(self, event: ChoiceList.Picked) -> None:
         """Pick the clicked choice."""
@@ -610,25 +631,26 @@ class QuestionPanel(Vertical, can_focus=True):
         scroll.scroll_relative(y=direction * max(scroll.size.height - 1, 1), animate=False)
 
     def action_choose(self) -> None:
-        if self._may_answer and (choice := self._choices.chosen) is not None:
-            self._pick(choice)
+        if (choice := self._choices.chosen) is not None:
+            self._hold("", lambda: self._pick(choice))
 
     def escape(self) -> bool:
-        """Refuse; while a reason is typed or a pattern is shown, go back to the choices."""
+        """Refuse; go back to the choices from a reason or a pattern, and to the panel from elsewhere."""
         if not self._waiting:
             return False
-        if self.query("FeedbackInput"):
+        if not self.has_focus_within:
+            self.focus()
+        elif self.query("FeedbackInput"):
             self.query("FeedbackInput").remove()
             self.focus()
         elif self._saving is not None:
             self._drop_saving()
-        elif self._may_answer:
-            self._finish(self._question.answers[-1].key, "")
+        else:
+            self._hold("", lambda: self._finish(self._question.answers[-1].key, ""))
         return True
 
     def action_leave(self) -> None:
-        self._held = ""
-        self.post_message(self.Left())
+        self.post_message(self.Left(self.take_held()))
 
     def _pick(self, choice: Choice) -> None:
         self._choices.go_to(choice.key)
