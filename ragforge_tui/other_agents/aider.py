@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ragforge_tui.other_agents.blocks import without_elements
-from ragforge_tui.other_agents.reading import MOST_FILE, version
+from ragforge_tui.other_agents.reading import MOST_WHOLE, version
 from ragforge_tui.other_agents.stored_edits import search_blocks
 from ragforge_tui.other_agents.transcript import Transcript
 from ragforge_tui.shared.files import read_regular
@@ -126,7 +126,7 @@ def _own_words(text: str) -> str:
 
 def _chats(path: Path) -> list[tuple[str, str]]:
     """Return the start and the text of each chat; chats of the same second are one."""
-    pieces = _START.split(read_regular(path, MOST_FILE).decode("utf-8", "replace").replace("\r\n", "\n"))
+    pieces = _START.split(read_regular(path, MOST_WHOLE).decode("utf-8", "replace").replace("\r\n", "\n"))
     chats: dict[str, str] = {}
     for started, text in zip(pieces[1::2], pieces[2::2], strict=True):
         chats[started] = chats.get(started, "") + text

@@ -11,8 +11,10 @@ from typing import Any
 import msgspec
 
 from ragforge_tui.other_agents.blocks import add_parts, parts_of
-from ragforge_tui.other_agents.reading import MOST_FILE, fields, items, text_of, time_of, version, whole_json, word
+from ragforge_tui.other_agents.reading import MOST_WHOLE, fields, items, text_of, time_of, version, word
 from ragforge_tui.other_agents.transcript import Transcript
+from ragforge_tui.shared.files import read_regular
+from ragforge_tui.shared.formatting import size_text
 from ragforge_tui.shared.found_sessions import FoundSession
 from ragforge_tui.shared.json_text import decode_json
 
@@ -28,9 +30,9 @@ def in_export(path: Path) -> list[FoundSession]:
         OSError: The file cannot be read.
     """
     found = []
-    for id, conversation in _conversations(str(path), version(path)).items():
-        size = len(msgspec.json.encode(conversation))
-        found.append(FoundSession(agent=_agent(conversation), id=id, path=str(path), bytes=size, version=str(size)))
+    for id, written in _conversations(str(path), version(path)).items():
+        size, head = len(bytes(written)), _head(written)
+        found.append(FoundSession(agent=head.agent, id=id, path=str(path), bytes=size, version=str(size)))
     return found
 
 
@@ -41,40 +43,72 @@ def read(found: FoundSession) -> Transcript:
         OSError: The file cannot be read.
     """
     path = Path(found.path)
-    conversation = _conversations(str(path), version(path)).get(found.id, {})
+    written = _conversations(str(path), version(path)).get(found.id)
+    try:
+        conversation = fields(decode_json(written)) if written is not None else {}
+    except msgspec.MsgspecError:
+        conversation = {}
     return _chatgpt(conversation) if found.agent == CHATGPT else _claude(conversation)
 
 
 @lru_cache(maxsize=1)
-def _conversations(path: str, _version: str) -> dict[str, dict[str, Any]]:
-    """Return the conversations of an export by id. It is decoded once for all of them."""
-    whole = _zipped(Path(path)) if zipfile.is_zipfile(path) else items(whole_json(Path(path)))
-    return {id: conversation for conversation in whole if (id := _id(conversation))}
+def _conversations(path: str, _version: str) -> dict[str, msgspec.Raw]:
+    """Return the conversations of an export by id, as they are written: decoded, all take many times the memory."""
+    whole = _zipped(Path(path)) if zipfile.is_zipfile(path) else _listed(read_regular(Path(path), MOST_WHOLE))
+    return {id: written for written in whole if (id := _head(written).name)}
 
 
-def _zipped(path: Path) -> list[dict[str, Any]]:
+def _listed(text: bytes) -> list[msgspec.Raw]:
+    """Return the parts of a list; none in the place of anything else."""
+    try:
+        return decode_json(text, list[msgspec.Raw])
+    except msgspec.MsgspecError:
+        return []
+
+
+def _zipped(path: Path) -> list[msgspec.Raw]:
     try:
         with zipfile.ZipFile(path) as archive:
             members = [each for each in archive.infolist() if _MEMBER.fullmatch(each.filename)]
-            if sum(each.file_size for each in members) > MOST_FILE:
-                return []
+            if sum(each.file_size for each in members) > MOST_WHOLE:
+                raise OSError(f"{path} holds more than {size_text(MOST_WHOLE)} of conversations")
             names = sorted(each.filename for each in members)
-            return [conversation for name in names for conversation in items(decode_json(archive.read(name)))]
-    except (zipfile.BadZipFile, msgspec.MsgspecError, RuntimeError, NotImplementedError) as error:
+            return [written for name in names for written in _listed(archive.read(name))]
+    except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
         raise OSError(f"{path} cannot be read as a zip: {error}") from error
 
 
-def _agent(conversation: dict[str, Any]) -> str:
-    return CHATGPT if "mapping" in conversation else CLAUDE
+class _Head(msgspec.Struct):
+    """What tells a conversation from others, read without the messages."""
+
+    mapping: msgspec.Raw = msgspec.Raw()
+    chat_messages: msgspec.Raw = msgspec.Raw()
+    conversation_id: Any = None
+    id: Any = None
+    uuid: Any = None
+    title: Any = None
+    name_: Any = msgspec.field(default=None, name="name")
+    create_time: Any = None
+    created_at: Any = None
+
+    @property
+    def agent(self) -> str:
+        return CHATGPT if bytes(self.mapping) else CLAUDE
+
+    @property
+    def name(self) -> str:
+        """Id of the conversation, or one made of its title and time; empty for another object."""
+        if not bytes(self.mapping) and not bytes(self.chat_messages):
+            return ""
+        id = next(filter(None, map(word, (self.conversation_id, self.id, self.uuid))), "")
+        return id or f"{self.title or self.name_}@{self.create_time or self.created_at}"
 
 
-def _id(conversation: dict[str, Any]) -> str:
-    """Return the id of a conversation, or one made of its title and time; empty for another object."""
-    if not {"mapping", "chat_messages"} & conversation.keys():
-        return ""
-    id = next((id for key in ("conversation_id", "id", "uuid") if (id := word(conversation.get(key)))), "")
-    began = conversation.get("create_time") or conversation.get("created_at")
-    return id or f"{conversation.get('title') or conversation.get('name')}@{began}"
+def _head(written: msgspec.Raw) -> _Head:
+    try:
+        return msgspec.json.decode(written, type=_Head)
+    except (msgspec.MsgspecError, RecursionError):
+        return _Head()
 
 
 def _chatgpt(conversation: dict[str, Any]) -> Transcript:

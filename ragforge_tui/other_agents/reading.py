@@ -25,6 +25,8 @@ from ragforge_tui.shared.json_text import decode_json
 MOST_LINE = 64 * 1024 * 1024
 """Bytes of a line; a longer one is left out, since it holds pictures rather than words."""
 MOST_FILE = 2 * 1024**3
+MOST_WHOLE = 512 * 1024**2
+"""Bytes of what is in memory at once, unpacked; longer files are read line by line."""
 COMPRESSED = ".zst"
 _PACKED = 1_024
 """Bytes that are decompressed at once: they may become thousands of times as many."""
@@ -147,7 +149,7 @@ def whole_json(path: Path) -> Any:
         OSError: The file cannot be read.
     """
     try:
-        return decode_json(read_regular(path, MOST_FILE))
+        return decode_json(read_regular(path, MOST_WHOLE))
     except msgspec.MsgspecError:
         return None
 
