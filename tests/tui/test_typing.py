@@ -84,7 +84,8 @@ async def test_a_paste_of_a_megabyte(run_chat: ChatRunner) -> None:
         await chat.until(lambda: chat.app.chat.prompt.text == f"look: [pasted 45 000 lines, {size_text(len(text))}]")
         await chat.press("enter")
         await chat.until(lambda: chat.engine.asked(SendMessage))
-        assert chat.engine.asked(SendMessage)[0].text == f"look: {text}"
+        [sent] = chat.engine.asked(SendMessage)
+        assert sent.text == f"look: {text}" and list(sent.materials) == [text], "it is not the user's word"
         await chat.until(lambda: chat.happened(TurnCompleted))
         chat.app.chat.prompt.post_message(events.Paste(text))
         await chat.until(lambda: chat.app.chat.prompt.text)

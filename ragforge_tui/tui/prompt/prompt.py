@@ -93,8 +93,8 @@ class Pastes:
         """Return what of a whole text was pasted: pastes, or the lines that are left of an edited one."""
         found = []
         for whole in self._texts.values():
-            lines = [line for line in whole.splitlines() if len(line.split()) >= _FEWEST_WORDS]
-            found += [part for part in ([whole] if whole in text else lines) if part in text]
+            parts = [whole] if whole in text else whole.splitlines()
+            found += [part for part in parts if len(part.split()) >= _FEWEST_WORDS and part in text]
         return found
 
     def restore(self, texts: dict[str, str]) -> None:
@@ -265,7 +265,9 @@ class Prompt(TextArea):
     def save_draft(self) -> None:
         """Store the contents and the messages that wait to be sent, to survive the end of the chat."""
         self._draft_timer = None
-        self._draft.save(self._with_unsent([item.text for item in self._outgoing.items]))
+        unsent = self._outgoing.items
+        self._pastes.restore({one: one for item in unsent for one in item.materials})
+        self._draft.save(self._with_unsent([item.text for item in unsent]))
 
     def save_draft_soon(self) -> None:
         """Store the draft at most once per half second."""
