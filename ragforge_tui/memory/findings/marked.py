@@ -209,7 +209,7 @@ def mark_of(sentence: str, *, by_user: bool) -> FindingKind:
     known = marks(language_of(sentence))
     masked = _masked(sentence)
     kind = next((kind for kind in LABELLED if known.labels[kind].match(masked)), None)
-    if kind is not None and not by_user and kind in ("wish", "fact"):
+    if kind is not None and not by_user and kind != "open":
         return ""
     kind = kind or said_kind(sentence, by_user=by_user, known=known)
     return "" if kind is None else "preference" if kind == "wish" else kind

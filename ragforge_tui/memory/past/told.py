@@ -119,7 +119,7 @@ def _most_telling(requests: dict[int, str], scores: dict[int, float]) -> list[in
 def _texts(turn: Turn) -> list[tuple[bool, str]]:
     """Return the prose of a turn: (whether by the user, text), without pastes."""
     return [
-        (True, user_prose(PASTED.sub("\n", message.content)))
+        (True, user_prose(PASTED.sub("\n", message.typed)))
         if message.role == "user"
         else (False, answer_prose(message.content))
         for message in turn.messages
