@@ -68,7 +68,7 @@ def import_from(ctx: typer.Context, agent: str, *, folder: str | None, watch: bo
     async def work(engine: Engine) -> bool:
         fine, told = True, False
         while True:
-            listed = await engine.request(ListFoundSessions(agents=(agent,)))
+            listed = await engine.request(ListFoundSessions(agents=(agent,), folder=folder or ""))
             if not told and any(not entry.session.readable for entry in listed):
                 complain(_UNREAD.format(agent))
                 told = True

@@ -44,13 +44,14 @@ _MOST_READ = 1_000
 
 
 async def list_found_sessions(
-    store: Store, *, agents: Sequence[str] = (), files: Sequence[Path] = ()
+    store: Store, *, agents: Sequence[str] = (), files: Sequence[Path] = (), folders: Sequence[Path] = ()
 ) -> list[ListedSession]:
     """Return the sessions that other agents left, each once, with whether they are imported.
 
     Args:
         agents: Only those of these agents; empty for all.
         files: Look into these files and folders instead.
+        folders: Folders in which the user works.
 
     Raises:
         RagforgeError: An agent is unknown, or a file is of no known form.
@@ -61,7 +62,7 @@ async def list_found_sessions(
     if files:
         found = await asyncio.to_thread(lambda: merged(one for file in files for one in _in_file(file)))
     else:
-        found = await asyncio.to_thread(_left_by, agents)
+        found = await asyncio.to_thread(_left_by, agents, folders)
     versions = await store.transfer.imported_versions()
     return [ListedSession(session=s, imported=not s.readable or _is_imported(s, versions)) for s in found]
 
@@ -109,16 +110,16 @@ async def read_imported(services: Services, *, leave: Collection[str]) -> None:
             await finder.examine(uuid, until=conversation.next_turn - 1)
 
 
-def _left_by(agents: Sequence[str]) -> list[FoundSession]:
+def _left_by(agents: Sequence[str], folders: Sequence[Path]) -> list[FoundSession]:
     try:
-        return list(find_sessions(home_folder(), agents))
+        return list(find_sessions(home_folder(), agents, folders=folders))
     except OSError as error:
         raise RagforgeError(f"The sessions of {agents[0]} cannot be listed: {error}.") from error
 
 
 def _in_file(file: Path) -> list[FoundSession]:
     try:
-        found = detect(file, Path.home())
+        found = detect(file, home_folder())
     except OSError as error:
         raise RagforgeError(f"{file} cannot be read: {error.strerror or error}.") from error
     if not found:

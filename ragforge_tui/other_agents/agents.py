@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +77,7 @@ _LEVELS = 3
 _EXPORTS = (chat_exports.CHATGPT, chat_exports.CLAUDE)
 
 
-def find_sessions(home: Path, agents: Iterable[str] = ()) -> Iterator[FoundSession]:
+def find_sessions(home: Path, agents: Iterable[str] = (), *, folders: Sequence[Path] = ()) -> Iterator[FoundSession]:
     """Yield the sessions that agents left below a home folder. Nothing is read but the beginning of each file.
 
     A store with data in a form that is not known is yielded as one that is not readable.
@@ -85,13 +85,15 @@ def find_sessions(home: Path, agents: Iterable[str] = ()) -> Iterator[FoundSessi
     Args:
         home: The home folder.
         agents: Names of agents; empty for all, of which one whose store cannot be read is left out.
+        folders: Folders in which the user works: an agent may keep its sessions there.
 
     Raises:
         OSError: The store of an agent that was named cannot be read.
     """
     for name in agents or AGENTS:
         try:
-            found = merged(AGENTS[name].find(home))
+            near = aider.near(folders) if name == aider.AGENT else ()
+            found = merged([*near, *AGENTS[name].find(home)])
             yield from found
             yield from _unread(name, home, found)
         except OSError as error:

@@ -41,12 +41,19 @@ _UNITS = {"k": 1_000, "M": 1_000_000}
 
 
 def find(home: Path) -> Iterator[FoundSession]:
-    """Yield the chats in the current folder and those above, in the home folder and three levels below it."""
-    here = Path.cwd()
-    files = [folder / FILE for folder in (here, *here.parents)]
-    files += [path for place in _PLACES for path in home.glob(place + FILE)]
+    """Yield the chats in the home folder and three levels below it."""
+    files = [path for place in _PLACES for path in home.glob(place + FILE)]
     if named := os.environ.get("AIDER_CHAT_HISTORY_FILE"):
         files.append(Path(named))
+    yield from _in_files(files)
+
+
+def near(folders: Iterable[Path]) -> Iterator[FoundSession]:
+    """Yield the chats in folders and those above them, wherever these are."""
+    yield from _in_files(place / FILE for folder in folders for place in (folder, *folder.parents))
+
+
+def _in_files(files: Iterable[Path]) -> Iterator[FoundSession]:
     for path in dict.fromkeys(path.absolute() for path in files if path.is_file()):
         try:
             yield from in_file(path)

@@ -155,13 +155,15 @@ class _Queue:
             self._take("attached", text_of(attached.get("prompt")), at)
         if line.get("type") != "queue-operation":
             return
-        operation = line.get("operation")
+        operation, text = line.get("operation"), text_of(line.get("content"))
         if operation == "enqueue":
-            self._waiting.append(text_of(line.get("content")))
+            self._waiting.append(text)
         elif operation == "popAll":
             self._waiting.clear()
-        elif self._waiting:
-            text = self._waiting.pop(0)
+        elif text or self._waiting:
+            text = text or self._waiting[0]
+            if text in self._waiting:
+                self._waiting.remove(text)
             if operation == "remove":
                 self._take("removed", text, at)
 

@@ -105,6 +105,7 @@ def queue(operation: str, content: str = "") -> dict[str, Any]:
         [queued(text("use blue"))],
         [queue("enqueue", "use blue"), queue("remove")],
         [queue("enqueue", "use blue"), queue("remove"), queued("use blue")],
+        [queue("enqueue", "later"), queue("enqueue", "use blue"), queue("remove", "use blue"), queue("popAll")],
         [queue("enqueue", "use blue"), queue("dequeue"), person("use blue")],
         [queue("enqueue", "taken back"), queue("popAll"), queued("use blue"), queued("done", "task-notification")],
     ],
@@ -283,6 +284,14 @@ def test_who_speaks_in_a_chat_of_aider(chat: str, expected: list[str], ends: str
     path.parent.mkdir()
     path.write_bytes(f"\n# aider chat started at 2026-01-01 10:00:00\n\n{chat}".replace("\n", ends).encode())
     assert said(tmp_path, "aider") == expected
+
+
+def test_chats_of_aider_are_found_in_a_folder_outside_the_home(tmp_path: Path) -> None:
+    chat = stores.aider(tmp_path / "elsewhere/a/b/c/d/e")
+    home = tmp_path / "home"
+    assert list(find_sessions(home)) == []
+    for folder in (chat.parent, chat.parent / "deeper"):
+        assert [one.path for one in find_sessions(home, folders=[folder])] == [str(chat)]
 
 
 def test_aiders_notes_tell_model_tokens_files_and_commits(tmp_path: Path) -> None:

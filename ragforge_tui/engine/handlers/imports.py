@@ -12,8 +12,9 @@ from ragforge_tui.shared.requests import imports as requests
 
 @handles(requests.ListFoundSessions)
 async def list_found(engine: EngineContext, request: requests.ListFoundSessions) -> list[ListedSession]:
-    files = [Path(file) for file in request.files]
-    return await list_found_sessions(await engine.agent.store(), agents=request.agents, files=files)
+    store, files = await engine.agent.store(), [Path(file) for file in request.files]
+    folders = [engine.agent.workspace, *([Path(request.folder)] if request.folder else [])]
+    return await list_found_sessions(store, agents=request.agents, files=files, folders=folders)
 
 
 @handles(requests.ImportFoundSession)

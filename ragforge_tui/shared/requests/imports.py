@@ -11,6 +11,8 @@ class ListFoundSessions(Request[list[ListedSession]]):
 
     agents: tuple[str, ...] = ()
     """Names as in `--from`; empty for all."""
+    folder: str = ""
+    """Folder whose own sessions are looked for too, in addition to the workspace's."""
     files: tuple[str, ...] = ()
     """Paths of sessions, databases, exports, or folders with them, to look into instead."""
 
