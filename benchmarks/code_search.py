@@ -376,7 +376,7 @@ async def imported(store: Store, talk: Talk, workspace: str, embedder: KeptVecto
     try:
         yield
     finally:
-        await store.conversations.purge(record.uuid)
+        await store.purges.purge(record.uuid)
 
 
 def _brain(store: Store, embedder: KeptVectors | None, workspace: str) -> Brain:

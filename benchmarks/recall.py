@@ -138,7 +138,7 @@ async def main(
                         ask_baseline(recall.index, ranking, dialogue, question, vector, baselines[name])
         finally:
             for dialogue in dialogues:
-                await store.conversations.purge(dialogue.export.conversation.uuid)
+                await store.purges.purge(dialogue.export.conversation.uuid)
     report(recipe, baselines, times, known)
 
 

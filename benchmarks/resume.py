@@ -87,7 +87,7 @@ async def measure(loaded: Loaded, runs: int) -> dict[int, list[tuple[float, floa
     finally:
         if not graph.embedded:
             for export in stored.values():
-                await store.conversations.purge(export.conversation.uuid)
+                await store.purges.purge(export.conversation.uuid)
         await graph.close()
 
 

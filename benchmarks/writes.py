@@ -70,7 +70,7 @@ async def measure(name: str, target: GraphTarget, paths: Paths, turns: int) -> d
                 whole[n] += await timed(1, lambda: one_turn(store, talk.uuid))  # noqa: B023
     finally:
         for store, talk in zip(stores, talks, strict=True):
-            await store.conversations.purge(talk.uuid)
+            await store.purges.purge(talk.uuid)
             await store.graph.close()
     print(f"{name:<28}{'p50 ms':>10}{'p95 ms':>10}")
     show("bare round trip", trips)

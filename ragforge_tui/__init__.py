@@ -5,6 +5,7 @@ The names of the Python API are loaded when first used: importing the package co
 
 from __future__ import annotations
 
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from ragforge_tui.tools.base import Tool as Tool
     from ragforge_tui.tools.base import ToolOutcome as ToolOutcome
     from ragforge_tui.tools.functions import tool as tool
+
+# A program that sets up no logging gets no lines on its stderr.
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 __version__ = "0.1.0"
 

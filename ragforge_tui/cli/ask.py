@@ -264,8 +264,8 @@ def _notice(event: events.Event) -> str:
             return f"{event.sentence()}; ctrl+c stops."
         case events.MessageFinished(message=message) if message.state == "interrupted" and message.error:
             return message.error
-        case events.MessageFinished(message=message) if message.doubts:
-            return "\n".join(f"! the answer {doubt}" for doubt in message.doubts.split("\n"))
+        case events.MessageFinished(message=message) if message.failed_tests:
+            return f"! the last test run: {message.failed_tests}"
         case events.ApprovalRequested():
             known = f" (memory: {event.remembered})" if event.remembered else ""
             return f"Refused without --yes or --allow: {event.question}{known}"

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from ragforge_tui.graph import Graph, JournalInfo
     from ragforge_tui.graph.foreign_counts import ForeignNodes
     from ragforge_tui.graph.store.contents import LostContent
-    from ragforge_tui.graph.store.turn_checks import WrongTurn
 
 
 graph_app = typer.Typer(
@@ -187,38 +186,24 @@ def contents(
 @graph_app.command()
 def check(
     ctx: typer.Context,
-    mend: Annotated[
-        bool, typer.Option("--mend", help="Move answers to their questions where that is certain.")
-    ] = False,
     graph: GraphOption = None,
     json: JsonFlag = False,
 ) -> None:
-    """Verify texts in files, find turns with several answers or none, and count nodes of other programs."""
+    """Verify texts in files, and count nodes of other programs."""
 
-    async def look(graph: Graph) -> tuple[list[LostContent], list[WrongTurn], int, list[ForeignNodes]]:
-        from ragforge_tui.graph import Store
+    async def look(graph: Graph) -> tuple[list[LostContent], list[ForeignNodes]]:
         from ragforge_tui.graph.foreign_counts import count_foreign_nodes
 
-        checks = Store(graph).turn_checks
-        turns = await checks.find()
-        moved = await checks.mend(turns) if mend else 0
-        turns = await checks.find() if moved else turns
-        return await lost_contents(graph), turns, moved, await count_foreign_nodes(graph)
+        return await lost_contents(graph), await count_foreign_nodes(graph)
 
     loaded = settings(ctx, graph=graph)
-    lost, turns, moved, foreign = run_async(use_graph(loaded, target_of(loaded), look))
+    lost, foreign = run_async(use_graph(loaded, target_of(loaded), look))
     if json:
-        print_json({"lost_texts": lost, "turns": turns, "answers_moved": moved, "foreign_nodes": foreign})
+        print_json({"lost_texts": lost, "foreign_nodes": foreign})
     else:
         _show_lost(lost)
-        if moved:
-            answers = (
-                "1 answer was moved to its question" if moved == 1 else f"{moved} answers were moved to their questions"
-            )
-            print_text(f"{answers}. Summaries of these turns are not rewritten.")
-        _show_turns(turns)
         _show_foreign(foreign)
-    if lost or any(turn.problem == "several answers" for turn in turns):
+    if lost:
         raise typer.Exit(FAILED)
 
 
@@ -230,25 +215,6 @@ def _show_lost(lost: list[LostContent]) -> None:
             print_text(f"{reason[0].upper()}{reason[1:]}.")
     else:
         print_text("All texts in files are there and unchanged.")
-
-
-def _show_turns(turns: list[WrongTurn]) -> None:
-    if not turns:
-        print_text("Every turn has one answer, or is marked as stopped.")
-        return
-    homes = {(turn.conversation_id, index): turn.turn_index for turn in turns for index in turn.moves.values()}
-    rows = []
-    for turn in turns:
-        home = homes.get((turn.conversation_id, turn.turn_index))
-        mend = f"is in turn {home}" if home else f"{len(turn.moves)} can be moved" if turn.moves else ""
-        rows.append([turn.conversation_id[:SHORT_ID], str(turn.turn_index), turn.question, turn.problem, mend])
-    table(rows, ["ID", "TURN", "QUESTION", "PROBLEM", "ANSWER"])
-    if homes:
-        print_text("`ragforge-chat graph check --mend` moves the answers whose question is certain.")
-    if any(turn.problem == "no answer" and (turn.conversation_id, turn.turn_index) not in homes for turn in turns):
-        print_text("A turn without an answer was ended by a crash; nothing can be mended there.")
-    if any(turn.problem == "several answers" and not turn.moves for turn in turns):
-        print_text("Where it is unclear which question an answer belongs to, nothing is changed.")
 
 
 def _show_foreign(foreign: list[ForeignNodes]) -> None:

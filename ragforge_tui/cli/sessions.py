@@ -14,6 +14,7 @@ from ragforge_tui.export import to_markdown
 from ragforge_tui.export.context import context_text
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.export_records import ConversationExport
+from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.records import PURGE_AFTER_DAYS, SHORT_ID, Conversation, ConversationFilter, SearchHit, Topic
 from ragforge_tui.shared.requests import sessions as requests
 from ragforge_tui.shared.requests.memory import FetchSent, FindSimilar, ResolveTopic
@@ -194,11 +195,12 @@ def delete(
     ctx: typer.Context,
     id: ConversationArgument,
     now: Annotated[bool, typer.Option("--now", help="Remove it permanently at once.")] = False,
+    with_branches: Annotated[bool, typer.Option("--with-branches", help="Delete its branches too.")] = False,
     json: JsonFlag = False,
 ) -> None:
     """Delete a conversation; `restore` undoes it for seven days, then it is removed permanently."""
 
-    async def work(engine: Engine) -> Conversation:
+    async def work(engine: Engine) -> requests.Deleted:
         try:
             conversation = (await engine.request(OpenConversation(ref=id, turns=0))).conversation
         except NotFoundError:
@@ -206,19 +208,38 @@ def delete(
                 raise
             # A deleted conversation can only be restored.
             conversation = await engine.request(requests.RestoreConversation(conversation_id=id))
-        await engine.request(requests.DeleteConversation(conversation_id=conversation.uuid, immediately=now))
-        return conversation
-
-    conversation = with_memory(ctx, work)
-    _prompts(ctx).hide(conversation.uuid)
-    if now:
-        message = f"Removed {_named(conversation)} permanently."
-    else:
-        message = (
-            f"Deleted {_named(conversation)}. "
-            f"`ragforge-chat restore {conversation.uuid[:SHORT_ID]}` restores it within {PURGE_AFTER_DAYS} days."
+        return await engine.request(
+            requests.DeleteConversation(conversation_id=conversation.uuid, immediately=now, with_branches=with_branches)
         )
-    _done(message, conversation, json=json)
+
+    deleted = with_memory(ctx, work)
+    for conversation in (deleted.conversation, *deleted.branches):
+        _prompts(ctx).hide(conversation.uuid)
+    if json:
+        rest = msgspec.to_builtins(deleted)
+        print_json({**rest.pop("conversation"), **rest})
+    else:
+        print_text(deletion_text(deleted, now=now))
+    for sentence in deleted.left:
+        typer.echo(plain_text(sentence), err=True)
+    if deleted.left:
+        raise typer.Exit(1)
+
+
+def deletion_text(deleted: requests.Deleted, *, now: bool) -> str:
+    """Return the sentences that `delete` prints about what is gone and what stays."""
+    short = deleted.conversation.uuid[:SHORT_ID]
+    named = ", ".join(_named(one) for one in (deleted.conversation, *deleted.branches))
+    sentences = [
+        f"Removed {named} permanently."
+        if now
+        else f"Deleted {named}. `ragforge-chat restore {short}` restores it within {PURGE_AFTER_DAYS} days."
+    ]
+    if deleted.kept_by is not None:
+        keeps = f"keeps {counted(deleted.kept_turns, 'turn')}" if now else "will keep the turns"
+        sentences.append(f"Its branch {_named(deleted.kept_by)} {keeps} that it shares.")
+        sentences.append("--with-branches deletes branches too.")
+    return " ".join(sentences)
 
 
 def restore(ctx: typer.Context, id: ConversationArgument, json: JsonFlag = False) -> None:

@@ -64,7 +64,7 @@ class Brain:
 
     async def _search(self, store: Store, reach: Reach, query: str) -> list[BrainHit]:
         """Return the hits of one wording, best first."""
-        question = await self._questions.ask(query, BRAIN.seconds)
+        question = await self._questions.ask(query)
         scopes, (mine, others), summaries, topics = await asyncio.gather(
             self._scopes(store, question),
             reach.turns(store, question, BRAIN),
@@ -78,7 +78,7 @@ class Brain:
             if question.vector is None:
                 return None
             # The first text is the question.
-            rest = await self._questions.vectors(texts[1:], BRAIN.seconds) if texts[1:] else None
+            rest = await self._questions.vectors(texts[1:]) if texts[1:] else None
             return question.vector[None] if rest is None else np.concatenate([question.vector[None], rest])
 
         return await search.search(store, self._questions.workspace, question.text, known, limit=BRAIN.scopes.limit)

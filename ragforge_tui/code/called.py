@@ -53,7 +53,7 @@ async def call_scopes(store: Store, workspace: str, model: ChatModel, language: 
             max_tokens=ANSWER_TOKENS,
         )
     except (ModelError, TimeoutError) as error:
-        log.info("no lines for code from %s: %s", model.name, error or "it took too long")
+        log.info("no lines for code from %s: %s", model.name, str(error) or "it took too long")
         return 0
     lines = lines_in(answer)
     # One without a usable line gets an empty one, so that it is not asked for again until its code changes.

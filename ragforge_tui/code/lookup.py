@@ -17,13 +17,15 @@ from ragforge_tui.code import search
 from ragforge_tui.code.brain import Brain
 from ragforge_tui.code.current import current_code
 from ragforge_tui.code.knowledge import CodeKnowledge
+from ragforge_tui.code.mentions import names_in
 from ragforge_tui.code.relevance import can_matter, relevant
-from ragforge_tui.memory.retrieval.question import Questions, Vectors
-from ragforge_tui.memory.retrieval.recipes import CODE, CONTEXT
+from ragforge_tui.memory.retrieval.question import Questions, Vectors, patience
+from ragforge_tui.memory.retrieval.recipes import CONTEXT
 from ragforge_tui.shared.code_records import BrainHit, FoundCode, Reference, Scope, ScopeKind, UnresolvedName
 from ragforge_tui.shared.code_views import ScopeCode, ScopeLink, ScopeView, TouchedScope
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.shared.limits import LIMITS
+from ragforge_tui.shared.records import NOT_SEARCHED
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +85,7 @@ class CodeLookup:
             await self._store(),
             self._workspace,
             query,
-            lambda texts: self._questions.vectors(texts, CODE.seconds),
+            self._questions.vectors,
             also=also,
             kinds=kinds,
             limit=limit * FILTERED if below else limit,
@@ -101,23 +103,27 @@ class CodeLookup:
         self._begun = message, asyncio.create_task(self._in_time(message))
 
     async def _in_time(self, message: str) -> FoundCode:
+        if not self.ready or not await asyncio.to_thread(can_matter, message):
+            return FoundCode()
+        named = bool(await asyncio.to_thread(names_in, message))
+        seconds = patience(message, names_code=named)
+        # It matters where the message names code; of others it is only on record.
+        missed = f"The files of this folder {NOT_SEARCHED}" if named else "No code was looked up"
         try:
-            async with asyncio.timeout(LIMITS.recall):
-                return await self._for_context(message)
+            async with asyncio.timeout(seconds):
+                return await self._for_context(message, seconds)
         except TimeoutError:
-            missing = f"Code was not searched: that took longer than {LIMITS.recall * 1000:.0f} ms."
+            missing = f"{missed}: that took longer than {seconds * 1000:.0f} ms."
         except RagforgeError as error:
-            missing = f"Code was not searched: {str(error).rstrip('.')}."
+            missing = f"{missed}: {str(error).rstrip('.')}."
         except Exception:
             # A turn without code is better than a failed turn.
             log.exception("no code in the context")
-            missing = "Code was not searched: the search failed."
-        log.warning(missing)
+            missing = f"{missed}: the search failed."
+        log.info(missing)
         return FoundCode(missing=missing)
 
-    async def _for_context(self, message: str) -> FoundCode:
-        if not self.ready or not await asyncio.to_thread(can_matter, message):
-            return FoundCode()
+    async def _for_context(self, message: str, seconds: float) -> FoundCode:
         missing = ""
 
         async def soon(texts: Sequence[str]) -> Vectors | None:
@@ -126,10 +132,8 @@ class CodeLookup:
             if not self._questions.model.name:
                 return None
             try:
-                async with asyncio.timeout(LIMITS.recall * LIMITS.vector_share):
-                    made, _ = await asyncio.gather(
-                        self._questions.vectors(texts, CODE.seconds), vectors.load(self._workspace)
-                    )
+                async with asyncio.timeout(seconds * LIMITS.vector_share):
+                    made, _ = await asyncio.gather(self._questions.vectors(texts), vectors.load(self._workspace))
                 return made
             except TimeoutError:
                 missing = "Code was searched by words only: vectors came too late."

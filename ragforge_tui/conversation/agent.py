@@ -431,12 +431,10 @@ class ConversationAgent(ConversationLibrary):
                 opened = self._open.get(uuid)
                 if opened is None or not opened.memory.started:
                     await self.services.memory.index(uuid)
-            purged = 0
-            for uuid in await store.conversations.expired():
+            for uuid in await store.purges.expired():
                 await self.services.memory.pace.clear()
-                purged += await self._purge_one(store, uuid)
-            if purged:
-                log.info("purged %d deleted conversations", purged)
+                for sentence in (await self._purge_one(store, uuid)).left:
+                    self.emit(Notice(text=f"A deleted conversation, {uuid[:8]}: {sentence}", level="warning"))
             if self.interactive:
                 await self.services.memory.open_indexes()
                 await self.services.memory.catch_up(set(self._open))

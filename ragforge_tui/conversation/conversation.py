@@ -42,6 +42,7 @@ from ragforge_tui.shared.events import (
 )
 from ragforge_tui.shared.records import TITLE_CHARS, ContextRecord, Message, Turn, now
 from ragforge_tui.shared.redaction import mask_secrets
+from ragforge_tui.shared.requests.sessions import Deleted
 from ragforge_tui.shared.requests.turns import TurnLimits
 from ragforge_tui.shared.requests.work import Mode
 from ragforge_tui.shared.sanitize import storable
@@ -66,7 +67,9 @@ class ConversationOwner(Protocol):
 
     async def archive_conversation(self, ref: str, *, archived: bool = True) -> records.Conversation: ...
 
-    async def delete_conversation(self, ref: str, *, immediately: bool = False) -> None: ...
+    async def delete_conversation(
+        self, ref: str, *, immediately: bool = False, with_branches: bool = False
+    ) -> Deleted: ...
 
 
 class Conversation(StoredConversation):
@@ -193,6 +196,8 @@ class Conversation(StoredConversation):
             async for event in events:
                 if isinstance(event, TurnCompleted | TurnCancelled | TurnFailed):
                     end = event
+        if not self._services.recorder.journaling:
+            await self._services.exports.written(self.record.uuid)
         # By its message: the turn's index may have changed since the event.
         known = (turn for turn in reversed(self._window.turns) if turn.messages[0].uuid == message_id)
         turn = next(known, None) or Turn(turn_index=end.turn_index if end is not None else 0)
@@ -449,9 +454,11 @@ class Conversation(StoredConversation):
         """Archive the conversation, or make it active again."""
         await self._owner.archive_conversation(self.record.uuid, archived=archived)
 
-    async def delete(self, *, immediately: bool = False) -> None:
-        """Hide the conversation; it is purged after seven days, or now if `immediately` is set."""
-        await self._owner.delete_conversation(self.record.uuid, immediately=immediately)
+    async def delete(self, *, immediately: bool = False, with_branches: bool = False) -> Deleted:
+        """Hide the conversation; see `ConversationAgent.delete_conversation`."""
+        return await self._owner.delete_conversation(
+            self.record.uuid, immediately=immediately, with_branches=with_branches
+        )
 
     async def undo(self, turn_index: int, message_id: str | None = None) -> int:
         """Restore the files to their state before a turn; return the index of the turn that does so.

@@ -169,7 +169,7 @@ class Insights:
             self._left -= 1  # deleted meanwhile
             return ""
         except (ModelError, TimeoutError) as error:
-            log.warning("no insight of %s: %s", conversation.uuid, error or "the model did not answer in time")
+            log.warning("no insight of %s: %s", conversation.uuid, str(error) or "the model did not answer in time")
             return str(error) or "The model did not answer in time."
         self._made += 1
         self._left -= 1

@@ -26,6 +26,7 @@ from ragforge_tui.shared.export_records import ConversationExport, Imported
 from ragforge_tui.shared.files import MAX_EXPORT_BYTES, read_regular
 from ragforge_tui.shared.prompt_files import forget_prompts
 from ragforge_tui.shared.records import ConversationFilter, ConversationStatus, SearchHit, SimilarConversation, now
+from ragforge_tui.shared.requests.sessions import Deleted
 
 
 class ConversationLibrary:
@@ -314,20 +315,50 @@ class ConversationLibrary:
         """Archive a conversation, or make it active again."""
         return await self._set_status(ref, "archived" if archived else "active", None)
 
-    async def delete_conversation(self, ref: str, *, immediately: bool = False) -> None:
-        """Hide a conversation; it is purged after seven days, or now if `immediately` is set."""
+    async def delete_conversation(self, ref: str, *, immediately: bool = False, with_branches: bool = False) -> Deleted:
+        """Hide a conversation; it is purged after seven days, or now if `immediately` is set.
+
+        The branch that shares most of it takes over those turns when it is purged.
+
+        Args:
+            with_branches: Delete its branches too, at any distance.
+
+        Returns:
+            What was deleted, and what could not be.
+
+        Raises:
+            NotFoundError: No conversation matches, or more than one does.
+        """
         store = await self.store()
         record = await store.conversations.resolve(ref)
-        open_here = self._open.pop(record.uuid, None)
+        found = [record.uuid]
+        for known in found:
+            found += await store.purges.branches(known)
+        branches = [await store.conversations.get(branch) for branch in found[1:]]
+        if with_branches:
+            branches = [one for one in branches if one.status != "deleted" or immediately]
+        gone = [record, *branches] if with_branches else [record]
+        for one in gone:
+            await self._close_one(one.uuid)
+        if not immediately:
+            for one in gone:
+                await store.conversations.update(one.uuid, status="deleted", deleted_at=now())
+            kept_by = branches[0] if branches and not with_branches else None
+            return Deleted(conversation=record, branches=gone[1:], kept_by=kept_by)
+        outcome, left = Deleted(conversation=record), []
+        # A branch before its parent, so that it does not take over what is to go.
+        for one in reversed(gone):
+            outcome = await self._purge_one(store, one.uuid)
+            left += outcome.left
+        return msgspec.structs.replace(outcome, branches=gone[1:], left=left)
+
+    async def _close_one(self, uuid: str) -> None:
+        open_here = self._open.pop(uuid, None)
         if open_here is not None:
             open_here.unqueue()
             open_here.cancel()
             await open_here.wait_idle()
             await open_here.memory.close()
-        if immediately:
-            await self._purge_one(store, record.uuid)
-        else:
-            await store.conversations.update(record.uuid, status="deleted", deleted_at=now())
 
     async def restore_conversation(self, conversation_id: str) -> records.Conversation:
         """Restore a deleted conversation by its id or a unique prefix."""
@@ -350,16 +381,31 @@ class ConversationLibrary:
             here.status, here.deleted_at, here.updated_at = changed.status, changed.deleted_at, changed.updated_at
         return changed
 
-    async def _purge_one(self, store: Store, uuid: str) -> bool:
-        """Remove a conversation, its exports and its prompts; return False if its branches still need it."""
-        helpers = await store.conversations.helpers(uuid)
-        purged = await store.conversations.purge(uuid)
-        for one in (uuid, *helpers) if purged else ():
-            await asyncio.to_thread(self.services.recorder.forget, one)
-            await self.services.exports.removed(one)
-        if purged:
-            await asyncio.to_thread(forget_prompts, self.services.state, [uuid])
-        return purged
+    async def _purge_one(self, store: Store, uuid: str) -> Deleted:
+        """Remove a conversation from the graph and from all files; what is interrupted, the next start continues."""
+        record = await store.conversations.get(uuid)
+        heir = await store.purges.hand_over(uuid)
+        left: list[str] = []
+        for helper in await store.purges.branches(uuid, helpers=True):
+            left += (await self._purge_one(store, helper)).left
+        left += [
+            f"Its texts in files on {place} stay until `ragforge-chat graph compact` runs there."
+            for place in sorted(await store.purges.texts_elsewhere(uuid))
+        ]
+        undo, services = self.services.toolbox.undo, self.services
+        if await asyncio.to_thread(undo.holds_any):
+            left += await asyncio.to_thread(undo.forget, await store.purges.digests(uuid))
+        left += await asyncio.to_thread(services.recorder.forget, uuid)
+        left += await asyncio.to_thread(forget_prompts, services.state, [uuid])
+        left += await services.exports.removed(uuid, record.workspace)
+        await store.purges.remove(uuid)
+        if heir is None:
+            return Deleted(conversation=record, left=left)
+        for one in self._open.values():
+            fresh = await store.conversations.get(one.record.uuid)
+            one.record.branch_of, one.record.branch_turn = fresh.branch_of, fresh.branch_turn
+        services.exports.turn_stored(heir.conversation.uuid)
+        return Deleted(conversation=record, kept_turns=heir.turns, kept_by=heir.conversation, left=left)
 
 
 def _document(parsed: Mapping[str, Any]) -> bytes:

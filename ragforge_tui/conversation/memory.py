@@ -177,7 +177,7 @@ class ConversationMemory:
             settled=self.settled,
         )
         if self._services.recorder.journaling:
-            starts = self._services.graph.state.phase == "starting"
+            starts = self._services.graph.state.phase == "starting" and self._services.recorder.knows_graph
             missing = STILL_STARTING if starts and self._settings.enabled else ""
             return await asyncio.to_thread(without_memory, self._settings, inputs, missing=missing)
         if not self._settings.enabled:
@@ -215,7 +215,7 @@ class ConversationMemory:
                 store = await self._services.store()
                 found = await store.findings.settled(record.workspace, asking=record.uuid)
         except (RagforgeError, TimeoutError) as error:
-            log.warning("what was closed or replaced was not looked up: %s", error or "that took too long")
+            log.warning("what was closed or replaced was not looked up: %s", str(error) or "that took too long")
             return
         self.settled = self.recall.settled = Settled.of(found)
         self.choices.settle(self.settled)
@@ -249,7 +249,7 @@ class ConversationMemory:
                         return
                 await asyncio.wait_for(self._make_due(None), LIMITS.summary)
         except (RagforgeError, TimeoutError) as error:
-            log.warning("turns are cut before their summary was written: %s", error or "that took too long")
+            log.warning("turns are cut before their summary was written: %s", str(error) or "that took too long")
 
     async def _overdue(self) -> bool:
         return min(await self.until_next_summary()) == 0

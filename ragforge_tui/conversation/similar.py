@@ -9,7 +9,6 @@ from ragforge_tui.conversation.services import Services
 from ragforge_tui.graph import Store
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.retrieval.question import Questions
-from ragforge_tui.memory.retrieval.recipes import SIMILAR
 from ragforge_tui.memory.retrieval.terms import content_words, share_of_stems, stems, text_stems
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.records import Conversation, SimilarConversation
@@ -94,7 +93,7 @@ async def conversations_like(
         by_turns: See `Store.vectors.conversations_like`.
     """
     store = await questions.claimed_store()
-    vectors = await questions.vectors([text], SIMILAR.seconds)
+    vectors = await questions.vectors([text])
     if vectors is None:
         return None
     if not vectors.any():

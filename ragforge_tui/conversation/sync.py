@@ -33,6 +33,7 @@ from ragforge_tui.shared.records import (
     ToolCall,
     Turn,
 )
+from ragforge_tui.shared.requests.sessions import Deleted
 
 
 class SyncConversation:
@@ -292,9 +293,11 @@ class SyncConversationAgent:
         """See `ConversationAgent.archive_conversation`."""
         return self._thread.run(self.agent.archive_conversation(ref, archived=archived))
 
-    def delete_conversation(self, ref: str, *, immediately: bool = False) -> None:
+    def delete_conversation(self, ref: str, *, immediately: bool = False, with_branches: bool = False) -> Deleted:
         """See `ConversationAgent.delete_conversation`."""
-        self._thread.run(self.agent.delete_conversation(ref, immediately=immediately))
+        return self._thread.run(
+            self.agent.delete_conversation(ref, immediately=immediately, with_branches=with_branches)
+        )
 
     def restore_conversation(self, ref: str) -> records.Conversation:
         """See `ConversationAgent.restore_conversation`."""

@@ -136,7 +136,7 @@ class PipeServer:
             line = ReplyLine(id=id, error=error.info, error_class=type(error).__name__)
         except Exception as error:
             log.exception("request %s failed", type(request).__name__)
-            what = f"{type(request).__name__} failed unexpectedly ({type(error).__name__})."
+            what = f"That failed unexpectedly ({type(error).__name__})."
             info = storage_error(error) or ErrorInfo(kind="internal", what=what, todo="See the log.")
             line = ReplyLine(id=id, error=info)
         self._queue.reply(line)

@@ -198,8 +198,8 @@ def _message(message: Message) -> Iterator[str]:
         yield _folded("Reasoning", escaped_block(message.reasoning))
     if message.content:
         yield escaped_block(message.content)
-    if message.doubts:
-        yield "\n".join(f"*The answer {escaped_line(doubt)}*  " for doubt in message.doubts.split("\n"))
+    if message.failed_tests:
+        yield f"*The last test run: {escaped_line(message.failed_tests)}*  "
     for image in image_lines(message.note):
         yield f"*Image: {escaped_line(image.shown)}*"
     for call in message.tool_calls:

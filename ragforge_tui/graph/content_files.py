@@ -262,6 +262,19 @@ class ContentFiles:
             found |= {reference: text for reference, text in texts.items() if isinstance(text, LostText)}
         return found
 
+    async def named(self, wanted: Collection[str], *, but: str) -> set[str]:
+        """Return which of the strings occur in texts of other conversations than one."""
+
+        def search(folder: str) -> set[str]:
+            try:
+                with open_regular(self.root / folder / FILE) as file:
+                    return {part for _, _, record in _records(file) for part in wanted if part in record.data}
+            except OSError:
+                return set()
+
+        others = [name for name in await self.folders() if name != self.folder_of(but)] if wanted else []
+        return {part for name in others for part in await asyncio.to_thread(search, name)}
+
     async def holding(self, conversation_id: str, wanted: Collection[str]) -> set[str]:
         """Return the digests of a conversation's texts that contain one of the strings, which are lower case."""
 
@@ -309,7 +322,13 @@ class ContentFiles:
         return found
 
     async def remove(self, conversation_id: str) -> None:
-        await asyncio.to_thread(shutil.rmtree, self._path(conversation_id).parent, ignore_errors=True)
+        """Remove the texts of a conversation.
+
+        Raises:
+            OSError: They cannot be removed, or not all of them.
+        """
+        with suppress(FileNotFoundError):
+            await asyncio.to_thread(shutil.rmtree, self._path(conversation_id).parent)
 
     async def folders(self) -> list[str]:
         """Return the names of the conversations' folders."""

@@ -88,6 +88,11 @@ class Journal:
         self.touched: set[str] = set()
         """Conversations with turns written from the journal, which still lack recall keys."""
 
+    @property
+    def knows_graph(self) -> bool:
+        """Return whether a graph was reached at the address before."""
+        return bool(self._identity)
+
     def append(self, op: str, record: Any = None, **arguments: Any) -> None:
         """Append one operation of the store; it is on disk when this returns.
 

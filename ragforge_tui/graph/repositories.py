@@ -20,6 +20,7 @@ from ragforge_tui.graph.store.insights import Insights
 from ragforge_tui.graph.store.memory_acts import MemoryActs
 from ragforge_tui.graph.store.messages import Messages
 from ragforge_tui.graph.store.other_conversations import OtherConversations
+from ragforge_tui.graph.store.purge import Purges
 from ragforge_tui.graph.store.recall import Recall
 from ragforge_tui.graph.store.scope_words import ScopeWords
 from ragforge_tui.graph.store.search import Search
@@ -27,7 +28,6 @@ from ragforge_tui.graph.store.spending import Spending
 from ragforge_tui.graph.store.summaries import Summaries
 from ragforge_tui.graph.store.tool_calls import ToolCalls
 from ragforge_tui.graph.store.topics import Topics
-from ragforge_tui.graph.store.turn_checks import TurnChecks
 from ragforge_tui.graph.store.turns import Turns
 from ragforge_tui.graph.store.vectors import Vectors
 from ragforge_tui.graph.transfer.export_memory import MemoryExporter
@@ -41,7 +41,6 @@ class Store:
         self.graph = graph
         self.conversations = Conversations(graph)
         self.turns = Turns(graph)
-        self.turn_checks = TurnChecks(graph)
         self.messages = Messages(graph)
         self.tool_calls = ToolCalls(graph)
         self.files = Files(graph)
@@ -56,6 +55,7 @@ class Store:
         self.findings = Findings(graph)
         self.attempts = Attempts(graph)
         self.memory_acts = MemoryActs(graph)
+        self.purges = Purges(graph)
         self.activity = Activity(graph)
         self.spending = Spending(graph)
         self.topics = Topics(graph)

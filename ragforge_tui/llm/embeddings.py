@@ -244,10 +244,10 @@ class LiteLLMEmbedder:
             )
         except Exception as error:
             # LiteLLM raises each provider's own classes, which have no common base.
-            failure = to_model_error(error, model=self.name, destination=self._api_base)
+            failure = to_model_error(error, model=self._asked, destination=self._api_base)
             raise ModelError(
                 f"The embedding model {self.name} failed: {failure.info.what}",
-                todo="Check agent.memory.embeddings.model, its provider's key and its address.",
+                todo=failure.info.todo or "Check agent.memory.embeddings.model, its provider's key and its address.",
                 kind="provider",
                 transient=failure.transient,
             ) from error

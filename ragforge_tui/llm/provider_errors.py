@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from ragforge_tui.llm.providers import provider_of
 from ragforge_tui.shared.errors import ModelError, NetworkError, quoted
 from ragforge_tui.shared.network import certificate_error
 from ragforge_tui.shared.redaction import mask_words
@@ -50,7 +51,6 @@ _MODEL_WORDS = re.compile(
 _KEY_WORDS = re.compile(
     r"api[_ ]key[^.]{0,60}must be (?:set|provided)|missing[^.]{0,40}api[_ ]key|missing credentials", re.IGNORECASE
 )
-_KEY_TODO = "Enter the right key with /connect, or set the provider's variable or RAGFORGE_API_KEY."
 _QUOTA_WORDS = re.compile(
     r"insufficient[_ ](?:quota|balance|credit)|current quota|billing|credit balance", re.IGNORECASE
 )
@@ -98,7 +98,8 @@ def to_model_error(error: BaseException, *, model: str, destination: str, size: 
     body = _body(chain)
     detail = _detail(error, body)
     everything = mask_words(words_of(body, everything=True)) or detail
-    where = destination or "The provider"
+    provider = provider_of(model)
+    where = destination or (provider.host if provider is not None else f"the provider of {model}")
     failure = None if isinstance(error, ServerRefusal) else _unanswered(chain, detail, model, where)
     if failure is None:
         failure = _refused(chain, detail, everything, model, where, size)
@@ -123,9 +124,9 @@ def _unanswered(chain: list[BaseException], detail: str, model: str, where: str)
                 todo="If you trust it, set it as the address (model.api_base).",
             )
     if _KEY_WORDS.search(detail):
-        return ModelError(f"There is no API key for {where}.", kind="bad_key", todo=_KEY_TODO)
+        return _bad_key(f"There is no API key for {where}.", model, where)
     if any(map(_is_unsendable, chain)):
-        return ModelError(f"The key for {where} cannot be sent in a request.", kind="bad_key", todo=_KEY_TODO)
+        return _bad_key(f"The key for {where} cannot be sent in a request.", model, where)
     if _is_timeout(chain):
         return stalled(where)
     if _is_network(chain):
@@ -143,7 +144,7 @@ def _refused(chain: list[BaseException], detail: str, everything: str, model: st
     status = _status(chain)
     quote = quoted(detail) if detail else ""
     if status in (401, 403):
-        return ModelError(f"{_sentence(where)} refused the API key.{quote}", kind="bad_key", todo=_KEY_TODO)
+        return _bad_key(f"{_sentence(where)} refused the API key.{quote}", model, where)
     if _is_too_long(everything, detail, status, size):
         return ModelError(
             f"The request is longer than {model} can read.{quote}",
@@ -312,6 +313,14 @@ def unfinished(where: str) -> ModelError:
         todo="Use /retry to ask again.",
         transient=True,
     )
+
+
+def _bad_key(what: str, model: str, where: str) -> ModelError:
+    """Return an error about a key, with the variable of a provider that is known."""
+    provider = provider_of(model)
+    variable = provider.key if provider is not None and where == provider.host else "the provider's variable"
+    todo = f"Enter the right key with /connect, or set {variable} or RAGFORGE_API_KEY."
+    return ModelError(what, kind="bad_key", todo=todo)
 
 
 def _sentence(where: str) -> str:

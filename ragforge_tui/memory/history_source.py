@@ -58,7 +58,7 @@ class HistorySource:
         store = await self._questions.store()
         reach = await reach_of(self._questions, store)
         among, note = await self._ranges(store, topic, reach) if topic else (None, "")
-        asked = [await self._questions.ask(one, HISTORY.seconds) for one in wordings(query, also)]
+        asked = [await self._questions.ask(one, 0.0) for one in wordings(query, also)]
         questions = [one for one in asked if one.rarities]
         if not questions:
             return ""

@@ -48,7 +48,7 @@ async def make_title(model: ChatModel | None, turn: Turn) -> tuple[str, bool]:
         try:
             text, _ = await model.complete(_request(asked, answered), max_tokens=TITLE_TOKENS)
         except (ModelError, TimeoutError) as error:
-            logger.info("no title from %s: %s", model.name, error or "it took too long")
+            logger.info("no title from %s: %s", model.name, str(error) or "it took too long")
             return title_of(asked), True
         if title := clean_title(text):
             return title, False

@@ -12,7 +12,7 @@ import msgspec
 
 from ragforge_tui.graph.store.topics import Near
 from ragforge_tui.memory.retrieval.question import Questions
-from ragforge_tui.memory.retrieval.recipes import DESCRIBED_FLOOR, NAMED_FLOOR, TOPICS
+from ragforge_tui.memory.retrieval.recipes import DESCRIBED_FLOOR, NAMED_FLOOR
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.records import Topic
 
@@ -87,7 +87,7 @@ class TopicSearch:
     async def _near(self, query: str) -> Near | None:
         if not query.strip():
             return None
-        question = await self._questions.ask(query, TOPICS.seconds)
+        question = await self._questions.ask(query)
         if question.vector is None:
             return None
         return Near(

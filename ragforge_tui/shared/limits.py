@@ -18,6 +18,7 @@ class RequestLimits:
         past: For older turns to be read; it then holds those read so far.
         summary: For a summary that is due, before turns are cut that it is about; then it is extracted.
         recall: For its vector, for other conversations and for code, each searched beside the others.
+        asked: For the same, if the message asks for what was said or decided, or names code.
         first_recall: The same for the first message of a conversation, which has no other memory.
         wishes: For the user's wishes, which are read while its message is stored.
         vector_share: Share of `recall`, or of another limit, spent waiting for the vector; the rest is for the graph.
@@ -32,6 +33,7 @@ class RequestLimits:
     past: float = 0.1
     summary: float = 2.0
     recall: float = 0.3
+    asked: float = 1.0
     first_recall: float = 2.0
     wishes: float = 2.0
     vector_share: float = 0.5

@@ -5,7 +5,6 @@ The chat writes and reads them (`tui/prompt`). A purge, in any process, removes 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
@@ -14,8 +13,6 @@ import msgspec
 
 from ragforge_tui.shared.files import STATE_BYTES, atomic_write, locked, open_regular, read_regular
 from ragforge_tui.shared.json_text import decode_json
-
-log = logging.getLogger(__name__)
 
 HISTORY = "history/prompts.jsonl"
 """Sent prompts, one a line; written and replaced under a lock on its folder."""
@@ -34,8 +31,8 @@ class _Draft(msgspec.Struct, frozen=True):
     only_in: str = ""
 
 
-def forget_prompts(state_dir: Path, conversations: Collection[str]) -> None:
-    """Remove the prompts and private drafts of conversations; failure is logged. Blocks."""
+def forget_prompts(state_dir: Path, conversations: Collection[str]) -> list[str]:
+    """Remove the prompts and private drafts of conversations, and return a sentence if that failed. Blocks."""
     try:
         sent = state_dir / HISTORY
         if sent.exists():
@@ -46,7 +43,8 @@ def forget_prompts(state_dir: Path, conversations: Collection[str]) -> None:
                 if decode_json(read_regular(path, STATE_BYTES), _Draft).only_in in conversations:
                     path.unlink()
     except OSError as error:
-        log.warning("prompts of a purged conversation are still on disk: %s", error)
+        return [f"Its prompts are still on disk: {error}."]
+    return []
 
 
 def _forget_sent(path: Path, conversations: Collection[str]) -> None:

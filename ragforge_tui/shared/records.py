@@ -213,8 +213,8 @@ class Message(msgspec.Struct, kw_only=True):
     persona_color: str = ""
     model: str = ""
     error: str = ""
-    doubts: str = ""
-    """Claims of an answer about its own acts that the record of calls contradicts, one a line; usually empty."""
+    failed_tests: str = ""
+    """Outcome of the last test run of its turn, if that failed; on the answer that ends the turn."""
     recalled: str = ""
     """Memory recalled for a turn's first reply: a JSON list of `RecalledPlace`; empty without other conversations."""
     usage: Usage | None = None
@@ -498,6 +498,10 @@ ContextItemKind = Literal[
 ]
 
 
+NOT_SEARCHED = "were not searched"
+"""In each sentence on a search that matters and did not run, or came too late."""
+
+
 class ContextItem(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Piece of a request to the model, with its source.
 
@@ -576,6 +580,11 @@ class ContextRecord(msgspec.Struct, kw_only=True):
     missing: list[str] = []
     created_at: datetime
     sections: list[ContextSection] = []
+
+    @property
+    def unsearched(self) -> list[str]:
+        """Those of `missing` about a search that did not run though it matters: user and model are told."""
+        return [sentence for sentence in self.missing if NOT_SEARCHED in sentence]
 
     @property
     def sent_tokens(self) -> int:

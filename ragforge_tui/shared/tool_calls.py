@@ -190,9 +190,17 @@ def commit_line(commit: Commit) -> str:
 def command_end(result: str) -> str:
     """Return of a command's result, as JSON, its status and the end of its output; of other results nothing."""
     fields = json_object(result)
-    kept = {name: fields[name] for name in ("exit_status", "timed_out") if name in fields}
+    kept = {name: fields[name] for name in ("exit_status", "timed_out", "tests", "tests_failed") if name in fields}
     text = str(fields.get("whole") or fields.get("text") or "")
     return msgspec.json.encode({**kept, "text": text[-COMMAND_END_CHARS:]}).decode() if kept else ""
+
+
+def last_failed_tests(calls: Iterable[ToolCall]) -> str:
+    """Return the outcome of the last test run among calls, if that failed."""
+    runs = [
+        ended for call in calls if call.result is not None and "tests" in (ended := json_object(call.result.result))
+    ]
+    return str(runs[-1]["tests"]) if runs and runs[-1].get("tests_failed") else ""
 
 
 def result_text(call: ToolCall) -> str:

@@ -16,6 +16,7 @@ import hashlib
 import logging
 import os
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 from ragforge_tui.shared.errors import ToolError
@@ -85,6 +86,20 @@ class UndoStore:
         if digest_of(content) != digest:
             raise ToolError(f"The stored content {digest[:12]} is damaged.", kind="not_kept")
         return content
+
+    def holds_any(self) -> bool:
+        """Return whether any content is stored."""
+        return any(self._folder.glob("*/*"))
+
+    def forget(self, digests: Collection[str]) -> list[str]:
+        """Remove contents, and return sentences on those that cannot be removed."""
+        left = []
+        for path in (self._path(digest, secret=secret) for digest in digests for secret in (False, True)):
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                left.append(f"The copy {path} could not be removed: {error.strerror}.")
+        return left
 
     def restore(self, workspace: Workspace, path: str, before: str, after: str) -> None:
         """Restore a file to its content before a write, unless it has changed since.

@@ -91,7 +91,7 @@ def test_compacting_drops_what_is_gone_and_keeps_the_rest(
             removed = await store.conversations.create(conversation(workspace=str(here)))
             for n in range(5):
                 await one_turn(store, removed.uuid, f"platypus {n} " * 500)
-            await store.conversations.purge(removed.uuid)
+            await store.purges.purge(removed.uuid)
             return kept.uuid
         finally:
             await graph.close()

@@ -94,7 +94,7 @@ async def test_private_and_deleted_conversations_give_no_words(store: Store) -> 
     await note_aliases(store, [f"{HERE}:parse_amount"])
     assert await found(store, "submarine")
     await store.conversations.update(uuid, private=True)
-    await store.conversations.purge(other)
+    await store.purges.purge(other)
     assert not await found(store, "submarine") and not await found(store, "lighthouse")
     assert await found(store, "amount") == ["parse_amount"]
 

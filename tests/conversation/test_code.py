@@ -160,13 +160,15 @@ async def test_code_that_comes_too_late_is_told_with_what_was_sent(
     try:
         await engine.request(IndexCode())
         conversation = await engine.agent.create_conversation()
-        monkeypatch.setattr(LIMITS, "recall", 0.0)
+        for limit in ("recall", "asked"):
+            monkeypatch.setattr(LIMITS, limit, 0.0)
         await talk(conversation, server, DISCUSSED)
         sent = await engine.request(FetchSent(conversation_id=conversation.record.uuid, turn_index=1))
-        late = "Code was not searched: that took longer than 0 ms."
+        late = "The files of this folder were not searched: that took longer than 0 ms."
         assert late in sent.record.missing
         assert (sent.record.verified, block(server)) == (True, "")
         assert late in context_text(sent.record).splitlines()
+        assert late in str(server.chats()[-1]["messages"]), "the model is told"
         monkeypatch.setattr(LIMITS, "recall", 30.0)
         await talk(conversation, server, DISCUSSED)
         assert (await engine.request(FetchSent(conversation_id=conversation.record.uuid))).record.missing == []

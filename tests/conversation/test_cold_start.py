@@ -15,6 +15,7 @@ import pytest
 
 from ragforge_tui.conversation import Conversation, ConversationAgent, current_model
 from ragforge_tui.conversation.storage import token_counts
+from ragforge_tui.conversation.storage.recorder import Recorder
 from ragforge_tui.engine.handlers import EngineContext, answer
 from ragforge_tui.graph import Graph, JournalFolders
 from ragforge_tui.llm import ModelChoice
@@ -62,9 +63,12 @@ async def starting_chat(loaded: Loaded) -> AsyncIterator[tuple[StartingGraph, Co
             yield graph, agent, await agent.create_conversation()
 
 
+@pytest.mark.parametrize("known", [True, False])
 async def test_the_first_message_is_answered_while_the_graph_starts(
-    loaded: Loaded, server: Script, tmp_path: Path
+    loaded: Loaded, server: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: bool
 ) -> None:
+    monkeypatch.setattr(Recorder, "knows_graph", property(lambda _: known))
+    missing = [STILL_STARTING] if known else []
     loaded = with_memory(loaded, export=ExportSettings(enabled=True, path=str(tmp_path / "exports")))
     read = {"name": "read_file", "arguments": {"path": "greeting.py"}}
     server.script([{"text": "I look.", "tool_calls": [read]}, {"text": "It greets."}, {"text": "A dolphin."}])
@@ -75,13 +79,14 @@ async def test_the_first_message_is_answered_while_the_graph_starts(
                 first = await conversation.send_message("What does it do?")
                 assert (first.turn_index, first.content) == (1, "It greets.")
                 assert first.context_used is not None
-                assert first.context_used.missing == [STILL_STARTING]
+                assert first.context_used.missing == missing
+                assert (STILL_STARTING in str(server.chats()[-1]["messages"])) == known, "the model is told"
                 events = all_events(queue)
             states = [event for event in events if isinstance(event, GraphChanged)]
             assert {state.phase for state in states} == {"starting"}
             assert [state.error for state in states if state.error] == []
             told = [event.text for event in events if isinstance(event, Notice)]
-            assert told == [f"{STILL_STARTING} Ask again to search them."]
+            assert told == [f"{sentence} Ask again to search them." for sentence in missing]
             assert waiting_in(loaded) > 0
 
             graph.finish()
@@ -96,7 +101,7 @@ async def test_the_first_message_is_answered_while_the_graph_starts(
             looked_up = await answer(
                 EngineContext.of(agent, loaded), FetchSent(conversation_id=conversation.id, turn_index=1)
             )
-            assert (looked_up.record.verified, looked_up.record.missing) == (True, [STILL_STARTING])
+            assert (looked_up.record.verified, looked_up.record.missing) == (True, missing)
             branch = await conversation.branch(turn=1)
             assert len(await branch.get_history()) == 1
             assert await conversation.retry() == 2
@@ -186,7 +191,7 @@ async def test_a_full_disk_returns_the_message_and_the_graph_takes_it_later(
     async with starting_chat(loaded) as (graph, agent, conversation):
         with monkeypatch.context() as broken:
             broken.setattr(os, "fsync", full)
-            with pytest.raises(RagforgeError, match=r"still starting.*No space left"):
+            with pytest.raises(RagforgeError, match=r"still starting.*disk is full"):
                 await conversation.submit("hello", "the-id")
         graph.finish()
         await until_phase(agent, "ready")

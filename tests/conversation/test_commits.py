@@ -71,7 +71,7 @@ async def test_commits_of_a_command_lead_back_to_its_turn(loaded: Loaded, graph:
         start = await line_of(store, folder, "start.txt", 1)
         assert start.commit is not None and start.commit.subject == "Start" and start.committed_by is None
     assert await rows_of(graph, "MATCH (:Message)-[:PRODUCED]->(k:Commit) RETURN k") == 3
-    await store.conversations.purge(conversation.record.uuid)
+    await store.purges.purge(conversation.record.uuid)
     assert await rows_of(graph, "MATCH (k:Commit) RETURN k") == 0
 
 
@@ -118,7 +118,7 @@ async def test_commits_travel_with_their_conversation(loaded: Loaded, graph: Gra
     assert commit.commit.subject == "One" and commit.turn_index == 2
     (change,) = export.turns[0].messages[1].tool_calls[0].changes
     assert change.path == "a.txt" and "one" not in change.hunks
-    await store.conversations.purge(uuid)
+    await store.purges.purge(uuid)
     for _ in range(2):
         await store.transfer.import_(msgspec.json.decode(msgspec.json.encode(export), type=type(export)))
     assert await rows_of(graph, "MATCH (:Message)-[:PRODUCED]->(k:Commit) RETURN k") == 1

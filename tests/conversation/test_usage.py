@@ -12,11 +12,12 @@ import pytest
 
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.graph import Graph, Store
+from ragforge_tui.memory.context.sections import BEFORE_PAST, PAST_SECTION
 from ragforge_tui.memory.spending import causes
 from ragforge_tui.memory.spending.causes import Causes
-from ragforge_tui.memory.spending.sent_parts import Piece, SentParts
+from ragforge_tui.memory.spending.sent_parts import Piece, SentParts, read_parts
 from ragforge_tui.settings.schema import Loaded
-from ragforge_tui.shared.records import Message, Usage, now
+from ragforge_tui.shared.records import ContextItem, ContextRecord, ContextSection, Message, Usage, now
 from ragforge_tui.shared.usage_records import GROUPINGS, SpentRequest, UsageReport, UsageRow
 from tests.support.agents import with_model
 from tests.support.openai_server import OpenAIServer
@@ -127,6 +128,17 @@ def sent_parts(*turns: tuple[int, int, str], tools: str = "a") -> SentParts:
         past=[(turn, tokens) for turn, tokens, _ in turns],
         pieces=[Piece("tools", "Tools", (tools,)), *(Piece("past", "", (turn, form)) for turn, _, form in turns)],
     )
+
+
+def test_every_section_before_the_past_is_a_part() -> None:
+    names = [*BEFORE_PAST, PAST_SECTION]
+    sections = [
+        ContextSection(name=name, title=name, tokens=1, items=[ContextItem(kind="note", text=name)]) for name in names
+    ]
+    record = ContextRecord(conversation_id="c", turn_index=1, created_at=START, sections=sections)
+    (parts,) = read_parts({"x": msgspec.json.encode(record).decode()}).values()
+    assert sorted(piece.section for piece in parts.pieces) == sorted(names)
+    assert (parts.pieces[0].section, parts.pieces[-1].section) == ("tools", PAST_SECTION)
 
 
 @pytest.mark.parametrize(

@@ -196,7 +196,7 @@ def test_a_fence_holds_what_is_in_it(text: str) -> None:
     assert token.content == text + "\n"
 
 
-def test_a_contradicted_claim_is_in_it() -> None:
+def test_failed_tests_are_in_it() -> None:
     message = Message(
         uuid="a",
         conversation_id="c",
@@ -204,12 +204,12 @@ def test_a_contradicted_claim_is_in_it() -> None:
         position=1,
         role="assistant",
         content="Done.",
-        doubts="says the tests pass; the last run failed [t1]",
+        failed_tests="1 failed, 673 passed",
         timestamp=MOMENT,
     )
     record = Conversation(uuid="c", created_at=MOMENT, updated_at=MOMENT)
     text = to_markdown(ConversationExport(conversation=record, turns=[Turn(turn_index=1, messages=[message])]))
-    assert "*The answer says the tests pass; the last run failed" in text
+    assert "*The last test run: 1 failed, 673 passed*" in text
 
 
 def test_plain_answers_stay_as_they_are() -> None:

@@ -61,7 +61,7 @@ async def test_private_and_deleted_conversations(store: Store, graph: Graph) -> 
     await attempt_in(store, gone, key="b.py")
     await store.conversations.update(gone, status="deleted")
     assert await store.attempts.about("/w", ["b.py"], asking="") == []
-    await store.conversations.purge(gone)
+    await store.purges.purge(gone)
     assert await rows_of(graph, "MATCH (a:Attempt) RETURN a") == 1
 
 
@@ -81,7 +81,7 @@ async def test_export_and_import(store: Store) -> None:
     made = await attempt_in(store, uuid)
     exported = await store.transfer.export(uuid)
     assert exported.memory.attempts == [made]
-    await store.conversations.purge(uuid)
+    await store.purges.purge(uuid)
     read = from_json(to_json(exported))
     for _ in range(2):
         await store.transfer.import_(read)

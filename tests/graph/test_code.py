@@ -201,7 +201,7 @@ async def test_purging_a_conversation_keeps_the_index(store: Store) -> None:
     chat = await store.conversations.create(conversation())
     asked = await store.messages.begin_turn(message(chat.uuid))
     await store.code.link_message(asked.uuid, [talked.uuid])
-    await store.conversations.purge(chat.uuid)
+    await store.purges.purge(chat.uuid)
     assert set(await store.code.files(HERE)) == {"a.py", "empty.py"}
     assert await store.code.conversations_about(talked.uuid) == []
     assert await names(store, "retry") == ["retry"]

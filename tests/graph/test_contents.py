@@ -137,7 +137,7 @@ async def test_retry_purge_and_import(store: Store) -> None:
     await add_reply(store, message(uuid, role="assistant", turn_index=2, content="a better answer"))
     before = await exported(store, uuid)
     assert [m.content for m in before.turns[1].messages] == ["question 2", "answer to question 2", "a better answer"]
-    assert await store.conversations.purge(uuid)
+    await store.purges.purge(uuid)
     assert not file_of(store, uuid).parent.exists()
     for _ in range(2):
         await store.transfer.import_(before)

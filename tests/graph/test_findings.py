@@ -152,7 +152,7 @@ async def test_they_go_round_without_loss_and_are_purged(store: Store, graph: Gr
     document = to_markdown(from_json(whole))
     assert "- ~~Decided: Wait 30 s~~ (t1) replaced" in document and "- Open: Say so in the docs (t3)" in document
     edges = await rows_of(graph, "MATCH (:Finding)-[r]->() RETURN r")
-    await store.conversations.purge(uuid)
+    await store.purges.purge(uuid)
     assert await rows_of(graph, "MATCH (f:Finding) RETURN f.uuid") == 0
     for _ in range(2):
         await store.transfer.import_(from_json(whole))

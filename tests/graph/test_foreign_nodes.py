@@ -183,14 +183,14 @@ async def test_nodes_of_other_programs_are_left_alone(
     assert sum(info.nodes.values()) - asked == len(before[0])
     other = await store.conversations.create(conversation())
     await one_turn(store, other.uuid, "gone later")
-    await store.conversations.purge(other.uuid)
+    await store.purges.purge(other.uuid)
     assert await foreign(graph) == theirs
     await restore(graph, file, replace=True, keep=tmp_path / "kept")
     assert await foreign(graph) == theirs
     for each in await store.conversations.matching(ConversationFilter(status="any")):
         if each.branch_of:
-            assert await store.conversations.purge(each.uuid)
-    assert await store.conversations.purge(uuid)
+            await store.purges.purge(each.uuid)
+    await store.purges.purge(uuid)
     assert await foreign(graph) == theirs
     await empty(graph)
     await graph.run(FOREIGN[0])

@@ -240,7 +240,7 @@ async def test_an_unchanged_file_is_nothing_new(store: Store) -> None:
     export = await store.transfer.export(await remembered(store))
     again = await store.transfer.import_(export)
     assert (again.created, bool(again.adds), again.adds.text()) == (False, False, "nothing new")
-    await store.conversations.purge(export.conversation.uuid)
+    await store.purges.purge(export.conversation.uuid)
     first = await store.transfer.import_(export)
     assert first.created
     assert first.adds.turns == [turn.turn_index for turn in export.turns]

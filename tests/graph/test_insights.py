@@ -74,7 +74,7 @@ async def test_it_goes_round_without_loss_and_is_purged(store: Store, graph: Gra
     whole = to_json(await store.transfer.export(uuid))
     assert from_json(whole).memory.insight == made
     assert "## Insight" in to_markdown(from_json(whole))
-    await store.conversations.purge(uuid)
+    await store.purges.purge(uuid)
     assert await rows_of(graph, "MATCH (i:Insight) RETURN i.uuid") == 0
     for _ in range(2):
         await store.transfer.import_(from_json(whole))

@@ -47,7 +47,7 @@ async def test_a_message_of_many_mb(graph: Graph, size: int) -> None:
     assert (await store.conversations.get(c.uuid)).total_chars == len(text)
     assert await rows_of(graph, "MATCH (:Message)-[:HAS_PART]->(p:Part) RETURN p.uuid") == len(split(text))
     assert (await store.transfer.export(c.uuid)).turns == [turn]
-    await store.conversations.purge(c.uuid)
+    await store.purges.purge(c.uuid)
     assert await rows_of(graph, "MATCH (p:Part) RETURN p.uuid") == 0
 
 

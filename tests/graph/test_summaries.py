@@ -353,10 +353,10 @@ async def test_purge_leaves_no_summary_and_no_topic_no_one_has(graph: Graph) -> 
     topics = {topic.name: topic.uuid for topic in await store.topics.search()}
     await store.topics.merge(topics["Waiting"], topics["Only here"])
     await store.topics.relate(topics["Retries"], topics["Waiting"], confidence=0.5)
-    await store.conversations.purge(one)
+    await store.purges.purge(one)
     assert await rows_of(graph, "MATCH (s:Summary) RETURN s.uuid") == 1
     assert [row["name"] for row in await graph.query_readonly("MATCH (t:Topic) RETURN t.name AS name")] == ["Retries"]
-    await store.conversations.purge(other)
+    await store.purges.purge(other)
     for label in ("Summary", "Topic", "File", "Message", "Conversation"):
         assert await rows_of(graph, f"MATCH (n:{label}) RETURN n.uuid") == 0
 

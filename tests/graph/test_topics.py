@@ -264,7 +264,7 @@ async def test_a_purge_takes_what_a_conversation_said_about_a_topic(graph: Graph
     await about(store, one, 1, 3, made_by="model", Leases="Told in a secret")
     await about(store, two, 1, 3, "Leases", made_by="model")
     await embedded(store, embedder)
-    await store.conversations.purge(one)
+    await store.purges.purge(one)
     assert await rows_of(graph, "MATCH (t:Topic) WHERE t.description <> '' RETURN t") == 0
     assert (await store.topics.get("Leases")).description == ""
     assert [node.text.strip() for node in await store.vectors.missing("Topic", embedder.name, limit=9)] == ["Leases"]

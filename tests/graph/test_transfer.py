@@ -69,7 +69,7 @@ async def test_export_import_export_is_equal_and_twice_is_once(store: Store, gra
     uuid = await filled(store)
     first = await store.transfer.export(uuid)
     assert [t.turn_index for t in first.turns] == [1, 2, 3]
-    await store.conversations.purge(uuid)
+    await store.purges.purge(uuid)
     for _ in range(2):
         await store.transfer.import_(through_json(first))
         assert await store.transfer.export(uuid) == first
@@ -171,8 +171,8 @@ async def test_counters_of_a_branch_continue_where_it_left_its_parent(store: Sto
         await one_turn(store, root.uuid, f"root {n}")
     child = await store.conversations.create(conversation(branch_of=root.uuid, branch_turn=4))
     export = through_json(await store.transfer.export(child.uuid))
-    await store.conversations.purge(child.uuid)
-    await store.conversations.purge(root.uuid)
+    await store.purges.purge(child.uuid)
+    await store.purges.purge(root.uuid)
     wrong = msgspec.structs.replace(export.conversation, next_turn=2, message_count=1, total_chars=0)
     got = await store.transfer.import_(ConversationExport(conversation=wrong, turns=export.turns))
     assert got.conversation == export.conversation
@@ -207,8 +207,8 @@ async def test_a_branch_travels_with_the_turns_it_shares(store: Store) -> None:
     child = await store.conversations.create(conversation(branch_of=root.uuid, branch_turn=2))
     await one_turn(store, child.uuid, "child 3")
     whole_root, whole_child = await store.transfer.export(root.uuid), await store.transfer.export(child.uuid)
-    await store.conversations.purge(child.uuid)
-    await store.conversations.purge(root.uuid)
+    await store.purges.purge(child.uuid)
+    await store.purges.purge(root.uuid)
     await store.transfer.import_(through_json(whole_child))
     assert await store.transfer.export(child.uuid) == whole_child
     await store.transfer.import_(through_json(whole_root))
@@ -218,7 +218,7 @@ async def test_a_branch_travels_with_the_turns_it_shares(store: Store) -> None:
 
 async def test_purge_leaves_no_orphans_and_keeps_what_others_use(store: Store, graph: Graph) -> None:
     one, two = await filled(store), await filled(store)
-    await store.conversations.purge(one)
+    await store.purges.purge(one)
     with pytest.raises(NotFoundError):
         await store.conversations.get(one)
     left = await store.transfer.export(two)
@@ -226,19 +226,8 @@ async def test_purge_leaves_no_orphans_and_keeps_what_others_use(store: Store, g
     assert left.turns[0].messages[1].tool_calls[0].files[0].path == "shared.py"
     assert await rows_of(graph, _NODES.replace("WHERE", "WHERE NOT (n)--() AND")) == 0
     assert await rows_of(graph, "MATCH (f:File) RETURN f.path") == 4
-    await store.conversations.purge(two)
+    await store.purges.purge(two)
     assert await rows_of(graph, _NODES) == 0
-
-
-async def test_purge_of_a_parent_with_branches_archives_it(store: Store) -> None:
-    root = await store.conversations.create(conversation())
-    await one_turn(store, root.uuid, "root 1")
-    child = await store.conversations.create(conversation(branch_of=root.uuid, branch_turn=1))
-    await store.conversations.update(root.uuid, status="deleted", deleted_at=now())
-    await store.conversations.purge(root.uuid)
-    kept = await store.conversations.get(root.uuid)
-    assert (kept.status, kept.deleted_at) == ("archived", None)
-    assert len(await store.turns.between(child.uuid, start=1, end=2)) == 1
 
 
 async def test_conversations_deleted_long_ago_are_purged(store: Store) -> None:
@@ -246,9 +235,9 @@ async def test_conversations_deleted_long_ago_are_purged(store: Store) -> None:
     await one_turn(store, old.uuid, "x")
     await store.conversations.update(old.uuid, status="deleted", deleted_at=now() - timedelta(days=8))
     await store.conversations.update(fresh.uuid, status="deleted", deleted_at=now() - timedelta(days=6))
-    assert await store.conversations.expired() == [old.uuid]
-    assert await store.conversations.purge(old.uuid)
-    assert await store.conversations.expired() == []
+    assert await store.purges.expired() == [old.uuid]
+    await store.purges.purge(old.uuid)
+    assert await store.purges.expired() == []
     assert (await store.conversations.get(fresh.uuid)).status == "deleted"
     assert (await store.conversations.get(active.uuid)).status == "active"
     with pytest.raises(NotFoundError):

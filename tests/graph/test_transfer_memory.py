@@ -34,7 +34,7 @@ async def test_memory_goes_round_without_loss_and_twice_is_once(store: Store, gr
     assert [context.turn_index for context in export.contexts] == [1, 2, 3, 4, 5, 6]
     assert (len(export.spoken), len(export.memory.personas), len(export.memory.system_texts)) == (6, 1, 1)
     nodes, edges = await rows_of(graph, _NODES), await rows_of(graph, _EDGES)
-    await store.conversations.purge(uuid)
+    await store.purges.purge(uuid)
     assert await rows_of(graph, _NODES) == 0
     for _ in range(2):
         await store.transfer.import_(from_json(first))
@@ -45,7 +45,7 @@ async def test_memory_goes_round_without_loss_and_twice_is_once(store: Store, gr
 async def test_an_imported_conversation_continues_where_its_summaries_end(store: Store) -> None:
     uuid = await remembered(store)
     export = from_json(to_json(await store.transfer.export(uuid)))
-    await store.conversations.purge(uuid)
+    await store.purges.purge(uuid)
     await store.transfer.import_(export)
     assert await store.summaries.store(summary(uuid, 1, 3, 5)) is None
     assert await store.summaries.store(summary(uuid, 1, 5, 6)) is not None
@@ -62,8 +62,8 @@ async def test_a_branch_brings_the_summaries_of_the_turns_it_shares(store: Store
     )
     assert len(from_json(whole_child).memory.summaries) == 3
     assert len(from_json(whole_child).memory.system_texts) == 1
-    await store.conversations.purge(child.uuid)
-    await store.conversations.purge(root)
+    await store.purges.purge(child.uuid)
+    await store.purges.purge(root)
     await store.transfer.import_(from_json(whole_child))
     assert to_json(await store.transfer.export(child.uuid)) == whole_child
     await store.transfer.import_(from_json(whole_root))
@@ -74,7 +74,7 @@ async def test_a_branch_brings_the_summaries_of_the_turns_it_shares(store: Store
 async def test_summaries_that_are_here_stay(store: Store) -> None:
     uuid = await remembered(store)
     export = await store.transfer.export(uuid)
-    await store.conversations.purge(uuid)
+    await store.purges.purge(uuid)
     await store.transfer.import_(type(export)(conversation=export.conversation, turns=export.turns))
     own = await store.summaries.store(summary(uuid, 1, 1, 3))
     assert own is not None
@@ -91,7 +91,7 @@ async def test_an_extract_does_not_replace_a_models_text_after_an_import(store: 
     export = await store.transfer.export(uuid)
     if not named:
         export.conversation.summary_made_by = ""
-    await store.conversations.purge(uuid)
+    await store.purges.purge(uuid)
     await store.transfer.import_(from_json(to_json(export)))
     after = await store.summaries.set_conversation_summary(uuid, "An extract.", made_by=EXTRACTIVE)
     assert after.summary == "A model's."
@@ -107,7 +107,7 @@ async def test_an_imported_extract_is_replaced_and_replaces_no_models_text(store
     await store.conversations.update(uuid, status="deleted")
     await store.transfer.import_(from_json(to_json(export)))
     assert (await store.conversations.get(uuid)).summary == "A model's."
-    await store.conversations.purge(uuid)
+    await store.purges.purge(uuid)
     await store.transfer.import_(from_json(to_json(export)))
     assert (await store.summaries.set_conversation_summary(uuid, "Newer.", made_by=EXTRACTIVE)).summary == "Newer."
 
@@ -116,7 +116,7 @@ async def test_topics_merged_here_stay_merged(store: Store) -> None:
     uuid = await remembered(store)
     export = await store.transfer.export(uuid)
     other = await remembered(store)
-    await store.conversations.purge(uuid)
+    await store.purges.purge(uuid)
     topics = {topic.name: topic for topic in await store.topics.search()}
     await store.topics.merge(topics["Shared"].uuid, topics["Topic 1"].uuid)
     before = {topic.name for topic in await store.topics.search()}
@@ -131,11 +131,11 @@ async def test_purge_removes_topics_no_one_names(store: Store, graph: Graph) -> 
     for n in (1, 2):
         await talk(store, two.uuid, str(n))
     await store.summaries.store(summary(two.uuid, 1, 1, 2, made_by="model"), [ProposedTopic(name="Topic 3")])
-    await store.conversations.purge(one)
+    await store.purges.purge(one)
     left = await store.topics.search()
     assert [topic.name for topic in left] == ["Topic 3"]
     assert "Shared" not in str(left)
-    await store.conversations.purge(two.uuid)
+    await store.purges.purge(two.uuid)
     assert await rows_of(graph, _NODES) == 0
 
 

@@ -8,13 +8,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from ragforge_tui.memory.attempts.commands import command_of, difference
+from ragforge_tui.memory.attempts.commands import difference
 from ragforge_tui.memory.attempts.contradiction import Contradiction, contradicts
 from ragforge_tui.memory.attempts.edits import Change, changes_in
 from ragforge_tui.memory.attempts.finder import find_attempts
 from ragforge_tui.memory.attempts.reminder import Decision, Place, Tried, before_command, before_edit
 from ragforge_tui.memory.attempts.revert_words import wants_back
 from ragforge_tui.shared.attempt_records import Attempt
+from ragforge_tui.shared.command_words import command_of
 from ragforge_tui.shared.records import REFUSED, Message, ToolCall, ToolResult, Turn
 from ragforge_tui.tools.diff import unified_diff
 from ragforge_tui.tools.registry import TOOLS

@@ -59,7 +59,7 @@ def reads_of(store: Store, uuid: str, folder: Path) -> Iterator[Read]:
     yield "resolve", lambda: store.conversations.resolve(uuid[:8])
     yield "latest", lambda: store.conversations.latest("/w")
     yield "pulse", lambda: store.conversations.pulse(uuid)
-    yield "expired", store.conversations.expired
+    yield "expired", store.purges.expired
     yield "keys", lambda: store.recall.conversations_without_keys(99)
     yield "spans", lambda: sampled(store)
     yield "rows", lambda: store.recall.rows(uuid, start=1, end=9)
@@ -81,7 +81,6 @@ def reads_of(store: Store, uuid: str, folder: Path) -> Iterator[Read]:
     yield "a turn", lambda: store.commits.turn_at(uuid, 1)
     yield "a decision", lambda: store.commits.decision(uuid, 1)
     yield "changed lines", lambda: store.files.changed_lines([("/w", "src/app.py")])
-    yield "turns' answers", lambda: store.turn_checks.find()
     yield "contents", store.contents.info
     yield "check", lambda: listed(store)
     yield "info", graph.info

@@ -42,6 +42,7 @@ from ragforge_tui.shared.requests.past import MakeInsights
 from ragforge_tui.shared.requests.sessions import (
     ArchiveConversation,
     DeleteConversation,
+    Deleted,
     ExportConversation,
     ListConversations,
     RestoreConversation,
@@ -302,8 +303,7 @@ class FakeEngine:
 
     @answers(DeleteConversation)
     def _delete_conversation(self, request: DeleteConversation) -> Any:
-        self._status(request.conversation_id, "deleted")
-        return Empty()
+        return Deleted(conversation=self._status(request.conversation_id, "deleted"))
 
     @answers(RestoreConversation)
     def _restore_conversation(self, request: RestoreConversation) -> Any:

@@ -104,15 +104,15 @@ def shown(chat: Chat) -> str:
     return "\n".join(transcript.render_line(y).text for y in range(transcript.size.height))
 
 
-async def test_a_contradicted_claim_is_marked_under_the_answer(run_chat: ChatRunner) -> None:
+async def test_failed_tests_stand_under_the_answer(run_chat: ChatRunner) -> None:
     fake = FakeEngine()
     owner = conversation(1, "Tests")
-    doubt = "says the tests pass; the last run failed [t1]"
-    fake.store(owner, turn(owner, 1, "fix", "Ran."), turn(owner, 2, "ok?", "All pass.", doubts=doubt))
+    failed = "1 failed, 673 passed"
+    fake.store(owner, turn(owner, 1, "fix", "All pass.", failed_tests=failed))
     async with run_chat(fake, continue_last=True) as chat:
         await chat.until(lambda: chat.loaded)
-        await chat.until(lambda: doubt in shown(chat))
+        await chat.until(lambda: failed in shown(chat))
         rows = shown(chat).splitlines()
-        at = next(n for n, row in enumerate(rows) if doubt in row)
-        assert rows[at].strip() == f"! the answer {doubt}"
+        at = next(n for n, row in enumerate(rows) if failed in row)
+        assert rows[at].strip() == f"! the last test run: {failed}"
         assert "All pass." in rows[at - 1]

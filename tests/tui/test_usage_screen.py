@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.requests.past import FetchUsage
 from ragforge_tui.tui.past.usage_screen import UsageScreen
 from ragforge_tui.tui.session.state import Spent
@@ -57,3 +58,20 @@ async def test_a_narrow_screen_keeps_what_was_sent_and_the_price(run_chat: ChatR
         screen = await usage(chat)
         assert "41 200" in screen.text and "$0.12" in screen.text and "█" not in screen.text
         assert max(map(len, screen.text.splitlines()[:2])) <= screen._table.container_size.width
+
+
+async def test_a_request_that_fails_changes_no_title(run_chat: ChatRunner) -> None:
+    engine = calls_engine()
+    async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
+        screen = await usage(chat)
+        before = str(screen._title.render()), screen.text
+        for key in ("5", "w", "t"):
+            engine.failures[FetchUsage] = RagforgeError("The sums are out of order.")
+            await chat.press(key)
+            await chat.until(lambda: "The sums are out of order." in str(screen._keys.render()))
+            assert (str(screen._title.render()), screen.text) == before
+        await chat.press("2")
+        await chat.until(lambda: "by model" in str(screen._title.render()))
+        assert (
+            "openai/" in screen.text and engine.asked(FetchUsage)[-1].workspace == engine.asked(FetchUsage)[0].workspace
+        )

@@ -14,16 +14,12 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from ragforge_tui.conversation.approvals.allowed_commands import WRITING_OPTIONS, Placed, refusal
+from ragforge_tui.shared.suite_runs import PROGRAMS
 from ragforge_tui.tools.sensitive import Guard
 
 Kind = Literal["@tests", "@checks", "@format"]
 _PROGRAMS: dict[Kind, str] = {
-    "@tests": """
-        pytest, py.test, unittest, tox, nox, manage.py test, hatch test, jest, vitest, vitest run, mocha, ava,
-        playwright test, bun test, deno test, cargo test, cargo nextest run, go test, mvn test, mvnw test, gradle test,
-        gradlew test, sbt test, mix test, rspec, rake test, phpunit, pest, ctest, dotnet test, swift test, dart test,
-        flutter test, zig build test
-    """,
+    "@tests": PROGRAMS,
     "@checks": """
         ruff check, flake8, pylint, mypy, dmypy run, pyright, basedpyright, ty check, pyflakes, pycodestyle, pydocstyle,
         vulture, lint-imports, eslint, stylelint, tsc, vue-tsc, oxlint, cargo check, cargo clippy, go vet, staticcheck,

@@ -65,6 +65,8 @@ class ExportWriter:
         *,
         workspace: str = "",
     ) -> None:
+        self._settings = settings
+        self._data = paths.data
         self.folder = settings.folder(paths.data, workspace)
         self._enabled = settings.enabled
         self._every_message = settings.on_every_message
@@ -117,6 +119,13 @@ class ExportWriter:
         if late:
             log.info("exports: %s is still being written", conversation_id)
 
+    async def written(self, conversation_id: str) -> None:
+        """Wait until the files of a conversation hold what was stored: a program reads them next."""
+        job = self._jobs.get(conversation_id)
+        if self._enabled and job is not None and job.task is not None:
+            job.hurry()
+            await asyncio.wait({job.task})
+
     async def flush(self) -> None:
         """Wait until all scheduled writes are done."""
         for job in list(self._jobs.values()):
@@ -135,21 +144,20 @@ class ExportWriter:
             if job.task is not None:
                 job.task.cancel()
 
-    async def removed(self, conversation_id: str) -> None:
-        """Delete the files of a conversation that was purged, even if exports are off now."""
+    async def removed(self, conversation_id: str, workspace: str) -> list[str]:
+        """Delete the files of a purged conversation, even if exports are off now; return sentences on failures."""
         job = self._jobs.pop(conversation_id, None)
         if job is not None and job.task is not None:
             job.task.cancel()
             await asyncio.gather(job.task, return_exceptions=True)
-        if not names_a_file(conversation_id):
-            return
-        for format in _RENDERERS:
-            path = self.folder / file_name(conversation_id, format)
+        left: list[str] = []
+        folders = {self.folder, self._settings.folder(self._data, workspace)} if names_a_file(conversation_id) else ()
+        for path in [folder / file_name(conversation_id, format) for folder in folders for format in _RENDERERS]:
             try:
                 await asyncio.to_thread(GrowingFile(path).remove)
             except OSError as error:
-                text = f"The export {path} could not be deleted: {error.strerror}."
-                self._emit(Notice(text=text, level="warning", conversation_id=conversation_id))
+                left.append(f"The export {path} could not be deleted: {error.strerror}.")
+        return left
 
     def _ask(self, conversation_id: str, *, at_once: bool) -> None:
         if not self._enabled or self._closing:

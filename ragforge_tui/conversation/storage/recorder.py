@@ -55,6 +55,11 @@ class Recorder:
         """Return whether records currently go to the journal."""
         return self._journaling
 
+    @property
+    def knows_graph(self) -> bool:
+        """Return whether its graph was reached before: one that is made now has nothing to search."""
+        return self._journal.knows_graph
+
     async def drain(self, store: Store) -> dict[str, int]:
         """Write the journal into the graph, then write to the graph again.
 
@@ -74,12 +79,13 @@ class Recorder:
         self._guessed.clear()
         return places
 
-    def forget(self, conversation_id: str) -> None:
-        """Remove a purged conversation from the journal; blocks."""
+    def forget(self, conversation_id: str) -> list[str]:
+        """Remove a purged conversation from the journal, and return a sentence if that failed; blocks."""
         try:
             self._journal.forget(conversation_id)
         except OSError as error:
-            log.warning("the journal still holds records of %s: %s", conversation_id, error)
+            return [f"The journal still holds records of it: {error}."]
+        return []
 
     def left_behind(self) -> list[str]:
         """Return messages about records whose graph no chat opens automatically; blocks."""

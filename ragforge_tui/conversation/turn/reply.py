@@ -51,6 +51,7 @@ from ragforge_tui.shared.limits import LIMITS
 from ragforge_tui.shared.records import Message, MessageState, Turn, now
 from ragforge_tui.shared.redaction import mask_secrets, mask_words
 from ragforge_tui.shared.sanitize import storable
+from ragforge_tui.shared.tool_calls import last_failed_tests
 
 LEASE = timedelta(seconds=10)
 _SILENCE_STEP = 60.0
@@ -73,7 +74,6 @@ class Reply:
     Args:
         turn: Its turn, to which the message is added.
         recalled: See `Message.recalled`.
-        check: Returns the claims of an answer that the record contradicts, in words.
         on_stop: Called if another process requests, through the graph, that this turn stop.
 
     Attributes:
@@ -88,7 +88,6 @@ class Reply:
         persona: Persona,
         model: ChatModel,
         recalled: str,
-        check: Callable[[str], list[str]],
         recorder: Recorder,
         emit: Callable[[Event], None],
         on_stop: Callable[[], None],
@@ -97,7 +96,6 @@ class Reply:
         self._turn_id = turn.messages[0].uuid
         self._model = model
         self._persona = persona
-        self._check = check
         self._recorder = recorder
         self._emit = emit
         self._on_stop = on_stop
@@ -337,7 +335,9 @@ class Reply:
         self.message.error = mask_secrets(storable(error))
         self.message.lease_until = None
         if state == "complete" and not self.requests:
-            self.message.doubts = "\n".join(await asyncio.to_thread(self._check, self.message.content))
+            kept = (message for message in self._turn.messages if message.state != "superseded")
+            calls = [call for message in kept for call in message.tool_calls]
+            self.message.failed_tests = last_failed_tests(calls)
         await self._recorder.finish_message(self.message, self._turn_id)
         self._emit(MessageFinished(message=msgspec.structs.replace(self.message), **self._where))
 

@@ -27,11 +27,9 @@ from ragforge_tui.conversation.turn.request import TurnRequest
 from ragforge_tui.conversation.turn.steering import STEERED, InputQueue, QueuedTurn
 from ragforge_tui.conversation.turn.tool_runner import ToolRunner
 from ragforge_tui.llm import PROVIDER_STATE
-from ragforge_tui.memory.claims import contradicted
 from ragforge_tui.memory.context import all_turns_fit, recalled_amounts
 from ragforge_tui.memory.history import ChatMessage, user_messages
 from ragforge_tui.memory.retrieval.reach import called_from
-from ragforge_tui.memory.retrieval.recall import LATE, STILL_STARTING
 from ragforge_tui.shared.errors import ErrorInfo, RagforgeError, storage_error
 from ragforge_tui.shared.events import Notice, Steered, TurnCancelled, TurnCompleted, TurnEnd, TurnFailed
 from ragforge_tui.shared.output_schema import OutputSchema
@@ -296,7 +294,6 @@ class TurnRunner:
             persona=request.inputs.persona,
             model=request.inputs.model,
             recalled="" if self._answered else recalled_amounts(request.inputs.context.record),
-            check=self._doubts,
             recorder=self._recorder,
             emit=self._services.emit,
             on_stop=self._stop.set,
@@ -311,18 +308,13 @@ class TurnRunner:
             request.note_usage(reply.message.usage)
         return reply
 
-    def _doubts(self, answer: str) -> list[str]:
-        """Return the claims of an answer that the calls contradict."""
-        earlier = [turn for turn in self._earlier() if turn.turn_index < self._turn.turn_index]
-        return contradicted(answer, self._turn, earlier)
-
     def _tell_of_memory(self, request: TurnRequest) -> None:
         """Tell when memory came too late, and once in a conversation that its turns are sent whole."""
         record = request.inputs.context.record
         if self._answered:
             return
-        if missed := [sentence for sentence in (LATE, STILL_STARTING) if sentence in record.missing]:
-            text = f"{missed[0]} Ask again to search them."
+        if record.unsearched:
+            text = f"{' '.join(record.unsearched)} Ask again to search them."
         elif self._turn.turn_index == TELLS_IN_TURN and all_turns_fit(record):
             whole = f"All {TELLS_IN_TURN - 1} earlier turns were sent whole"
             text = f"{whole}; once they no longer fit, what matters is recalled."

@@ -34,9 +34,10 @@ async def archive(engine: EngineContext, request: requests.ArchiveConversation) 
 
 
 @handles(requests.DeleteConversation)
-async def delete(engine: EngineContext, request: requests.DeleteConversation) -> Empty:
-    await engine.agent.delete_conversation(request.conversation_id, immediately=request.immediately)
-    return Empty()
+async def delete(engine: EngineContext, request: requests.DeleteConversation) -> requests.Deleted:
+    return await engine.agent.delete_conversation(
+        request.conversation_id, immediately=request.immediately, with_branches=request.with_branches
+    )
 
 
 @handles(requests.RestoreConversation)

@@ -193,7 +193,7 @@ class Contents:
             used = {
                 files.folder_of(Reference.decode(encoded).conversation)
                 async for conversation_id in self._conversations()
-                if (encoded := await self._any_reference(conversation_id))
+                for encoded in await self._references(conversation_id)
             }
             unused = [name for name in await files.folders() if name not in used]
             for name in unused:
@@ -247,17 +247,17 @@ class Contents:
                     f"UNWIND $rows AS row MATCH (n:{kind.label} {{uuid: row.uuid}}) SET n += row.set", rows=batch
                 )
 
-    async def _any_reference(self, conversation_id: str) -> str:
+    async def _references(self, conversation_id: str) -> list[str]:
+        """Return all references; those of turns that a removed parent shared may name the parent's folder."""
+        found: list[str] = []
         for kind in KINDS:
-            first = ", ".join(f"n.{field}_file" for field in kind.fields)
-            row = await self._graph.one(
+            rows = await self._graph.rows(
                 f"MATCH {own_node('n', kind.label, 'conversation_id: $id')} WHERE {kind.in_files} "
-                f"RETURN coalesce({first}) AS file LIMIT 1",
+                f"RETURN [{', '.join(f'n.{field}_file' for field in kind.fields)}] AS files",
                 id=conversation_id,
             )
-            if row:
-                return str(row["file"])
-        return ""
+            found += [file for row in rows for file in row["files"] if file]
+        return found
 
     async def _count(self, *, in_files: bool) -> int:
         found = 0

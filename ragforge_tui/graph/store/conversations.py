@@ -1,22 +1,19 @@
-"""Conversations in the graph: creating, finding, listing, changing and purging them, and their branches.
+"""Conversations in the graph: creating, finding, listing and changing them, and their branches.
 
 A branch stores only its own turns; `segments_of` returns the conversations of the chain that hold a range of turns.
-Deleting hides a conversation at once; `purge` removes it in small batches that can be resumed, and then the shared
-nodes that no conversation needs any more. A merged topic still has a relationship to its successor, so missing
-relationships do not make it an orphan: it stays while a summary named it or has it, or while a topic that stays was
-merged into it.
+Deleting hides a conversation at once; `purge` removes it later.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from ragforge_tui.graph.connection import Graph, Transaction
-from ragforge_tui.graph.labels import OWNED, own_node
+from ragforge_tui.graph.labels import own_node
 from ragforge_tui.graph.store.records import (
     CONVERSATION_FIELDS,
     conversation_from,
@@ -27,7 +24,6 @@ from ragforge_tui.graph.store.records import (
 from ragforge_tui.graph.store.scope_words import forget_aliases
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.records import (
-    PURGE_AFTER_DAYS,
     Conversation,
     ConversationChanges,
     ConversationFilter,
@@ -49,8 +45,6 @@ MOST_CHANGES = 1_000
 _END = 2**31
 _MIN_DENSE = 100
 """Turns that are fetched one by one without checking which exist: one page of a reader."""
-_SHARED = ("File", "Persona", "SystemText", "Commit")
-_AT_ONCE = 500
 
 
 class Segment(msgspec.Struct, frozen=True):
@@ -62,7 +56,7 @@ class Segment(msgspec.Struct, frozen=True):
 
 
 class Conversations:
-    """Conversations: created, found, listed, changed and purged."""
+    """Conversations: created, found, listed and changed."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
@@ -236,71 +230,16 @@ class Conversations:
             await forget_aliases(self._graph, uuid)
         return known
 
-    async def purge(self, uuid: str) -> bool:
-        """Remove a conversation and all it owns, in batches; nodes that others share stay.
 
-        Its helpers go with it. One that has branches is archived instead, since they read their first turns from it. An
-        interrupted purge continues on the next call; meanwhile the conversation is hidden.
-
-        Returns:
-            Whether it is gone.
-        """
-        if await self._has_branches(uuid):
-            await self.update(uuid, status="archived", deleted_at=None)
-            return False
-        for helper in await self.helpers(uuid):
-            await self.purge(helper)
-        current = await self.get(uuid)
-        if current.status != "deleted":
-            await self.update(uuid, status="deleted", deleted_at=now())
-        # Leaves first.
-        for label, size in reversed(OWNED.items()):
-            await self._delete_all(
-                f"MATCH {own_node('n', label, 'conversation_id: $uuid')} WITH n LIMIT {size} DETACH DELETE n "
-                "RETURN count(*) AS removed",
-                uuid,
-            )
-        await self._graph.contents.remove(uuid)
-        await self._delete_all(
-            "MATCH (n:Conversation {uuid: $uuid}) DETACH DELETE n RETURN 0 AS removed",
-            uuid,
-        )
-        await _remove_orphans(self._graph, uuid)
-        return True
-
-    async def expired(self, older_than: timedelta = timedelta(days=PURGE_AFTER_DAYS)) -> list[str]:
-        """Return the ids of conversations that were deleted longer ago than this."""
-        cutoff = now() - older_than
-        return [
-            record["uuid"]
-            for record in await self._graph.rows(
-                f"MATCH {_ANY} WHERE c.status = 'deleted' AND c.deleted_at <= $cutoff RETURN c.uuid AS uuid",
-                cutoff=cutoff,
-            )
-        ]
-
-    async def _has_branches(self, uuid: str) -> bool:
-        return (
-            await self._graph.one(
-                f"MATCH {own_node('c', 'Conversation', 'branch_of: $uuid')} WHERE {_LISTED} "
-                "RETURN c.uuid AS uuid LIMIT 1",
-                uuid=uuid,
-            )
-            is not None
-        )
-
-    async def helpers(self, uuid: str) -> list[str]:
-        """Return the ids of the conversations that helpers of the agent held for one."""
-        rows = await self._graph.rows(
-            f"MATCH {own_node('c', 'Conversation', 'branch_of: $uuid')} WHERE NOT {_LISTED} RETURN c.uuid AS uuid",
-            uuid=uuid,
-        )
-        return [row["uuid"] for row in rows]
-
-    async def _delete_all(self, statement: str, uuid: str) -> None:
-        """Repeat a deleting statement, each time in a transaction of its own, until it removes nothing."""
-        while (row := await self._graph.write_one(statement, uuid=uuid)) and row["removed"]:
-            pass
+async def branches_of(graph: Graph, uuid: str, *, helpers: bool = False) -> list[str]:
+    """Return the branches of a conversation, the one that shares most first, or what its helpers held."""
+    rows = await graph.rows(
+        f"MATCH {own_node('c', 'Conversation', 'branch_of: $uuid')} WHERE {'NOT ' if helpers else ''}{_LISTED} "
+        "RETURN c.uuid AS uuid, coalesce(c.branch_turn, 0) AS shared, c.created_at AS at "
+        "ORDER BY shared DESC, at, uuid",
+        uuid=uuid,
+    )
+    return [row["uuid"] for row in rows]
 
 
 async def find_conversation(tx: Transaction, uuid: str) -> Conversation | None:
@@ -435,66 +374,6 @@ async def _texts(graph: Graph, tx: Transaction, segment: Segment, turn: int, cha
 
 def _role(value: Any) -> Any:
     return value if value in ("user", "assistant", "system") else "user"
-
-
-async def _remove_orphans(graph: Graph, purged: str) -> None:
-    """Remove unused shared nodes, in small transactions, and the statements of the purged conversation about topics."""
-    for label in _SHARED:
-        # A file of the code index stays, even one that defines nothing.
-        deletion = (
-            f"MATCH {own_node('n', label)} WHERE NOT (n)--() AND n.indexed_at IS NULL WITH n LIMIT {_AT_ONCE} "
-            "DELETE n RETURN count(*) AS removed"
-        )
-        while (row := await graph.write_one(deletion)) and row["removed"]:
-            pass
-    await graph.run("MATCH (:Topic)-[r:RELATED_TO {conversation_id: $uuid}]->(:Topic) DELETE r", uuid=purged)
-    await graph.run(
-        "MATCH (t:Topic) WHERE t.described_in = $uuid SET t.description = '', t.described_in = NULL, "
-        "t.described_by = NULL, t.embedding = NULL, t.embedding_bytes = NULL, t.embed_model = NULL",
-        uuid=purged,
-    )
-    orphans, told_by = await graph.read(_orphaned_topics)
-    for start in range(0, len(orphans), _AT_ONCE):
-        await graph.write(_topics_deletion(orphans[start : start + _AT_ONCE], told_by))
-
-
-async def _orphaned_topics(tx: Transaction) -> tuple[list[str], dict[str, list[str]]]:
-    """Return the topics to remove, and the names that each remaining topic loses as aliases."""
-    result = await tx.run(f"MATCH {own_node('t', 'Topic')} RETURN t.uuid AS uuid, t.name AS name")
-    names = {record["uuid"]: record["name"] async for record in result}
-    result = await tx.run("MATCH (:Summary)-[h:HAS_TOPIC]->(t:Topic) RETURN DISTINCT t.uuid AS uuid, h.topic AS named")
-    needed = {uuid async for record in result for uuid in (record["uuid"], record["named"])}
-    result = await tx.run("MATCH (a:Topic)-[:MERGED_INTO]->(b:Topic) RETURN a.uuid AS a, b.uuid AS b")
-    became = {record["a"]: record["b"] async for record in result}
-    for uuid in [uuid for uuid in became if uuid in needed]:
-        needed.update(_line(uuid, became))
-    orphans = sorted(names.keys() - needed)
-    told_by: dict[str, list[str]] = {}
-    for uuid in orphans:
-        for heir in _line(uuid, became):
-            if heir in needed:
-                told_by.setdefault(heir, []).append(names[uuid])
-    return orphans, told_by
-
-
-def _line(uuid: str, became: dict[str, str]) -> list[str]:
-    """Return the topics that a topic was merged into, nearest first."""
-    found: list[str] = []
-    while (uuid := became.get(uuid, "")) and uuid not in found:
-        found.append(uuid)
-    return found
-
-
-def _topics_deletion(orphans: list[str], told_by: dict[str, list[str]]) -> Any:
-    async def work(tx: Transaction) -> None:
-        await tx.run(
-            "UNWIND $rows AS row MATCH (t:Topic {uuid: row.uuid}) "
-            "SET t.aliases = [x IN coalesce(t.aliases, []) WHERE NOT x IN row.names]",
-            rows=[{"uuid": uuid, "names": names} for uuid, names in told_by.items()],
-        )
-        await tx.run("UNWIND $ids AS id MATCH (t:Topic {uuid: id}) DETACH DELETE t", ids=orphans)
-
-    return work
 
 
 def _known(uuid: str, row: Mapping[str, Any] | None) -> Conversation:

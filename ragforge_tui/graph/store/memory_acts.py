@@ -159,8 +159,7 @@ class MemoryActs:
             if not forgotten:
                 break
             for finding in forgotten:
-                await self._purge_requests(finding)
-                await self._purge_logs(finding)
+                await _forget_text(self._graph, finding.text)
             ids = [finding.uuid for finding in forgotten]
             places: dict[str, list[str]] = {}
             for finding in forgotten:
@@ -175,42 +174,45 @@ class MemoryActs:
             removed += len(ids)
         return removed
 
-    async def _purge_logs(self, finding: KeptFinding) -> None:
-        """Remove the logs of other findings that hold a finding's text, as those that it replaced do."""
-        inside = msgspec.json.encode(finding.text).decode()[1:-1]
 
-        async def work(tx: Transaction) -> None:
-            await tx.run(
-                f"MATCH {own_node('f', 'Finding')} WHERE any(act IN coalesce(f.acts, []) WHERE act CONTAINS $text) "
-                "SET f.acts = NULL, f.acted_at = NULL",
-                text=storable(inside),
-            )
-
-        await self._graph.write(work)
-
-    async def _purge_requests(self, finding: KeptFinding) -> None:
-        """Remove a finding's text from the records of requests."""
-        wanted = finding_key(finding.text)
-        inside = msgspec.json.encode(" ".join(finding.text.split())).decode()[1:-1]
-        rows = await self._graph.rows(
-            f"MATCH {own_node('x', 'Context')} WHERE x.items CONTAINS $text RETURN x.uuid AS uuid, x.items AS items",
-            text=storable(inside),
+async def forget_in_records(graph: Graph, conversation_id: str) -> None:
+    """Remove the findings of a conversation from what others have on record, with the words that closed theirs."""
+    rows = await graph.rows(
+        f"MATCH {own_node('f', 'Finding', 'conversation_id: $id')} RETURN {_FINDING} AS f", id=conversation_id
+    )
+    for row in rows:
+        if (finding := finding_from(row["f"])) is not None:
+            await _forget_text(graph, finding.text)
+    for label in ("Message", "ToolCall"):
+        await graph.run(
+            f"MATCH (n:{label} {{conversation_id: $id}})<-[:CLOSED_BY]-(f:Finding) SET f.closed_by = ''",
+            id=conversation_id,
         )
-        for row in rows:
-            try:
-                record = decode_json(row["items"], ContextRecord)
-            except msgspec.MsgspecError:
-                continue  # Stored by a version that wrote it in another form.
-            for section in record.sections:
-                for item in section.items:
-                    if item.kind == "finding" and finding_key(item.text) == wanted:
-                        item.text = ""
-            items = storable(msgspec.json.encode(record).decode())
 
-            async def work(tx: Transaction, uuid: str = row["uuid"], items: str = items) -> None:
-                await tx.run("MATCH (x:Context {uuid: $uuid}) SET x.items = $items", uuid=uuid, items=items)
 
-            await self._graph.write(work)
+async def _forget_text(graph: Graph, text: str) -> None:
+    """Remove a finding's text from the records of requests, and from the logs of findings such as those it replaced."""
+    await graph.run(
+        f"MATCH {own_node('f', 'Finding')} WHERE any(act IN coalesce(f.acts, []) WHERE act CONTAINS $text) "
+        "SET f.acts = NULL, f.acted_at = NULL",
+        text=storable(msgspec.json.encode(text).decode()[1:-1]),
+    )
+    wanted = finding_key(text)
+    rows = await graph.rows(
+        f"MATCH {own_node('x', 'Context')} WHERE x.items CONTAINS $text RETURN x.uuid AS uuid, x.items AS items",
+        text=storable(msgspec.json.encode(" ".join(text.split())).decode()[1:-1]),
+    )
+    for row in rows:
+        try:
+            record = decode_json(row["items"], ContextRecord)
+        except msgspec.MsgspecError:
+            continue  # Another program wrote it.
+        for section in record.sections:
+            for item in section.items:
+                if item.kind == "finding" and finding_key(item.text) == wanted:
+                    item.text = ""
+        items = storable(msgspec.json.encode(record).decode())
+        await graph.run("MATCH (x:Context {uuid: $uuid}) SET x.items = $items", uuid=row["uuid"], items=items)
 
 
 async def _searched_anew(tx: Transaction, uuid: str) -> None:

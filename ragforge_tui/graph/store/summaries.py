@@ -90,7 +90,7 @@ class Summaries:
         """
 
         async def work(tx: AsyncManagedTransaction) -> list[Summary] | None:
-            return await _visible(tx, conversation_id, SUMMARY if texts else _OUTLINE)
+            return await visible_summaries(tx, conversation_id, SUMMARY if texts else _OUTLINE)
 
         found: list[Summary] | None = await self._graph.read(work)
         if found is None:
@@ -109,7 +109,7 @@ class Summaries:
         async def work(tx: AsyncManagedTransaction) -> list[Summary] | None:
             text = "coalesce(toStringOrNull(s.conversation_summary), '')"
             headline = f"conversation_summary: substring({text}, 0, {HEADLINE_CHARS})"
-            return await _visible(tx, conversation_id, f"{_OUTLINE[:-1]}, {headline}}}")
+            return await visible_summaries(tx, conversation_id, f"{_OUTLINE[:-1]}, {headline}}}")
 
         found: list[Summary] | None = await self._graph.read(work)
         if found is None:
@@ -200,7 +200,7 @@ class Summaries:
             for place in range(len(lineage) - 1, 0, -1):
                 if lineage[place].last_turn < end or not owners.issubset(ids[place:]):
                     continue
-                visible = await _visible(tx, ids[place]) or []
+                visible = await visible_summaries(tx, ids[place]) or []
                 known = {summary.uuid for summary in visible}
                 if chosen_end(visible, level) == start - 1 and known.issuperset(child.uuid for child in children):
                     return ids[place]
@@ -351,7 +351,9 @@ def _finished(messages: list[dict[str, Any]], *, is_last: bool) -> bool:
     return bool(end["state"] != "complete" or not end["calls"])
 
 
-async def _visible(tx: AsyncManagedTransaction, conversation_id: str, fields: str = _OUTLINE) -> list[Summary] | None:
+async def visible_summaries(
+    tx: AsyncManagedTransaction, conversation_id: str, fields: str = _OUTLINE
+) -> list[Summary] | None:
     """Return the summaries of a conversation, None if it does not exist."""
     lineage = await _lineage(tx, conversation_id)
     if not lineage:
@@ -414,7 +416,7 @@ async def _fits(
 ) -> bool:
     """Return whether the summary starts where its level ends and summarises existing summaries."""
     if conversation.branch_of:
-        visible = await _visible(tx, conversation.uuid) or []
+        visible = await visible_summaries(tx, conversation.uuid) or []
         ends, known = chosen_end(visible, summary.level), {s.uuid for s in visible}
         children = [s for s in visible if s.uuid in summary.parent_summaries]
         return (

@@ -1,21 +1,19 @@
-"""Commands as words, and the difference between one that failed and one that worked.
+"""Difference between a command that failed and one that worked.
 
-Only a simple command is understood: one program with its words, perhaps behind `cd FOLDER &&`. In a chain
-or a pipe it is unknown which part failed.
+Only simple commands are compared: in a chain or a pipe it is unknown which part failed.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from ragforge_tui.shared.attempt_records import AttemptOutcome
+from ragforge_tui.shared.command_words import VARIABLE, Command, commands_in, names
 
-MOST_CHARS = 2_000
-"""A longer command is a script, and no two scripts are alike."""
 NOT_FOUND = re.compile(r"command not found|: not found\b|No module named ['\"]?([\w.]+)")
 USAGE = re.compile(
     r"unrecogni[sz]ed (?:argument|option|subcommand|command)|(?:unknown|invalid|illegal|unexpected|ambiguous) "
@@ -25,44 +23,14 @@ USAGE = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 """Messages of programs about words that they do not understand."""
-_OPERATORS = frozenset(";&|<>()")
-_REDIRECTED = re.compile(r"(?<=\s)(?:2>&1|(?:[12]|&)?> ?/dev/null)(?=\s|$)")
-_HERE = re.compile(r"^\s*cd\s+(?:\"[^\"]*\"|'[^']*'|[^\s;&|]+)\s*&&\s*")
-_VARIABLE = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
-_PYTHON = re.compile(r"(?:.*/)?(?:python|pypy)(?:\d+(?:\.\d+)*)?$")
-_RUNNERS = frozenset(
-    {
-        ("uv", "run"),
-        ("poetry", "run"),
-        ("pdm", "run"),
-        ("pipenv", "run"),
-        ("hatch", "run"),
-        ("bundle", "exec"),
-        ("npx",),
-    }
-)
-
-
-def _names(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
-
-_BEFORE = _names("time nice env sudo nohup command exec")
-_WITH_PARTS = _names(
-    "apt brew bun bundle cargo composer conda deno docker dotnet flask gem gh git go gradle helm hg jj just kubectl "
-    "make manage.py mix mvn npm pip pip3 pnpm poetry rake ruff rustup sbt svn systemctl task terraform tox uv yarn"
-)
-"""Programs whose first word names the task."""
-_SCRIPTS = _names("bash deno node perl php ruby sh zsh")
-"""Programs that run the file they are given."""
-ONE_OFF = _names(
+ONE_OFF = names(
     "[ ack awk basename cat cd chmod chown cmp column comm cp curl cut date dd df diff dirname du echo env export "
     "false fd file find for git grep head hexdump hg id if jq kill less ln ls mkdir more mv nc od ping printf ps pwd "
     "read readlink realpath rg rm rmdir rsync scp sed seq set sleep sort ssh stat svn tail tar tee test touch tr tree "
     "true type uname uniq unzip wc wget which while xargs xxd yes zip"
 )
 """Programs whose calls have nothing to do with each other: one needs other words because it does something else."""
-_WRITING = _names(
+_WRITING = names(
     "chmod chown cp curl dd find git kill ln mkdir mv rm rmdir rsync scp sed ssh svn tar tee touch unzip wget xargs zip"
 )
 """Of these, programs that may change something."""
@@ -80,32 +48,6 @@ _DOES_NOTHING = re.compile(
 """Options with which a program succeeds because it does not do the work."""
 
 
-class Command(NamedTuple):
-    """A simple command.
-
-    Attributes:
-        start: The words that start it, such as ``.venv/bin/python -m pytest`` or ``npm install``.
-        program: Its name, with its subcommand or script.
-        rest: The words after them.
-        variables: What is set before it.
-    """
-
-    start: tuple[str, ...]
-    program: str
-    rest: tuple[str, ...]
-    variables: tuple[str, ...]
-
-    @property
-    def words(self) -> list[str]:
-        """All of it that makes a difference, in order."""
-        return [*self.variables, *self.start, *self.rest]
-
-    @property
-    def name(self) -> str:
-        """The program without its subcommand."""
-        return self.program.split()[0]
-
-
 class Difference(NamedTuple):
     """The cause of a command's success after an earlier failure.
 
@@ -117,27 +59,6 @@ class Difference(NamedTuple):
     outcome: AttemptOutcome
     key: str
     words: str
-
-
-def command_of(text: str) -> Command | None:
-    """Return a simple command; None for a chain, a pipe, a group and everything that has none of our words."""
-    if len(text) > MOST_CHARS or "\n" in text.strip():
-        return None
-    return _parsed(_REDIRECTED.sub("", _HERE.sub("", text, count=1)))
-
-
-def commands_in(text: str) -> Iterator[Command]:
-    """Yield the simple commands of a chain, without those in quotes or groups."""
-    if len(text) > MOST_CHARS or "\n" in text.strip() or not (words := _split(_REDIRECTED.sub("", text))):
-        return
-    part: list[str] = []
-    for word in [*words, ";"]:
-        if word in ("&&", "||", ";", "|"):
-            if part and (found := _of_words(part)) is not None:
-                yield found
-            part = []
-        else:
-            part.append(word)
 
 
 def difference(failed: Command, worked: Command, *, output: str, status: int | None) -> Difference | None:
@@ -193,53 +114,6 @@ def keys_of(command: Command) -> list[str]:
     return list(dict.fromkeys([command.program, f"!{command.start[0]}", f"!{' '.join(command.start)}"]))
 
 
-def _parsed(text: str) -> Command | None:
-    words = _split(text)
-    if not words or any(set(word) <= _OPERATORS for word in words):
-        return None
-    return _of_words(words)
-
-
-def _split(text: str) -> list[str]:
-    try:
-        lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
-        lexer.whitespace_split = True
-        lexer.commenters = ""
-        return list(lexer)
-    except ValueError:
-        return []
-
-
-def _of_words(words: Sequence[str]) -> Command | None:
-    rest = list(words)
-    variables: list[str] = []
-    while rest and _VARIABLE.fullmatch(rest[0]):
-        variables.append(rest.pop(0))
-    while rest and rest[0] in _BEFORE:
-        rest.pop(0)
-    if rest[:1] == ["timeout"]:
-        rest = rest[2:]
-    start: list[str] = []
-    for runner in _RUNNERS:
-        if tuple(rest[: len(runner)]) == runner and len(rest) > len(runner) and not rest[len(runner)].startswith("-"):
-            start, rest = list(runner), rest[len(runner) :]
-            break
-    if not rest or set(rest[0]) & _OPERATORS or rest[0].startswith(("$", "`", "-")):
-        return None
-    if _PYTHON.match(rest[0]):
-        start.append(rest.pop(0))
-        if rest[:1] == ["-m"] and len(rest) > 1:
-            start.append(rest.pop(0))
-        elif not rest or rest[0].startswith("-"):
-            return None
-    start.append(rest.pop(0))
-    program = start[-1] if start[-1].endswith((".py", ".sh")) else start[-1].rpartition("/")[2]
-    if (program in _WITH_PARTS or program in _SCRIPTS) and rest and not rest[0].startswith("-"):
-        start.append(rest.pop(0))
-        program = f"{program} {start[-1]}"
-    return Command(tuple(start), program, tuple(rest), tuple(variables))
-
-
 def _changes(before: Sequence[str], after: Sequence[str]) -> tuple[list[list[str]], list[list[str]]]:
     """Return the runs of words that were added and removed, each a new option with its value where it has one."""
     added: list[list[str]] = []
@@ -263,4 +137,4 @@ def _runs(words: Sequence[str]) -> list[list[str]]:
 
 
 def _is_option(run: Sequence[str]) -> bool:
-    return run[0].startswith("-") or _VARIABLE.fullmatch(run[0]) is not None
+    return run[0].startswith("-") or VARIABLE.fullmatch(run[0]) is not None

@@ -15,9 +15,6 @@ import msgspec
 from ragforge_tui.memory.attempts.commands import (
     NOT_FOUND,
     USAGE,
-    Command,
-    command_of,
-    commands_in,
     difference,
     keys_of,
     only_looks,
@@ -26,6 +23,7 @@ from ragforge_tui.memory.attempts.commands import (
 from ragforge_tui.memory.attempts.edits import Change, alike, changes_asked, changes_in, marks_of, takes_back, told
 from ragforge_tui.memory.attempts.revert_words import explains, wants_back
 from ragforge_tui.shared.attempt_records import Attempt, AttemptOutcome
+from ragforge_tui.shared.command_words import Command, command_of, commands_in
 from ragforge_tui.shared.json_text import json_object
 from ragforge_tui.shared.records import REFUSED, Message, ToolCall, Turn, call_end
 from ragforge_tui.shared.tool_calls import called_tool, commits_of, result_text
@@ -265,7 +263,7 @@ class _Walk:
     def _ran(self, message: Message, call: ToolCall, text: str, result: dict[str, Any]) -> None:
         status = result.get("exit_status")
         for command in commands_in(text):
-            if call.success and command.program.startswith("git "):
+            if (call.success or status == 0) and command.program.startswith("git "):
                 self._git(command)
         simple = command_of(text)
         if (

@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from ragforge_tui.memory.attempts.commands import commands_in, keys_of
+from ragforge_tui.memory.attempts.commands import keys_of
 from ragforge_tui.memory.attempts.contradiction import contradicts
 from ragforge_tui.memory.attempts.edits import Change
 from ragforge_tui.memory.attempts.finder import has_failed, is_repeated
 from ragforge_tui.shared.attempt_records import Attempt
+from ragforge_tui.shared.command_words import commands_in
 
 _TITLE_CHARS = 50
 _TEXT_CHARS = 220

@@ -71,7 +71,16 @@ from ragforge_tui.settings.schema import MemorySettings, RecentSettings
 from ragforge_tui.shared.code_records import FoundCode
 from ragforge_tui.shared.context_choices import PINNED_SECTION
 from ragforge_tui.shared.images import image_tokens
-from ragforge_tui.shared.records import ContextItem, ContextRecord, ContextSection, Message, Summary, Turn, now
+from ragforge_tui.shared.records import (
+    NOT_SEARCHED,
+    ContextItem,
+    ContextRecord,
+    ContextSection,
+    Message,
+    Summary,
+    Turn,
+    now,
+)
 
 ANSWER_TOKENS = 4_096
 """Reserved in the model's window for its answer; a quarter of the window if that is less."""
@@ -475,9 +484,9 @@ class ContextBuilder:
             strategy=self._settings.recall.strategy,
             whole=draft.past.whole,
             budget=draft.budget.total,
-            missing=[*([found.missing] if found.missing else []), *(recalled.missing if recalled is not None else [])],
+            missing=(missing := [*filter(None, [found.missing]), *(recalled.missing if recalled is not None else [])]),
             created_at=now(),
-            sections=_all_sections(inputs, past := _past_section(draft.past), block),
+            sections=_all_sections(inputs, past := _past_section(draft.past), block, missing),
         )
         record.tokens = past.tokens + (tokens_in(block_text(block)) if block else 0)
         sent = zip(past.items, draft.past.turns, strict=True)
@@ -533,7 +542,7 @@ def without_memory(settings: MemorySettings, inputs: ContextInputs, *, missing: 
         tokens=tokens,
         missing=[missing] if missing else [],
         created_at=now(),
-        sections=_all_sections(inputs, section, []),
+        sections=_all_sections(inputs, section, [], [missing]),
     )
     record.digest = digest_of(request_parts(record, past))
     return BuiltContext(record, past)
@@ -556,12 +565,22 @@ def digest_of(messages: list[ChatMessage]) -> str:
     return hashlib.sha256(msgspec.json.encode(messages)).hexdigest()
 
 
-def _all_sections(inputs: ContextInputs, past: ContextSection, block: list[ContextSection]) -> list[ContextSection]:
-    """Return the sections of a request: the system message first, the others in the order they are sent."""
+def _all_sections(
+    inputs: ContextInputs, past: ContextSection, block: list[ContextSection], missing: list[str]
+) -> list[ContextSection]:
+    """Return the sections of a request: the system message first, the others in the order they are sent.
+
+    Args:
+        missing: What was late or failed; the model is told of searches that did not run, else it takes silence for no.
+    """
     named: dict[str, list[SystemPart]] = {SYSTEM_SECTION: []}
     for part in inputs.system:
         own = part.kind if part.kind in (TOOLS_SECTION, ENVIRONMENT_SECTION) else SYSTEM_SECTION
         named.setdefault(part.section or own, []).append(part)
+    if unsearched := [sentence for sentence in missing if NOT_SEARCHED in sentence]:
+        told = f"[Memory: {' '.join(unsearched)} Look with a search tool before you rely on there being nothing.]"
+        note = SystemPart(kind="environment", name="note", text=told, section=NOTE_SECTION)
+        named.setdefault(NOTE_SECTION, []).insert(0, note)
     before = [_part_section(name, named[name]) for name in BEFORE_PAST if name in named]
     before += [inputs.wishes] if inputs.wishes is not None and inputs.wishes.items else []
     return [*before, past, *block, *(_part_section(NOTE_SECTION, note) for note in [named.get(NOTE_SECTION)] if note)]

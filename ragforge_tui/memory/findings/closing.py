@@ -20,6 +20,7 @@ from ragforge_tui.memory.prose import cut
 from ragforge_tui.shared.finding_records import KeptFinding, KeptKind
 from ragforge_tui.shared.json_text import json_object
 from ragforge_tui.shared.records import ToolCall, Turn
+from ragforge_tui.shared.suite_runs import runs_tests, suite_run
 from ragforge_tui.shared.tool_calls import called_tool, main_argument, result_text
 
 _LAST_TURNS = 3
@@ -32,13 +33,6 @@ _NEW_CHARS = 300
 _FEWEST_NEW_WORDS = 3
 _DROPPED_WITHIN = 12
 """Characters of a sentence within which it gives something up: "drop the table" later on is something else."""
-_TESTS = re.compile(
-    r"(?:^|[;&|(]\s*|/|(?<!\S)(?:-m|run|exec|time|nice)\s+)(?:pytest|unittest|tox|nox|go test|cargo (?:test|nextest)|"
-    r"npm (?:run )?test|yarn test|pnpm test|jest|vitest|mvn \S*test|gradlew? \S*test|make (?:test|check)|ctest|rspec|"
-    r"phpunit|dotnet test|mix test|bundle exec rake)\b"
-)
-_FAILED = re.compile(r"\b(?:[1-9]\d* (?:failed|errors?|failures?)|FAIL(?:ED|URES?)?|Traceback)\b")
-"""What a pipe hides of the status of a command."""
 _ABOUT_TESTS = re.compile(r"\btests?\b", re.I)
 _ABOUT_DOCS = re.compile(r"\b(?:docs?|documentation|readme|changelog|doku|documentación|documentazione)\b", re.I)
 _DOCS_PATH = re.compile(r"\.(?:md|rst|txt|adoc)$|\bdocs?/", re.I)
@@ -269,9 +263,10 @@ def _passed(call: ToolCall) -> bool:
     """Return whether a call ran tests that passed."""
     if called_tool(call).outcome != "exit_status" or call.result is None or not call.result.success:
         return False
-    if json_object(call.result.result).get("exit_status") != 0 or _FAILED.search(result_text(call)):
-        return False
-    return _TESTS.search(main_argument(call)) is not None
+    run = suite_run(main_argument(call), result_text(call))
+    return json_object(call.result.result).get("exit_status") == 0 and (
+        run.passed if run is not None else runs_tests(main_argument(call))
+    )
 
 
 def _says_done(statement: str, answers: str) -> bool:

@@ -76,7 +76,7 @@ class PastQuestions:
         if others.empty:
             return []
         await self._questions.frequencies.learn(store)
-        question = await self._questions.ask(text, PAST.seconds, ignored=_ABOUT_PAST)
+        question = await self._questions.ask(text, ignored=_ABOUT_PAST)
         asking = next((one.uuid for one in conversations if one.private), "")
         gone = await asyncio.gather(
             *(store.findings.settled(folder, asking=asking) for folder in _folders(conversations))

@@ -27,6 +27,7 @@ from ragforge_tui.memory.retrieval.scoring import rarity
 from ragforge_tui.memory.retrieval.terms import FALLBACK, asked_words, content_words, terms, variants
 from ragforge_tui.memory.retrieval.terms import words as words_of
 from ragforge_tui.settings.schema import RecallSettings
+from ragforge_tui.shared.limits import LIMITS
 
 log = logging.getLogger(__name__)
 
@@ -126,6 +127,12 @@ def asks_for_history(message: str) -> bool:
     return asks_for_past(message) or bool(_LEFT_OPEN.search(message))
 
 
+def patience(message: str, *, first: bool = False, names_code: bool = False) -> float:
+    """Return the seconds that a request waits for a search; longer if its message asks for what only that can find."""
+    least = LIMITS.first_recall if first else LIMITS.recall
+    return max(least, LIMITS.asked) if names_code or asks_for_history(message) else least
+
+
 def context_of(question: str, previous_turn: str) -> str:
     """Return the user's previous message if the question is too short or refers back, else an empty string."""
     return user_message_in(previous_turn)[:PREVIOUS_CHARS] if _is_incomplete(question) else ""
@@ -183,9 +190,9 @@ class Questions:
         await self.model.claim(store)
         return store
 
-    async def vectors(self, texts: Sequence[str], seconds: float) -> Vectors | None:
+    async def vectors(self, texts: Sequence[str], seconds: float | None = None) -> Vectors | None:
         """Return the vectors of texts; None without a usable model or time, and if it fails or takes longer."""
-        if not (self.model.name and seconds):
+        if not self.model.name or seconds == 0:
             return None
         try:
             async with asyncio.timeout(seconds):
@@ -197,7 +204,7 @@ class Questions:
     async def ask(
         self,
         text: str,
-        seconds: float,
+        seconds: float | None = None,
         *,
         context: str = "",
         language: str = "",
@@ -207,7 +214,7 @@ class Questions:
         """Return a question, prepared for search.
 
         Args:
-            seconds: Most seconds to wait for the vectors; 0 for words alone.
+            seconds: Most seconds to wait for the vectors; 0 for words alone, None for as long as it takes.
             context: Text the question refers to.
             language: Language of a question that does not show its own.
             ignored: Words that are no part of the subject, unless there are no others.

@@ -36,7 +36,14 @@ from ragforge_tui.memory.retrieval.index_sync import IndexSync
 from ragforge_tui.memory.retrieval.keys import shown
 from ragforge_tui.memory.retrieval.packing import Recalled, drop_to_fit, pack
 from ragforge_tui.memory.retrieval.parts import parts_of
-from ragforge_tui.memory.retrieval.question import FEWEST_TURNS, Question, Questions, asks_for_history, context_of
+from ragforge_tui.memory.retrieval.question import (
+    FEWEST_TURNS,
+    Question,
+    Questions,
+    asks_for_history,
+    context_of,
+    patience,
+)
 from ragforge_tui.memory.retrieval.ranking import (
     chosen,
     covering_each_turn_once,
@@ -55,11 +62,11 @@ from ragforge_tui.shared.errors import GraphError, RagforgeError
 from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.limits import LIMITS
 from ragforge_tui.shared.pace import Pace
-from ragforge_tui.shared.records import Summary, Turn
+from ragforge_tui.shared.records import NOT_SEARCHED, Summary, Turn
 
 log = logging.getLogger(__name__)
 
-_OTHERS_MISSED = "Other conversations were not searched"
+_OTHERS_MISSED = f"Other conversations {NOT_SEARCHED}"
 LATE = f"{_OTHERS_MISSED}: that took too long."
 STILL_STARTING = f"{_OTHERS_MISSED}: the graph was still starting."
 FEWEST_CHARS_PER_TOKEN = 3
@@ -258,7 +265,7 @@ class Recall:
         """Start the search for `for_context`, which is called with the same query once its message is stored."""
         self._drop_begun()
         if self._asked(query):
-            self._begun = self._with_context(query), asyncio.create_task(self._searched(query, self._patience))
+            self._begun = self._with_context(query), asyncio.create_task(self._searched(query, self._patience(query)))
 
     async def _result(self, query: str) -> _Searched:
         """Return the result of the search begun for a query, or of a new one."""
@@ -266,7 +273,7 @@ class Recall:
             task, self._begun = self._begun[1], None
             return await task
         self._drop_begun()
-        return await self._searched(query, self._patience)
+        return await self._searched(query, self._patience(query))
 
     def _drop_begun(self) -> None:
         begun, self._begun = self._begun, None
@@ -288,11 +295,10 @@ class Recall:
         except Exception:
             # A turn without recalled passages is better than a failed turn.
             log.exception("recall failed")
-        return Recalled(missing=["Earlier turns were not searched: recall failed."])
+        return Recalled(missing=[f"Earlier turns {NOT_SEARCHED}: recall failed."])
 
-    @property
-    def _patience(self) -> float:
-        return LIMITS.recall if self.index.turns else LIMITS.first_recall
+    def _patience(self, query: str) -> float:
+        return patience(query, first=not self.index.turns)
 
     async def search(self, query: str, *, limit: int) -> list[Candidate]:
         """Return the turns of this conversation that a query asks for, best first; none if none is relevant.
@@ -302,7 +308,7 @@ class Recall:
         """
         if not self._asked(query):
             return []
-        question = await self._questions.ask(query, CONTEXT.seconds, language=self.index.language)
+        question = await self._questions.ask(query, language=self.index.language)
         return (await asyncio.to_thread(self._own, question, ()))[:limit]
 
     async def _searched(self, query: str, seconds: float | None) -> _Searched:
@@ -316,7 +322,7 @@ class Recall:
         question, where = await asyncio.gather(
             self._questions.ask(
                 query,
-                CONTEXT.seconds if seconds is None else seconds * LIMITS.vector_share,
+                None if seconds is None else seconds * LIMITS.vector_share,
                 context=self._with_context(query)[1],
                 language=self.index.language,
                 parts=parts_of(query),
@@ -407,7 +413,7 @@ class Recall:
                     own=True,
                 )
         except (GraphError, TimeoutError) as error:
-            log.warning("turns that are not loaded were not searched: %s", error or "that took too long")
+            log.warning("turns that are not loaded were not searched: %s", str(error) or "that took too long")
             return []
         return rank(question, found, CONTEXT.loading, self._settings.recall.min_score)
 
@@ -416,7 +422,7 @@ class Recall:
     ) -> tuple[list[Candidate], list[SummaryCandidate], str]:
         """Return turns and summaries of other conversations; if the graph fails or is late, none and a sentence."""
         others, late = where
-        if others is None:
+        if others is None or others.empty:
             return [], [], late
         try:
             async with asyncio.timeout_at(until):

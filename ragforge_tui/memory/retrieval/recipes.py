@@ -65,7 +65,6 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     """Way to answer one kind of question; sources that are not named are not asked.
 
     Attributes:
-        seconds: Most seconds to wait for the question's vector, without which words decide; 0 to make none.
         own: Turns of the conversation that asks.
         loading: Those of them that are not in memory yet, from the graph.
         turns: Turns of other conversations.
@@ -75,7 +74,6 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
         merged: Candidates of all sources in one list.
     """
 
-    seconds: float
     own: Pick = _UNUSED
     loading: Pick = _UNUSED
     turns: Pick = _UNUSED
@@ -99,7 +97,6 @@ _OWN = {
 """Views of the index of an open conversation. How little the weights matter: benchmarks/RECALL.md."""
 
 CONTEXT = Recipe(
-    seconds=1.5,
     # One relevant turn makes the others worth their place. LoCoMo dev loses half a point with a tail of 0.2.
     own=Pick(asked=150, weights=_OWN, scaled=True, floor=RELEVANT, one_is_enough=True, tail=0.1),
     loading=Pick(asked=30, keyless=True, weights=_FOREIGN, scaled=True, floor=RELEVANT, limit=60),
@@ -124,7 +121,6 @@ past."""
 
 _SPOKEN = Pick(asked=40, keyless=True, weights={"words": 1.0}, by_words=True)
 HISTORY = Recipe(
-    seconds=0.0,
     own=_SPOKEN,
     turns=_SPOKEN,
     summaries=Pick(asked=20),
@@ -133,8 +129,6 @@ HISTORY = Recipe(
 """The tool search_history, by words alone: findings, then turns of this conversation and others alternately."""
 
 PAST = Recipe(
-    # A command may have to load the embedding model first.
-    seconds=15.0,
     turns=Pick(asked=50, weights=_FOREIGN, scaled=True, floor=ASKED_PAST, limit=60),
     summaries=Pick(asked=20),
     findings=Pick(weights=_RELEVANCE, floor=RELEVANT, by_words=True, distinct=True),
@@ -144,7 +138,6 @@ PAST = Recipe(
 """A question to all past conversations."""
 
 CODE = Recipe(
-    seconds=15.0,
     scopes=Pick(
         asked=100,
         weights={
@@ -163,7 +156,6 @@ CODE = Recipe(
 """Scopes of the workspace by name, words and meaning. All views are between 0 and 1."""
 
 BRAIN = Recipe(
-    seconds=15.0,
     own=Pick(asked=30),
     turns=Pick(asked=30),
     summaries=Pick(asked=10),
@@ -174,12 +166,7 @@ BRAIN = Recipe(
 )
 """The tool brain_search: code, text files, turns, summaries and topics in one list."""
 
-TOPICS = Recipe(seconds=1.5)
-"""Topics by their names, then by their descriptions, then by meaning: the graph orders them."""
 DESCRIBED_FLOOR, NAMED_FLOOR = 2 / 3, 4 / 3
 """Least cosine of a topic with and without a description, as a multiple of `recall.min_score`. Measured with the local
 model over 15 topics, 24 queries on them and 22 on nothing: with descriptions, queries scored up to 0.16 on nothing and
 0.18 (99 %) on other topics; names alone 0.36 and 0.38, since a single word resembles many."""
-
-SIMILAR = Recipe(seconds=15.0)
-"""Conversations by the vectors of their summaries, else of their turns: the graph compares them."""

@@ -7,7 +7,7 @@ from itertools import takewhile
 
 import msgspec
 
-from ragforge_tui.memory.context.sections import BEFORE_PAST, PAST_SECTION
+from ragforge_tui.memory.context.sections import BEFORE_PAST, PAST_SECTION, TOOLS_SECTION
 from ragforge_tui.shared.json_text import decode_json
 from ragforge_tui.shared.records import ContextItem, ContextRecord
 
@@ -50,9 +50,10 @@ def read_parts(contexts: Mapping[str, str]) -> dict[str, SentParts]:
 
 
 def _parts(record: ContextRecord) -> SentParts:
-    leading = [section for section in record.sections if section.name in (*BEFORE_PAST, PAST_SECTION)]
     # Tools are sent next to the messages, and a provider's cache begins with them.
-    leading.sort(key=lambda section: ("tools", "system", "environment", "past").index(section.name))
+    order = sorted((*BEFORE_PAST, PAST_SECTION), key=lambda name: name != TOOLS_SECTION)
+    leading = [section for section in record.sections if section.name in order]
+    leading.sort(key=lambda section: order.index(section.name))
     return SentParts(
         sections=[(section.title, section.tokens) for section in record.sections if section.tokens],
         past=[

@@ -156,7 +156,7 @@ class Summarizer:
                     await self._emit_topics(conversation_id, made)
                     await self._refresh(conversation_id, None)
             except (GraphError, TimeoutError) as error:
-                logger.warning("summaries of %s have to wait: %s", conversation_id, error or _LATE)
+                logger.warning("summaries of %s have to wait: %s", conversation_id, str(error) or _LATE)
         return made
 
     async def upgrade(self, conversation_id: str, *, most: int, refused: set[str]) -> list[Summary]:
@@ -196,7 +196,7 @@ class Summarizer:
                     if refreshed.made_by == EXTRACTIVE:
                         refused.add(conversation_id)
             except (GraphError, ModelError, TimeoutError) as error:
-                logger.warning("extracted summaries of %s have to wait: %s", conversation_id, error or _LATE)
+                logger.warning("extracted summaries of %s have to wait: %s", conversation_id, str(error) or _LATE)
         return made
 
     async def summarize_conversation(self, conversation_id: str) -> str:
@@ -455,7 +455,7 @@ class Summarizer:
             except (ModelError, TimeoutError) as error:
                 if not provisional:
                     raise
-                logger.warning("%s gave no summary of %s: %s", model.name, conversation_id, error or _LATE)
+                logger.warning("%s gave no summary of %s: %s", model.name, conversation_id, str(error) or _LATE)
         if not text:
             text = await asyncio.to_thread(extract_conversation, top, recent, goal=goal, language=language)
             made_by = EXTRACTIVE

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
+import msgspec
+
 from ragforge_tui.shared.export_records import ConversationExport, Imported
 from ragforge_tui.shared.records import (
     Conversation,
@@ -35,11 +37,33 @@ class ArchiveConversation(Request[Conversation]):
     archived: bool = True
 
 
-class DeleteConversation(Request[Empty]):
-    """Hide a conversation at once and purge it after seven days; `immediately` purges it now, without undo."""
+class Deleted(msgspec.Struct, frozen=True, kw_only=True):
+    """Outcome of a deletion.
+
+    Attributes:
+        conversation: As it was.
+        branches: Branches that were deleted with it.
+        kept_turns: Turns that stay because a branch shares them; the branch owns them now.
+        kept_by: That branch; the one that will, where the conversation is only hidden so far.
+        left: Sentences on what could not be removed.
+    """
+
+    conversation: Conversation
+    branches: list[Conversation] = []
+    kept_turns: int = 0
+    kept_by: Conversation | None = None
+    left: list[str] = []
+
+
+class DeleteConversation(Request[Deleted]):
+    """Hide a conversation at once and purge it after seven days; `immediately` purges it now, without undo.
+
+    A branch takes over the turns it shares, unless `with_branches` deletes all branches too.
+    """
 
     conversation_id: str
     immediately: bool = False
+    with_branches: bool = False
 
 
 class RestoreConversation(Request[Conversation]):

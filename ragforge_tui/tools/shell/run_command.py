@@ -16,6 +16,7 @@ from msgspec import Meta
 from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.shared.records import STOPPED
 from ragforge_tui.shared.sanitize import visible
+from ragforge_tui.shared.suite_runs import last_program, suite_run
 from ragforge_tui.shared.tool_calls import ToolInfo
 from ragforge_tui.tools.base import (
     MOST_KEPT,
@@ -296,7 +297,7 @@ class RunCommand(Tool):
             reporter.cancel()
         if stopped:
             raise CallStopped(_stopped(output))
-        outcome = _outcome(running.process.returncode, output, timeout if timed_out else None, any_left)
+        outcome = _outcome(command, running.process.returncode, output, timeout if timed_out else None, any_left)
         if room is None:
             return outcome
         if not outcome.success:
@@ -348,12 +349,16 @@ def _stopped(output: Output) -> ToolOutcome:
     )
 
 
-def _outcome(status: int | None, output: Output, timed_out: float | None, any_left: bool) -> ToolOutcome:
+def _outcome(command: str, status: int | None, output: Output, timed_out: float | None, any_left: bool) -> ToolOutcome:
     text, cut = output.text()
-    end = ending(status, timed_out, any_left=any_left)
-    success = status == 0 and timed_out is None
+    tests = suite_run(command, text)
+    failed = tests.words if tests is not None and not tests.passed else ""
+    end = ending(status, timed_out, any_left=any_left, program=last_program(command) if failed else "", failed=failed)
+    success = status == 0 and timed_out is None and not failed
     body = text if not text or text.endswith("\n") else text + "\n"
     data: dict[str, object] = {"exit_status": status, "timed_out": timed_out is not None}
+    if tests is not None:
+        data |= {"tests": tests.words, "tests_failed": bool(failed)}
     if cut:
         data["truncated"] = output.size
     return ToolOutcome(

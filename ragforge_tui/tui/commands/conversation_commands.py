@@ -286,8 +286,11 @@ async def archive(host: Host, _: str) -> None:
 )
 async def delete(host: Host, _: str) -> None:
     """Hide the conversation; it is purged after seven days."""
-    await _service(host).delete(open_conversation_id(host))
-    host.session.notice(f"Deleted. /undo-delete restores it within {PURGE_AFTER_DAYS} days.")
+    from ragforge_tui.tui.sessions.session_list_model import session_title
+
+    deleted = await _service(host).delete(open_conversation_id(host))
+    shared = f" A branch keeps the turns it shares: {session_title(deleted.kept_by)}." if deleted.kept_by else ""
+    host.session.notice(f"Deleted. /undo-delete restores it within {PURGE_AFTER_DAYS} days.{shared}")
 
 
 @COMMANDS.add("undo-delete", "Restore the conversation deleted last")

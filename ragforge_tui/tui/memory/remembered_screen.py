@@ -81,6 +81,7 @@ class RememberedScreen(TreeScreen[tuple[str, int] | None]):
         workspace = None if self._all_folders else self._workspace
         request = ListRemembered(workspace=workspace, conversation_id=self._conversation_id)
         self.model.load(await self._ask(request))
+        self._show_keys()
         self._show()
 
     def _show(self) -> None:
@@ -160,9 +161,7 @@ class RememberedScreen(TreeScreen[tuple[str, int] | None]):
     def action_folders(self) -> None:
         """Show the memory of all folders, or of this one."""
         if self._workspace is not None:
-            self._all_folders = not self._all_folders
-            self._show_keys()
-            self.run_guarded(self._load(), group="remembered")
+            self.switch(self._load, group="remembered", _all_folders=not self._all_folders)
 
     # -- acts
 

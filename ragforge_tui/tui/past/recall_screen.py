@@ -92,11 +92,15 @@ class RecallScreen(ListScreen[Quote | None]):
 
     # -- asking
 
-    def _search(self, *, answer: bool = False) -> None:
-        self._asked = self._input.value.strip()
-        if self._asked:
+    def _search(self, *, answer: bool = False, everywhere: bool | None = None) -> None:
+        everywhere = self._everywhere if everywhere is None else everywhere
+        asked = self._input.value.strip()
+        if asked:
             self._keys.show_note("asking the model …" if answer else "searching …")
-            self.run_guarded(self._recall(answer=answer), group="recall")
+            self.switch(lambda: self._recall(answer=answer), group="recall", _asked=asked, _everywhere=everywhere)
+        else:
+            self._everywhere = everywhere
+            self._show_title()
 
     async def _recall(self, *, answer: bool) -> None:
         choice = PastChoice(
@@ -104,6 +108,7 @@ class RecallScreen(ListScreen[Quote | None]):
         )
         request = RecallPast(question=self._asked, choice=choice, limit=MOST_QUOTES, answer=answer)
         self.recalled = found = await self._ask(request)
+        self._show_title()
         self._hits.show([as_hit(quote) for quote in found.quotes])
         self._answer.display = bool(found.answer or found.problem)
         self._answer.update(Content(plain_text(found.answer)) if found.answer else Content.styled(found.problem, "dim"))
@@ -138,9 +143,7 @@ class RecallScreen(ListScreen[Quote | None]):
     def action_scope(self) -> None:
         """Ask this folder's conversations, or those of all folders."""
         if self._service.folder is not None:
-            self._everywhere = not self._everywhere
-            self._show_title()
-            self._search()
+            self._search(everywhere=not self._everywhere)
 
     def action_answer(self) -> None:
         """Have the model answer in two sentences from the quotes."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from itertools import cycle
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -69,13 +68,12 @@ class UsageScreen(Dialog[None]):
         self._ask = ask
         self._now = now
         self._by: UsageBy = "day"
-        self._all_places = places
-        self._places = cycle(places)
-        self._place = next(self._places)
-        self._times = cycle(_DAYS)
-        self._time = next(self._times)
+        self._shown_by: UsageBy = "day"
+        self._places = places
+        self._place = next(iter(places))
+        self._time = next(iter(_DAYS))
         self._report: UsageReport | None = None
-        self._title = Static(classes="title", markup=False)
+        self._title = Static("Usage", classes="title", markup=False)
         self._said = Static(plain_text(said), id="usage-said", markup=False)
         self._table = Static("adding up …", markup=False)
         self._keys = KeyBar(self)
@@ -90,6 +88,7 @@ class UsageScreen(Dialog[None]):
 
     def on_mount(self) -> None:
         self.query_one(VerticalScroll).focus()  # so that the arrow keys scroll
+        self._show_choice()
         self._load()
 
     def on_resize(self, event: events.Resize) -> None:
@@ -105,8 +104,7 @@ class UsageScreen(Dialog[None]):
 
     def action_group(self, by: UsageBy) -> None:
         """Group in another way."""
-        self._by = by
-        self._load()
+        self._load(_by=by)
 
     def action_turn(self, step: int) -> None:
         """Go to the next grouping."""
@@ -114,20 +112,21 @@ class UsageScreen(Dialog[None]):
 
     def action_place(self) -> None:
         """Show all folders, this one, or this conversation."""
-        self._place = next(self._places)
-        self._load()
+        self._load(_place=_next(list(self._places), self._place))
 
     def action_time(self) -> None:
         """Show more or fewer days."""
-        self._time = next(self._times)
-        self._load()
+        self._load(_time=_next(list(_DAYS), self._time))
 
     def show_error(self, sentence: str) -> None:
         self._keys.show_note(plain_text(sentence), "$error", seconds=SCREEN.key_note)
 
     # --- what is shown
 
-    def _load(self) -> None:
+    def _load(self, **choice: str) -> None:
+        self.switch(self._fetch, group="usage", **choice)
+
+    def _show_choice(self) -> None:
         self._title.update(
             Content.assemble(
                 ("Usage", "bold"), f" by {self._by} · {self._place} · ", self._time.replace("always", "all")
@@ -142,11 +141,12 @@ class UsageScreen(Dialog[None]):
                 KeyHint("dismiss(None)", "esc", "back"),
             ]
         )
-        self.run_guarded(self._fetch(), group="usage")
 
     async def _fetch(self) -> None:
-        fields = self._all_places[self._place]
+        fields = self._places[self._place]
         self._report = await self._ask(FetchUsage(by=self._by, since=self._since(), **fields))
+        self._shown_by = self._by
+        self._show_choice()
         self._draw()
         self.query_one(VerticalScroll).scroll_home(animate=False)
 
@@ -163,10 +163,14 @@ class UsageScreen(Dialog[None]):
         if not lines:
             self._table.update("No request to a model is stored for this place and time.")
             return
-        head = UsageLine((self._by, *COLUMNS[1:]))
+        head = UsageLine((self._shown_by, *COLUMNS[1:]))
         room = max(self._table.container_size.width, _LEAST_NAME)
         notes = [(f"\n{note}", "dim") for note in footnotes(self._report)]
         self._table.update(Content.assemble(*_drawn([head, *lines], room), *notes))
+
+
+def _next(names: Sequence[str], current: str) -> str:
+    return names[(names.index(current) + 1) % len(names)]
 
 
 def _drawn(lines: Sequence[UsageLine], room: int) -> list[tuple[str, str]]:

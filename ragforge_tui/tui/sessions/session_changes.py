@@ -57,11 +57,12 @@ class SessionChanges:
 
     async def delete(self, chosen: Conversation) -> Change:
         """Hide a session; it is purged after seven days."""
-        await self._service.delete(chosen.uuid)
+        deleted = await self._service.delete(chosen.uuid)
         self._deleted.append(chosen.uuid)
         gone = msgspec.structs.replace(chosen, status="deleted", deleted_at=self._service.now)
         kept = f"Deleted, kept for {PURGE_AFTER_DAYS} days: {session_title(chosen)}"
-        return Change(f"{kept} · {KEY_OF['undo']} restores it", gone)
+        shared = f" · a branch keeps its turns: {session_title(deleted.kept_by)}" if deleted.kept_by else ""
+        return Change(f"{kept} · {KEY_OF['undo']} restores it{shared}", gone)
 
     async def restore(self, uuid: str) -> Change:
         """Bring a deleted session back."""

@@ -163,13 +163,14 @@ class SessionService:
             self._session.leave_conversation()
         return self._changed(found)
 
-    async def delete(self, uuid: str) -> None:
+    async def delete(self, uuid: str) -> requests.Deleted:
         """Hide a conversation, which is purged after seven days; the open one is closed."""
-        await self._session.ask(requests.DeleteConversation(conversation_id=uuid))
+        deleted = await self._session.ask(requests.DeleteConversation(conversation_id=uuid))
         self._host.prompt.earlier.hide(uuid)
         self._session.state.last_deleted = uuid
         if uuid == self.current:
             self._session.leave_conversation()
+        return deleted
 
     async def restore(self, uuid: str) -> Conversation:
         """Restore a deleted conversation."""

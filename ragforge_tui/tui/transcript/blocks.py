@@ -38,10 +38,10 @@ from ragforge_tui.tui.transcript.links import linked_runs
 if TYPE_CHECKING:
     from ragforge_tui.tui.transcript.stream import StreamedText
 
-Kind = Literal["user", "head", "text", "tool", "notice", "state", "retry", "switch", "commit", "doubt", "recall", "gap"]
+Kind = Literal["user", "head", "text", "tool", "notice", "state", "retry", "switch", "commit", "tests", "recall", "gap"]
 Action = Literal["fold", "copy"]
 Level = Literal["info", "warning", "error"]
-NoteKind = Literal["notice", "state", "retry", "switch", "commit", "doubt"]
+NoteKind = Literal["notice", "state", "retry", "switch", "commit", "tests"]
 
 GO_BACK_META = "goes_back"
 """Key in the meta of a style; its value is the turn that a click goes back to."""
@@ -402,8 +402,7 @@ class NoteBlock(Block):
         first = [(f"{glyph} ", style)]
         text = clean(cut_middle(self.text, MOST_NOTE_CHARS))
         body = palette.text if self.level == "error" else palette.muted
-        runs = linked_runs(text, body, palette.link) if self.kind == "doubt" else [(text, body)]
-        return wrap(runs, width, first=first, rest=[("  ", palette.text)])
+        return wrap([(text, body)], width, first=first, rest=[("  ", palette.text)])
 
     def estimate(self, width: int) -> int:
         return self.gap + _estimated_lines(self.text, width)

@@ -113,6 +113,14 @@ def exit_of(result: dict[str, Any]) -> int | None:
     return status if isinstance(status, int) and status >= 0 and not result.get("timed_out") else None
 
 
+def end_of(result: dict[str, Any]) -> str:
+    """Return how a command ended: the tests that failed in it, else its exit status; empty for other results."""
+    if result.get("tests_failed"):
+        return one_line(str(result.get("tests")))
+    status = exit_of(result)
+    return "" if status is None else f"exit {status}"
+
+
 def output_of(result: dict[str, Any]) -> str:
     """Return what a command printed, without the closing remark on how it ended."""
     body, _, last = str(result.get("whole") or result.get("text") or "").rstrip("\n").rpartition("\n")
@@ -136,9 +144,8 @@ def outcome_of(call: ToolCall, result: dict[str, Any]) -> str:
         return ""
     if answer := result.get("answer"):
         return clip(one_line(str(answer)[:400]), _ANSWER_CELLS)
-    status = exit_of(result)
-    if status is not None:
-        return f"exit {status}"
+    if end := end_of(result):
+        return end
     count = next((result[key] for key in COUNTS if isinstance(result.get(key), int)), None)
     counted = tool_info(call.tool_name).counted
     if counted is None or count is None:
@@ -338,10 +345,10 @@ class ToolBlock(Block):
     def _right(self, state: CallState, result: dict[str, object], palette: Palette) -> list[Run]:
         arrow = self.arrow(palette)
         time = duration_text(self.call.duration_ms) if self.call.duration_ms is not None else ""
-        status = exit_of(result)
+        end = end_of(result)
         if palette.plain and state not in ("ok", "running"):
             # The word for the state replaces the glyph in front.
-            return [(f"exit {status}, {time}" if status is not None else time, palette.muted), arrow]
+            return [(f"{end}, {time}" if end else time, palette.muted), arrow]
         match state:
             case "running":
                 return [("…", palette.muted), arrow]
@@ -350,7 +357,7 @@ class ToolBlock(Block):
             case "unknown":
                 return [("outcome unknown", palette.muted), arrow]
             case "failed" | "stopped":
-                word = (state if status is None else f"exit {status}", state_sign(state, palette)[1])
+                word = (end or state, state_sign(state, palette)[1])
                 return [word, (f" · {time}" if time else "", palette.muted), arrow]
             case "refused":
                 return [(state_word(self.call, state), palette.running), arrow]

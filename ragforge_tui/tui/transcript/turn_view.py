@@ -174,26 +174,21 @@ class TurnView:
             self.thinking(message.uuid).thought(message.reasoning)
         if message.content.strip() or message.uuid in self.texts:
             self.text(message.uuid).finish(message.content)
-        self._show_doubts(message)
+        self._show_failed_tests(message)
         if message.state == "interrupted":
             # One that was stopped has no sentence; the others ended short by themselves.
             self.state_line("incomplete" if message.error else "interrupted", message.error, "warning")
         elif message.state == "failed":
             self.state_line("failed", message.error, "error")
 
-    def _show_doubts(self, message: Message) -> None:
-        """Mark the claims of the answer that the record contradicts, right under it."""
-        self.blocks = [block for block in self.blocks if block.kind != "doubt"]
+    def _show_failed_tests(self, message: Message) -> None:
+        """Show right under the answer that the last test run of the turn failed, whatever the answer says."""
+        self.blocks = [block for block in self.blocks if block.kind != "tests"]
         text = self.texts.get(message.uuid)
-        if message.doubts and text is not None:
-            notes = [
-                NoteBlock("doubt", self.turn_index, f"the answer {line}", "warning")
-                for line in message.doubts.split("\n")
-            ]
-            for note in notes:
-                note.gap = 0
-            at = self.blocks.index(text) + 1
-            self.blocks[at:at] = notes
+        if message.failed_tests and text is not None:
+            note = NoteBlock("tests", self.turn_index, f"the last test run: {message.failed_tests}", "warning")
+            note.gap = 0
+            self.blocks.insert(self.blocks.index(text) + 1, note)
 
     def state_line(self, state: str, sentence: str, level: Level) -> None:
         """Show how a reply ended, if not well; once per turn."""

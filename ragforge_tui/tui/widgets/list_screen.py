@@ -66,6 +66,25 @@ class Dialog(ModalScreen[T]):
         """Show the error of some background work, by default in place of the keys."""
         self.query_one(KeyBar).show_note(sentence, "$error")
 
+    def switch(self, load: Callable[[], Coroutine[Any, Any, None]], *, group: str, **choice: Any) -> None:
+        """Load with other values of attributes, which are taken back if that fails.
+
+        What is shown about the choice is drawn by `load`, with the data: a title never names what is not below it.
+        """
+        before = {name: getattr(self, name) for name in choice}
+
+        async def work() -> None:
+            try:
+                await load()
+            except RagforgeError:
+                for name, value in before.items():
+                    setattr(self, name, value)
+                raise
+
+        for name, value in choice.items():
+            setattr(self, name, value)
+        self.run_guarded(work(), group=group)
+
     def run_guarded(self, work: Coroutine[Any, Any, None], *, group: str) -> None:
         """Run work in the background, in place of earlier work of the group; its errors are shown in the screen."""
         start_worker(self, self._guarded(work), group=group, exclusive=True, inner=work)

@@ -182,7 +182,10 @@ def _outcome(call: ToolCall, tool: ToolInfo, words: Phrases) -> str:
 
 def _command_outcome(result: ToolResult, text: str, words: Phrases) -> str:
     """Return a command's exit status and last line of output, where test runners print their verdict."""
-    status = json_object(result.result).get("exit_status")
+    ended = json_object(result.result)
+    status = ended.get("exit_status")
+    if ended.get("tests_failed"):
+        return str(ended.get("tests"))
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("[Exit status")]
     last = cut(lines[-1].strip("= "), _OUTPUT_CHARS) if lines else ""
     if status == 0:
