@@ -130,7 +130,7 @@ def test_what_was_still_written_is_completed_by_the_next_import(cli: Cli, store_
 @ONE_BACKEND
 def test_memory_knows_an_import_that_nobody_opened(cli: Cli, store_home: Path) -> None:
     path = stores.claude_code(store_home)
-    add_turn(path, "Which form?", "Decision: the parser skips empty lines.")
+    add_turn(path, "We decided: the parser skips empty lines.", "Very well.")
     cli.ok("import", "--from", "claude-code", "--all")
     [kept] = cli.ok("memory", "--json").json
     assert (kept["kind"], kept["turn_index"]) == ("decision", 3)
