@@ -22,8 +22,8 @@ from ragforge_tui.shared.network import transport
 from ragforge_tui.shared.redaction import mask_words
 from ragforge_tui.shared.requests.extensions import McpState
 from ragforge_tui.shared.sanitize import storable
-from ragforge_tui.tools.mcp.answers import AcceptedAnswers, Lines
 from ragforge_tui.tools.mcp.config import expanded, header_values
+from ragforge_tui.tools.mcp.received import AcceptedAnswers, Lines
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -146,7 +146,7 @@ class Connection:
             result = await self._client.call_tool(tool, arguments, read_timeout_seconds=self._timeout)
         except MCPError as error:
             if error.code != _CLOSED:
-                raise ToolError(f"{self.name}: {storable(error.message)}.") from error
+                raise ToolError(f"{self.name}: {storable(mask_words(error.message))}.") from error
             await self._end_of_server()
             raise ToolError(
                 f"The MCP server {self.name} ended during the call; whether the call took effect is unknown.",

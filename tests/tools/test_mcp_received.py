@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from mcp.types import CallToolResult, ListToolsResult
 
-from ragforge_tui.tools.mcp import answers
-from ragforge_tui.tools.mcp.answers import Lines, accepted_answer, accepted_tools, object_schema
+from ragforge_tui.tools.mcp import received
+from ragforge_tui.tools.mcp.received import Lines, accepted_answer, accepted_tools, object_schema
 
 GOOD = {"name": "good", "inputSchema": {"type": "object", "properties": {"x": {"type": "string"}}, "required": ["x"]}}
 
@@ -111,12 +111,12 @@ async def test_lines_are_whole_whatever_the_pieces() -> None:
 async def test_a_message_that_cannot_be_read_is_an_error_for_its_call(
     message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answers, "LINE_BYTES", 20_000)
+    monkeypatch.setattr(received, "LINE_BYTES", 20_000)
     bad, good = await lines_of(f'{message}\n{{"id": 8}}\n'.encode(), 4_096)
     assert json.loads(bad)["id"] == 7 and json.loads(bad)["error"]["message"].startswith("the answer")
     assert good == '{"id": 8}'
 
 
 async def test_noise_without_end_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "LINE_BYTES", 20_000)
+    monkeypatch.setattr(received, "LINE_BYTES", 20_000)
     assert await lines_of(b"noise " * 20_000 + b'\n{"id": 8}\n', 4_096) == ["", '{"id": 8}']
