@@ -80,9 +80,12 @@ class _Part(msgspec.Struct, frozen=True):
         return any(re.search(rf"(?<![a-z0-9]){name}s?(?![a-z0-9])", words, re.IGNORECASE) for name in spoken)
 
     def is_field(self, words: str) -> bool:
-        """Return whether words name an image, or an option as it is written."""
-        return self.forms[0].startswith(IMAGE) or (
-            self.forms[0].startswith(OPTION) and any("_" in name and name in words for name in self.names)
+        """Return whether words name an image, a tool that is too long itself, or an option as it is written."""
+        form = self.forms[0]
+        return (
+            form.startswith(IMAGE)
+            or (form.startswith(TOOL) and not re.search("token|context", words, re.IGNORECASE))
+            or (form.startswith(OPTION) and any("_" in name and name in words for name in self.names))
         )
 
 

@@ -50,6 +50,8 @@ _PROSE = re.compile(r"\w+[,.]? \w+[,.]? \w+[,.]? ")
 _QUOTES = "\"'“”‘’«»„`"
 _MOST_WORDS, _MOST_WORDS_FIRST = 8, 40
 """Words before the name of a tool in a call; more at the start of an answer, where an object may be one."""
+_MOST_MISSES, _MOST_READ = 1_000, 20
+"""Places of an answer that are looked at, and those that are read to the end: foreign text must take no long time."""
 _MOST_CHARS, _MOST_SEARCHED = 400, 2_000
 _AFTER_NAME = re.compile(rf"(?:\.call)?(?::\d+)?[\"']?\s*(?:{_MARK}|>|\s|```|(?:[\w-]+\s*){{1,3}}(?=[<\[{{]))*")
 _PAIR = re.compile(
@@ -88,6 +90,8 @@ class TextReader:
         self._line = ""
         """End of what was passed on, since the last line break."""
         self._fence = ""
+        self._misses = 0
+        """Places that looked like a call and were none; those that were read to the end count for many."""
         self._thinking = self._gap = False
         self._said = False
         self.thought = False
@@ -238,13 +242,14 @@ class TextReader:
     def _likely_call(self, at_start: bool) -> bool | None:
         """Return whether the text held begins a call; None if that is not decided yet."""
         held = self._held
-        if self._names is None or (held[0] in "{`" and not at_start) or held[0] == "◁":
+        self._misses += 1
+        if self._names is None or self._misses > _MOST_MISSES or (held[0] in "{`" and not at_start) or held[0] == "◁":
             return False
         if re.match(r"\[(?!\s*[{\"]|[A-Z_]*(?:\]|\Z)|\s*\Z)|<(?![/|｜\w]|\Z)|\{(?!\s*\"|\s*\Z)", held):
             named = self._names.match(held, 1)
             return named is not None and held[named.end() : named.end() + 1] in ("(", "")
         name = self._names.search(held[:_MOST_SEARCHED])
-        lead = held[: name.start()] if name else held
+        lead = held[: name.start() if name else _MOST_SEARCHED]
         plain = re.sub(_MARK, " ", lead)
         if held[0] != "{" and _PROSE.search(plain):
             return False
@@ -258,6 +263,7 @@ class TextReader:
         """Take in the calls that the text held begins with; return whether there are any."""
         found = read_calls(self._held, self._tools)
         if found is None:
+            self._misses += _MOST_MISSES // _MOST_READ
             return False
         self.calls += found[0]
         self._held, self._gap = self._held[found[1] :], True

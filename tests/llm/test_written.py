@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from itertools import pairwise
 
 import pytest
@@ -131,3 +132,19 @@ def test_cuts_change_nothing(texts: list[str], places: list[int]) -> None:
     text = "".join(texts)
     cuts = sorted({0, len(text), *(place for place in places if place < len(text))})
     assert read([text[a:b] for a, b in pairwise(cuts)])[2] == read([text])[2]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<grep_files>\n" * 4000,
+        '\n{"a": 1}' * 6000,
+        "<b>x</b> " * 6000,
+        "[TOOL_CALLS]" * 4000,
+        "<parameter=path>" * 4000,
+    ],
+)
+def test_a_text_full_of_markers_takes_no_long_time(text: str) -> None:
+    began = time.process_time()
+    assert read([text])[2] == []
+    assert time.process_time() - began < 5
