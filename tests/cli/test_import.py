@@ -49,6 +49,7 @@ def add_turn(path: Path, question: str, answer: str) -> None:
     stores.rest(path)
 
 
+@pytest.mark.slow
 def test_every_agent_is_listed_imported_once_and_searched(cli: Cli, store_home: Path) -> None:
     assert cli.ok("import", "--json").json == []
     assert "No sessions of other agents" in cli.ok("import").out
