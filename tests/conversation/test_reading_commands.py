@@ -281,6 +281,7 @@ async def test_what_was_taken_for_reading_and_writes_is_asked_about(
     if sandbox_support(enabled=True).mechanism is None:
         pytest.skip("there is no sandbox here")
     monkeypatch.setattr(pending, "only_reads", lambda command, guard: True)
+    monkeypatch.setenv("HOME", "/nonexistent")
     server.script(
         [{"tool_calls": [{"name": "run_command", "arguments": {"command": "touch made"}}]}, {"text": "Done."}]
     )

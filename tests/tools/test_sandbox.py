@@ -102,6 +102,13 @@ def mechanism(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     return wanted
 
 
+@pytest.fixture(autouse=True)
+def small_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A home in which secrets are found at once."""
+    monkeypatch.setenv("HOME", str(tmp_path / "small"))
+    (tmp_path / "small").mkdir()
+
+
 class Place:
     """A workspace, a home with secrets, a folder outside, and servers of others."""
 
@@ -427,7 +434,7 @@ async def test_what_a_command_changed_that_runs_later_is_named_and_asked_about_o
 
 
 def test_what_the_sandbox_is_not_enough_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    guard = Guard(tmp_path)
+    guard = Guard(tmp_path, home=tmp_path.parent)
     place = Sandbox(Confinement(tmp_path, []), tmp_path, guard, tmp_path, enabled=True)
     monkeypatch.setattr(sandbox, "_tried", lambda: Support("bwrap"))
     assert place.beyond("pytest -q && $(x) > out") == ""
