@@ -122,7 +122,7 @@ def insights(
         if not found:
             print_text("No insights.")
         for entry in found:
-            print_styled(_insight(entry))
+            print_styled(insight_text(entry))
     if made.problem:
         complain(f"{made.problem} {made.made} made and kept, {made.left} left: run it again.")
         raise typer.Exit(FAILED)
@@ -192,16 +192,17 @@ def _sums(kept: Sequence[KeptFinding]) -> str:
     return "\n".join(lines)
 
 
-def _insight(entry: InsightEntry) -> str:
-    """Return an insight as lines."""
+def insight_text(entry: InsightEntry) -> str:
+    """Return an insight as lines, without what no longer holds."""
     facts = [entry.conversation_id[:SHORT_ID], local_time(entry.updated_at), _one_line(entry.title) or "untitled"]
     if entry.made_by == EXTRACTIVE:
         facts.append("extracted")
     if entry.outdated:
         facts.append(f"up to t{entry.up_to_turn} of {entry.turns}")
     lines = [" · ".join(facts), f"    {bold(_one_line(entry.main_topic))}"]
-    lines += [f"    - {f'{finding.kind}: ' if finding.kind else ''}{_cited(finding)}" for finding in entry.key_findings]
-    lines += [f"    [ ] {_cited(item)}" for item in entry.action_items]
+    told = [f"- {f'{one.kind}: ' if one.kind else ''}{_cited(one)}" for one in entry.key_findings]
+    told += [f"[ ] {_cited(item)}" for item in entry.action_items]
+    lines += [f"    {line}" for at, line in enumerate(told) if at not in entry.gone]
     return "\n".join(lines)
 
 

@@ -10,11 +10,14 @@ from typing import Any
 
 import pytest
 
+from ragforge_tui.cli.past import insight_text
 from ragforge_tui.graph import GraphTarget, Store
 from ragforge_tui.settings.schema import Paths
-from ragforge_tui.shared.records import now
+from ragforge_tui.shared.finding_records import ShownFinding
+from ragforge_tui.shared.records import Finding, now
 from tests.cli.conftest import Cli
 from tests.conftest import ONE_BACKEND, open_graph
+from tests.support.fake_past import insight
 from tests.support.model_script import Script, Step
 from tests.support.stored_memory import talk
 from tests.support.turns import imported
@@ -182,3 +185,13 @@ def test_usage_is_printed_by_each_grouping(cli: Cli, model: Script) -> None:
     assert str(cli.workspace) in cli.ok("usage", "--by", "folder").out
     assert cli.ok("usage", "--workspace", "/elsewhere").out == "No request to a model is stored.\n"
     assert cli.run("usage", "--by", "colour").code == 2
+
+
+def test_what_no_longer_holds_is_not_listed() -> None:
+    points = {
+        "key_findings": [Finding(text="Wait 5 s", kind="decision"), Finding(text="Wait 9 s", kind="decision")],
+        "action_items": [Finding(text="Write docs"), Finding(text="Write a test")],
+    }
+    gone = {at: ShownFinding(text="", became="replaced") for at in (0, 2)}
+    text = insight_text(insight("00000001", "Retries", gone=gone, **points))
+    assert [line.strip() for line in text.splitlines()[2:]] == ["- decision: Wait 9 s", "[ ] Write a test"]
