@@ -118,6 +118,8 @@ class ConversationMemory:
         """Whether the process ends soon, so that no summary is rewritten any more."""
         self._untitled: Turn | None = None
         """The first turn, until the title is generated from it."""
+        self._waits_for_subject = False
+        """Whether the turns so far are greetings, which give no title."""
         self._idle = asyncio.Event()
         self._idle.set()
         self._loaded = asyncio.Event()
@@ -397,7 +399,10 @@ class ConversationMemory:
         await self.recall.turn_stored(turn)
         self.readers.turn_ended(turn)
         own = turn.turn_index - (self._record.branch_turn or 0)
-        if own == 1 and not any(message.role == "system" for message in turn.messages):
+        by_user = not any(message.role == "system" for message in turn.messages)
+        if self._waits_for_subject and by_user:
+            self._untitled = turn
+        if own == 1 and by_user:
             self._untitled = turn
             asked = turn.messages[0].content
             subject = len(asked_words(asked, language_of(asked))) >= FEWEST_ASKED
@@ -550,8 +555,11 @@ class ConversationMemory:
         if not self.given_title or self._record.title != self.given_title:
             return
         title, failed = await make_title(model, turn)
+        if not title:
+            self._waits_for_subject = True
         if not title or self._record.title != self.given_title:
             return
+        self._waits_for_subject = False
         if failed or provisional:
             self.given_title = title
             self._untitled = turn

@@ -52,25 +52,36 @@ _LANGUAGES_OF = {
     for word in frozenset().union(*STOP_WORDS.values())
 }
 
-CHAT_WORDS = frozenset(
+SMALL_TALK = frozenset(
     word
     for words in (
         "again all anyway bye come continue cool course done evening exactly fine go going good goodbye great hello "
         "hey hi keep let lets like look make maybe mean morning next nice nope ok okay oh perfect please really right "
-        "same see sorry stop sure tell thank thanks think today tomorrow try wait want well yeah yep yes commit push "
-        "redo retry run test tests undo revert edit file check verify explain fix fails still meant option diff",
+        "same see sorry stop sure tell thank thanks think today tomorrow try wait want well yeah yep yes "
+        "still meant ",
         "accord ah allez alors attends avance beaucoup bien bon bonjour bonne bonsoir comprends désolé encore fais "
-        "merci mieux non nuit oui parfait peux plaît plus refais salut soirée super sûr vas veux "
-        "voilà vois vérifie vérifier montre explique relis corrige pourquoi",
+        "merci mieux non nuit oui parfait peux plaît plus salut soirée super sûr vas veux "
+        "voilà vois pourquoi",
         "abend bitte danke dank dir einmal ganz gehen geht genau gerne gut guten hallo jetzt klar lass los mach machen "
-        "mal morgen nein nochmal prima schau schön sicher tag tschüss versuch vielen "
-        "warte weiter zeig erklär lies prüf änderung ändere",
+        "mal morgen nein nochmal prima schau schön sicher tag tschüss vielen "
+        "warte weiter ",
         "adelante adiós bueno buenos claro días entonces espera favor genial gracias hola otra perfecto seguro sigue "
         "vale vez",
         "ancora aspetta avanti bene buongiorno certo ciao continua grazie ora perfetto prego sicuro sì",
         "alsjeblieft bedankt doei eens goed nee verder wacht zeker",
         "agora bem bom certeza obrigada obrigado olá perfeito sim",
         "давай дальше конечно нет подожди пожалуйста привет продолжай спасибо точно хорошо",
+    )
+    for word in words.split()
+)
+"""Greetings, thanks, assent: a sentence of these alone has no subject."""
+
+CHAT_WORDS = SMALL_TALK | frozenset(
+    word
+    for words in (
+        "commit push redo retry run test tests undo revert edit file check verify explain fix fails option diff",
+        "refais vérifie vérifier montre explique relis corrige",
+        "versuch zeig erklär lies prüf änderung ändere",
     )
     for word in words.split()
 )

@@ -9,7 +9,7 @@ import logging
 import re
 
 from ragforge_tui.llm import ChatModel
-from ragforge_tui.memory.language import language_of
+from ragforge_tui.memory.language import SMALL_TALK, language_of
 from ragforge_tui.memory.prose import (
     ELLIPSIS,
     clean_text,
@@ -19,6 +19,7 @@ from ragforge_tui.memory.prose import (
     user_prose,
     without_formulas,
 )
+from ragforge_tui.memory.retrieval.terms import content_words, words
 from ragforge_tui.memory.summaries.draft import short_title
 from ragforge_tui.memory.summaries.prompt import LANGUAGE_NAMES
 from ragforge_tui.shared.errors import ModelError
@@ -29,6 +30,8 @@ logger = logging.getLogger(__name__)
 
 TITLE_TOKENS = 400
 """More than a title needs: models that reason first spend tokens on that."""
+_LEAST_PAIRS = 6
+"""Pairs of letters, in a script without blanks, that a greeting does not have."""
 _MATERIAL_CHARS = 2_000
 _LABEL = re.compile(r"^(?:title|titre|titel|título|titolo|subject|sujet)\s*[:：-]\s*", re.I)
 _THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.S)
@@ -56,15 +59,25 @@ async def make_title(model: ChatModel | None, turn: Turn) -> tuple[str, bool]:
 
 
 def title_of(text: str) -> str:
-    """Return the first sentence of the user's text as a title, with "…" for formulas.
+    """Return the first sentence of the user's text that says something as a title, with "…" for formulas.
+
+    Empty for a greeting.
 
     Of text that is only code it is the first line of that, of a mere formula what its marks enclose.
     """
     found = sentences(user_prose(text))
     worded = (without_formulas(sentence) for sentence in found)
-    line = next((line for line in worded if line.strip(f"{_MARKS}{ELLIPSIS}.?!,:;")), "")
-    line = line or next(iter(code_lines(text)), "")
-    return short_title(clean_text(line or "".join(found[:1]).strip("$\\[]() ")))
+    lines = [line for line in worded if line.strip(f"{_MARKS}{ELLIPSIS}.?!,:;")]
+    line = next((line for line in lines if _says_something(line)), "") or next(iter(code_lines(text)), "")
+    return short_title(clean_text(line or ("" if lines else "".join(found[:1]).strip("$\\[]() "))))
+
+
+def _says_something(sentence: str) -> bool:
+    """Return whether a sentence is more than a greeting, thanks or assent."""
+    found = words(sentence)
+    subject = [word for word in content_words(sentence, language_of(sentence)) if word.casefold() not in SMALL_TALK]
+    in_pairs = bool(subject) and all(word[0] > "\u0e00" for word in subject)
+    return not found or len(subject) >= (_LEAST_PAIRS if in_pairs else 1)
 
 
 def clean_title(text: str) -> str:

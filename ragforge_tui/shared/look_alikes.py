@@ -10,6 +10,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
+_ACCENTED = re.compile("[\u00c0-\u1fff]")
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _SIGNS = {
     **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u2035\u02b9\u02bc\u00b4", "'"),
@@ -28,6 +29,17 @@ def folded(text: str) -> str:
 def composed(text: str) -> str:
     """Return a text like `folded`, with letters and their accents as one character."""
     return text if text.isascii() else unicodedata.normalize("NFC", folded(text))
+
+
+def unaccented(text: str) -> str:
+    """Return a text of the same length with letters in place of those with accents, but for signs of East Asia."""
+    return text if text.isascii() else _ACCENTED.sub(lambda match: _base(match[0]), text)
+
+
+@lru_cache(maxsize=2_048)
+def _base(letter: str) -> str:
+    parts = unicodedata.normalize("NFD", letter)
+    return parts[0] if all(unicodedata.combining(part) for part in parts[1:]) else letter
 
 
 def _folded_match(match: re.Match[str]) -> str:

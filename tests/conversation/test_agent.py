@@ -38,19 +38,19 @@ async def test_a_message_is_answered_and_kept(loaded: Loaded, server: Script) ->
     server.script([{"reasoning": "they greet", "text": "Good day, Ada."}])
     async with ConversationAgent(loaded) as agent:
         conversation = await agent.create_conversation(tags=["first"])
-        answer = await conversation.send_message("Hello there.\nHow are you?")
+        answer = await conversation.send_message("Greet Ada.\nHow are you?")
         assert answer.content == "Good day, Ada."
         assert answer.reasoning == "they greet"
         assert answer.turn_index == 1
         assert answer.usage.output_tokens > 0
     async with ConversationAgent(loaded) as again:
         resumed = await again.load_conversation(conversation.record.uuid[:8])
-        assert resumed.record.title == "Hello there"
+        assert resumed.record.title == "Greet Ada"
         assert resumed.record.tags == ["first"]
         assert resumed.record.message_count == 2
         (turn,) = await resumed.get_history()
         assert [(m.role, m.content, m.state) for m in turn.messages] == [
-            ("user", "Hello there.\nHow are you?", "complete"),
+            ("user", "Greet Ada.\nHow are you?", "complete"),
             ("assistant", "Good day, Ada.", "complete"),
         ]
         assert turn.messages[1].persona == "Assistant"

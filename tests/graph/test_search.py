@@ -9,6 +9,7 @@ from ragforge_tui.graph import Graph, Store
 from ragforge_tui.graph.schema.indexes import MESSAGE_TEXT
 from ragforge_tui.graph.store.recall import KeyRow
 from ragforge_tui.graph.store.search import BEST_OF_INDEX, MAX_TERMS, SNIPPET_CHARS, Matcher, excerpt, terms
+from ragforge_tui.memory.retrieval import lex_key
 from ragforge_tui.shared.records import now
 from tests.support.records import conversation, message, one_turn
 
@@ -154,9 +155,29 @@ async def test_the_index_gives_no_more_than_it_is_asked_for(store: Store, graph:
     assert await graph.read(given) == [4]
 
 
+@pytest.mark.parametrize("language", ["en", "fr"])
+@pytest.mark.parametrize(("asked", "said"), [("resume", "le résumé est prêt"), ("caractère", "dix mille caracteres")])
+async def test_words_are_found_without_their_accents(store: Store, language: str, asked: str, said: str) -> None:
+    c = await store.conversations.create(conversation())
+    await one_turn(store, c.uuid, said, answer="oui")
+    keys = KeyRow(
+        conversation_id=c.uuid,
+        turn_index=1,
+        text=said,
+        lex_key=lex_key(said, moment=now(), language=language),
+        language=language,
+        ended=now(),
+        sitting=1,
+        version=1,
+    )
+    await store.recall.store_keys([keys])
+    [hit] = await store.search.turns(asked)
+    assert hit.highlights
+
+
 def test_terms() -> None:
     found = terms("Dog dog, src/app.py it's a_b résumé 漢字!")
-    assert found == ["dog", "src", "app.py", "it's", "a_b", "résumé", "漢字"]
+    assert found == ["dog", "src", "app.py", "it's", "a_b", "résumé", "漢字", "resume"]
     assert len(terms(" ".join(f"w{n}" for n in range(500)))) == MAX_TERMS
 
 

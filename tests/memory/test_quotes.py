@@ -33,6 +33,17 @@ def test_a_decision_is_quoted_before_a_remark() -> None:
     assert (role, text.startswith("We decided that leases last 30 seconds.")) == ("user", True)
 
 
+@pytest.mark.parametrize(
+    ("said", "reply"),
+    [
+        ("The lease of a writer ends after thirty seconds.", "ok"),
+        ("租约的宽限期定为三十秒，之后锁会被释放。", "好的。"),
+    ],
+)
+def test_a_statement_found_by_meaning_is_quoted_rather_than_the_assent_to_it(said: str, reply: str) -> None:
+    assert quoted(said, reply, {"expiry": 1.0}) == ("user", said)
+
+
 def test_where_only_the_question_matches_the_reply_is_quoted() -> None:
     role, text = quoted("How long do leases last?", "Thirty seconds, and they are renewed every ten.", {"last": 1.0})
     assert (role, text) == ("assistant", "Thirty seconds, and they are renewed every ten.")

@@ -25,6 +25,7 @@ from ragforge_tui.graph.schema.indexes import MESSAGE_LEX, MESSAGE_TEXT
 from ragforge_tui.graph.store.conversations import Segment, find_conversation, segments_of
 from ragforge_tui.graph.store.messages import INDEXED_CHARS
 from ragforge_tui.graph.values import native
+from ragforge_tui.shared.look_alikes import unaccented
 from ragforge_tui.shared.records import SearchHit
 from ragforge_tui.shared.sanitize import plain_text, storable
 
@@ -350,8 +351,9 @@ class Search:
 
 
 def terms(query: str) -> list[str]:
-    """Return the words of the user's query, each once, at most `MAX_TERMS`."""
-    return list(dict.fromkeys(word.casefold() for word in _TERM.findall(storable(query))))[:MAX_TERMS]
+    """Return the words of the user's query, also without their accents, each once, at most `MAX_TERMS`."""
+    words = [word.casefold() for word in _TERM.findall(storable(query))]
+    return list(dict.fromkeys([*words, *map(unaccented, words)]))[:MAX_TERMS]
 
 
 def _lucene(words: Sequence[str], scope: Scope, props: Sequence[str]) -> str:
@@ -409,16 +411,20 @@ class Matcher:
     """Finds words in a text the way the index does, about: inflected forms count as the same word."""
 
     def __init__(self, words: list[str]) -> None:
-        stems = sorted({re.escape(_stem(word)) for word in words}, key=len, reverse=True)
-        self._pattern = re.compile(rf"(?<!\w)(?:{'|'.join(stems)})\w{{0,4}}(?!\w)", re.IGNORECASE)
+        stems = sorted({re.escape(_stem(unaccented(word))) for word in words}, key=len, reverse=True)
+        within = [stem for stem in stems if stem[0] > "\u0e00"]  # of scripts that write words without blanks
+        words_begin = rf"(?<!\w)(?:{'|'.join(stems)})\w{{0,4}}(?!\w)"
+        self._pattern = re.compile("|".join([words_begin, *within]), re.IGNORECASE)
 
     def count(self, text: str) -> int:
         """Return the number of different words of the search in a text."""
-        return len({match[0].casefold() for match in self._pattern.finditer(text)})
+        return len({match[0].casefold() for match in self._pattern.finditer(unaccented(text))})
 
     def spans(self, text: str, start: int = 0, end: int | None = None) -> list[tuple[int, int]]:
         """Return the positions of the words between `start` and `end`."""
-        return [match.span() for match in self._pattern.finditer(text, start, len(text) if end is None else end)]
+        return [
+            match.span() for match in self._pattern.finditer(unaccented(text), start, len(text) if end is None else end)
+        ]
 
 
 def excerpt(text: str, found: Matcher) -> tuple[str, list[tuple[int, int]]]:

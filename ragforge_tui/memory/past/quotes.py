@@ -37,6 +37,8 @@ _NOISE = re.compile(
     r"\[ *\d{1,3}%\]|^\S{1,300}::\S{1,300} (?:PASSED|SKIPPED|XFAIL|ok)\b|\b\d{1,3}%[| ]|\d(?:it|[kMG]?i?B)/s|(\S)\1{9}"
 )
 """Progress that a command prints: it holds names, but states nothing."""
+_ASSENT = 3
+"""Times that a statement is longer than a reply that only assents to it."""
 _REFERRING = re.compile(r"^\W*(?:it|this|that|these|those|they|he|she|so|both|ça|cela|das|dies)\b", re.I)
 
 QuoteRole = Literal["user", "assistant", "system", "tool"]
@@ -85,10 +87,15 @@ def best_quote(turn: Turn, rarities: Mapping[str, float]) -> Quotation | None:
     if score <= 0 or asked:
         # Found by meaning, or by the question that was asked then: the reply uses words of its own.
         reply = next((one for one in passages if one.role == "assistant"), None)
-        if reply is not None:
+        # A reply that is much shorter than a statement only assents to it.
+        if reply is not None and (asked or _ASSENT * _length(reply) >= _length(passage)):
             place, passage = 0, reply
     text = _grown(passage.sentences, place, rarities)
     return Quotation(role=passage.role, text=text, matched=max(score, 0.0), highlights=highlights(text, rarities))
+
+
+def _length(passage: _Passage) -> int:
+    return sum(map(len, passage.sentences))
 
 
 def highlights(text: str, words: Iterable[str]) -> list[tuple[int, int]]:

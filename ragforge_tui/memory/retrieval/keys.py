@@ -7,6 +7,7 @@ its date and the facts a summary found in it. Used by recall and by search.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from hashlib import blake2b
@@ -17,9 +18,11 @@ import msgspec
 from ragforge_tui.memory.language import date_words
 from ragforge_tui.memory.summaries.offline.actions import call_in_words
 from ragforge_tui.memory.summaries.offline.phrases import phrases
+from ragforge_tui.shared.look_alikes import unaccented
 from ragforge_tui.shared.records import Message, ToolCall, Turn
 from ragforge_tui.shared.tool_calls import result_text, tool_info
 
+_WORD = re.compile(r"\w+")
 RESULT_EDGE_CHARS = 300
 """Characters of a tool result's start, and of its end, that are indexed: paths and errors are there."""
 MAX_PATHS = 20
@@ -31,7 +34,7 @@ MAX_WORD_CHARS = 256
 MAX_TEXT_CHARS = 40_000
 MAX_NEIGHBOUR_CHARS = 4_000
 """Most characters of a neighbour's text in a window key."""
-KEYS_VERSION = 2
+KEYS_VERSION = 3
 """Stored with the keys; keys of a turn with another version are made again."""
 
 
@@ -98,10 +101,15 @@ def _result_edges(call: ToolCall) -> str:
 def lex_key(
     text: str, *, previous: str = "", following: str = "", facts: Sequence[str] = (), moment: datetime, language: str
 ) -> str:
-    """Return the window key: date, neighbours, the turn itself and the facts its summary cites it for."""
+    """Return the window key: date, neighbours, the turn itself and the facts its summary cites it for.
+
+    Words with accents follow without them, as many people type them.
+    """
     neighbours = (previous[-MAX_NEIGHBOUR_CHARS:], text, following[:MAX_NEIGHBOUR_CHARS])
     parts = (f"{moment:%Y-%m-%d} {date_words(moment, language)}", *neighbours, *facts)
-    return "\n".join(part for part in parts if part)
+    key = "\n".join(part for part in parts if part)
+    accented = dict.fromkeys(word for word in _WORD.findall(key) if unaccented(word) != word)
+    return f"{key}\n{unaccented(' '.join(accented))}" if accented else key
 
 
 def facts_digest(facts: Sequence[str]) -> str:

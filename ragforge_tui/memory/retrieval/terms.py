@@ -15,8 +15,13 @@ import msgspec
 import Stemmer
 
 from ragforge_tui.memory.language import CHAT_WORDS, MONTHS, STEMMERS, STOP_WORDS, language_of
+from ragforge_tui.shared.look_alikes import unaccented
 
 _WORD = re.compile(r"[^\W_]+")
+_NO_BLANKS = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u9fff\uac00-\ud7a3\U00020000-\U0003ffff]+"
+)
+"""Runs of scripts that write words without blanks, or with particles: they are split into pairs of letters."""
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _PARTS = re.compile(r"[A-Z](?:(?<=[a-z0-9].)|[A-Z][a-z])")
 """Found where `_CAMEL` would split, in a fifth of the time."""
@@ -48,14 +53,26 @@ class TextStems(msgspec.Struct, frozen=True):
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text in order; a camelCase name is followed by its parts."""
+    """Return the words of a text in order; a camelCase name is followed by its parts, Chinese is split into pairs."""
     result: list[str] = []
     for run in _WORD.findall(text):
-        if len(run) > MAX_WORD:
-            continue
-        parts = _CAMEL.split(run)
-        result.extend(parts if len(parts) == 1 else [run, *parts])
+        if not run.isascii() and _NO_BLANKS.search(run):
+            result += _pairs(run)
+        elif len(run) <= MAX_WORD:
+            parts = _CAMEL.split(run)
+            result.extend(parts if len(parts) == 1 else [run, *parts])
     return result
+
+
+def _pairs(run: str) -> list[str]:
+    """Return the pairs of neighbouring letters of each script without blanks, and what is between whole."""
+    found: list[str] = []
+    done = 0
+    for match in _NO_BLANKS.finditer(run):
+        letters = match[0]
+        found += [run[done : match.start()], *(letters[at : at + 2] for at in range(max(len(letters) - 1, 1)))]
+        done = match.end()
+    return [word for word in (*found, run[done:]) if word]
 
 
 def terms(text: str, language: str) -> list[str]:
@@ -96,7 +113,7 @@ def _fold(word: str) -> str:
     folded = word.casefold()
     if folded.isascii():
         return folded
-    return unicodedata.normalize("NFC", folded)
+    return unaccented(unicodedata.normalize("NFC", folded))
 
 
 def content_words(question: str, language: str) -> list[str]:
@@ -115,9 +132,14 @@ def matched(rarities: Mapping[str, float], text: str) -> float:
     """Return the summed rarity of the words that occur in a text."""
     # Words of one stem begin alike; to stem all others is most of the work. A name of parts may hide a word inside.
     starts = frozenset(_fold(word)[:SAME_START] for word in rarities)
-    folded = text.casefold()
+    folded = unaccented(text.casefold())
     # Letters that fold to others, or to more than one, are not where the words of the text are.
-    plain = folded == text.lower() and len(folded) == len(text) and unicodedata.is_normalized("NFC", folded)
+    plain = (
+        folded == unaccented(text.lower())
+        and len(folded) == len(text)
+        and unicodedata.is_normalized("NFC", text)
+        and not _NO_BLANKS.search(text)
+    )
     if plain and not _PARTS.search(text):
         near = [text[slice(*found.span())] for found in _starting(starts).finditer(folded)]
     else:

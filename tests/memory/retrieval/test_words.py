@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragforge_tui.graph.store.search import Matcher
 from ragforge_tui.memory.language import DAYS, MONTHS, STEMMERS, STOP_WORDS, date_words, language_of
 from ragforge_tui.memory.retrieval import lex_key, scoring, terms, turn_text
 from ragforge_tui.memory.retrieval.keys import (
@@ -184,3 +185,21 @@ def test_words_are_found_as_if_every_word_were_stemmed(asked: str, text: str) ->
     slowly = sum(not present.isdisjoint(terms.stems([word], language)) for word in rarities)
     assert terms.matched(rarities, text) == slowly
     assert terms.matched_stems(rarities, terms.text_stems(text)) == slowly
+
+
+@pytest.mark.parametrize(
+    ("asked", "text"),
+    [
+        ("resume", "Le résumé est prêt."),
+        ("demon", "Un démon attend."),
+        ("caractere", "dix mille caractères"),
+        ("Prufung", "Die Prüfung läuft."),
+        ("busqueda", "la búsqueda es rápida"),
+        ("租约", "租约的宽限期定为三十秒。"),
+        ("猶予", "更新の猶予は三十秒です。"),
+        ("백업", "데이터베이스 백업은 두 시에 시작합니다."),
+    ],
+)
+def test_accents_and_scripts_without_blanks(asked: str, text: str) -> None:
+    assert terms.matched(dict.fromkeys(terms.content_words(asked, ""), 1.0), text) > 0
+    assert Matcher([asked.casefold()]).count(text)
