@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.conversation.blame import blame
 from ragforge_tui.conversation.conversation import Conversation
@@ -62,6 +64,7 @@ async def lines_of(store: Store, folder: Path, path: str) -> list[tuple[str, Bla
     return list(zip(texts, spans, strict=True))
 
 
+@pytest.mark.slow
 async def test_fifty_lines_of_thirty_turns(loaded: Loaded, graph: Graph, server: Script) -> None:
     folder = repository(Path(loaded.workspace))
     store = Store(graph)

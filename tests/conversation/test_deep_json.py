@@ -25,7 +25,7 @@ from tests.support.agents import with_memory
 from tests.support.model_script import Script
 from tests.support.records import call_of
 
-DEPTHS = [64, 65, 100, 1_100, 20_000]
+DEPTHS = [64, 65, *(pytest.param(depth, marks=pytest.mark.slow) for depth in (100, 1_100)), 20_000]
 
 
 def nested(depth: int, *, closed: bool = True) -> str:

@@ -170,6 +170,7 @@ print(agent.create_conversation("Forgotten").send_message("Hello").content)
 """
 
 
+@pytest.mark.slow
 async def test_an_agent_that_is_not_closed_is_closed_at_the_end_of_the_program(loaded: Loaded) -> None:
     environment = {**os.environ, "RAGFORGE_HOME": str(Path(loaded.paths.data).parent)}
     program = [sys.executable, "-c", FORGETFUL]

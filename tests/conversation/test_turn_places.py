@@ -32,11 +32,12 @@ from ragforge_tui.graph import Graph, Journal, Store
 from ragforge_tui.shared.errors import ErrorInfo, GraphUnavailableError, NotFoundError
 from ragforge_tui.shared.records import Conversation, Message, ToolCall, ToolResult, Turn, now
 from tests.conftest import empty
+from tests.support.property_tests import PROFILE
 from tests.support.records import call_of, conversation, message
 
 T = TypeVar("T")
 ADDRESS = "a"
-SCHEDULES = int(os.environ.get("RAGFORGE_SCHEDULES", "250"))
+SCHEDULES = int(os.environ.get("RAGFORGE_SCHEDULES", "20" if PROFILE == "short" else "250"))
 STEPS = 40
 WRITERS = st.integers(0, 3)
 

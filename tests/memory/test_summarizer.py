@@ -362,7 +362,7 @@ async def test_cancelling_leaves_nothing_half(graph: Graph, script: Script) -> N
 
 
 @pytest.mark.http
-@pytest.mark.parametrize("at", [1, 4, 9])
+@pytest.mark.parametrize("at", [1, *(pytest.param(at, marks=pytest.mark.slow) for at in (4, 9))])
 async def test_a_killed_process_is_taken_up_where_it_was(
     graph: Graph,
     graph_target: GraphTarget,
