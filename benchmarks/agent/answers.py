@@ -28,13 +28,13 @@ class EvaluationServer(OpenAIServer):
         self.turns: Answering | None = None
         self.plain: Callable[[str, str], str] = lambda system, material: "{}"
 
-    async def _take(self, body: Body) -> Step:
+    async def answer(self, body: Body) -> Step:
         if not body.get("tools"):
             texts = [str(message.get("content") or "") for message in body["messages"]]
             return Step(text=self.plain(texts[0], texts[-1]))
         if not self.steps and self.turns is not None:
             return await self.turns(body)
-        return await super()._take(body)
+        return await super().answer(body)
 
 
 def model_answers(name: str, base_url: str) -> Answering:

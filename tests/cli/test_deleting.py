@@ -60,6 +60,8 @@ def test_no_file_holds_what_was_removed(
     own, config = tmp_path / "own", tmp_path / "own.yaml"
     settings = yaml.safe_load((tmp_path / "config.yaml").read_text())
     settings["agent"]["memory"]["persistence"] = {"type": contents}
+    # The index of the workspace's files is no part of a conversation.
+    settings["agent"]["code"] = {"enabled": False}
     settings["agent"]["memory"]["export"] = {"enabled": True, "path": "exports", "format": "both"}
     config.write_text(yaml.safe_dump(settings))
     monkeypatch.setenv("RAGFORGE_CONFIG", str(config))

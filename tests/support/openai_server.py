@@ -170,6 +170,10 @@ class OpenAIServer(Script):
     def _tokens(self, body: dict[str, Any]) -> int:
         return int(request_tokens(body) * self.token_scale)
 
+    async def answer(self, body: dict[str, Any]) -> Step:
+        """Return the reply to a request."""
+        return self.take(body)
+
     async def _chat(self, request: Recorded, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         if error := refusal(request.body):
             self.refused.append(error)
@@ -181,7 +185,7 @@ class OpenAIServer(Script):
             error = {"message": text, "type": "invalid_request_error", "code": "context_length_exceeded"}
             await self._json(writer, 400, {"error": error})
             return True
-        step = self.take(request.body)
+        step = await self.answer(request.body)
         if step.drop:
             writer.transport.abort()
             return False
