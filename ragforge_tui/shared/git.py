@@ -326,7 +326,10 @@ def blame(folder: Path, path: str, *, timeout: float) -> FileBlame | None:
     output = _run(*arguments, cwd=folder, timeout=timeout, options=[*options, "-c", "blame.ignoreRevsFile="])
     if output is None:
         committed = _run("ls-tree", "-z", "HEAD", "--", path, cwd=folder, timeout=timeout)
-        return None if committed else FileBlame()
+        if committed is None:
+            # A repository without a commit has no HEAD that could be listed.
+            committed = _run("rev-parse", "--all", cwd=folder, timeout=timeout)
+        return FileBlame() if committed == b"" else None
     return _read_blame(output, top.decode("utf-8", "replace").strip("\n"))
 
 

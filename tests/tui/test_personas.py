@@ -158,7 +158,7 @@ class TestChoosing:
             chat.engine.emit(TrustRequested(root="/w#g", files=["g"], text="<x>[red]hi", persona="Guide"))
             await chat.until(lambda: chat.app.chat.questions.has_focus)
             await chat.until(lambda: "Let the persona Guide speak?" in drawn(chat))
-            assert "<x>[red]hi" in drawn(chat)
+            await chat.until(lambda: "<x>[red]hi" in drawn(chat))
             await chat.press("y")
             await chat.until(lambda: chat.engine.asked(AnswerTrust))
             assert chat.engine.asked(AnswerTrust)[0].allow is True

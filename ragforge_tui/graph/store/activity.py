@@ -44,7 +44,7 @@ class Activity:
             f"MATCH {own_node('c', 'Conversation')} "
             "WHERE c.updated_at >= $since AND c.created_at < $until AND c.status <> 'deleted' "
             "AND ($workspace IS NULL OR c.workspace = $workspace) "
-            "AND (NOT coalesce(c.private, false) OR c.uuid = $private) "
+            "AND (coalesce(c.private, false) <> true OR c.uuid = $private) "
             f"RETURN {_CONVERSATION} AS c",
             since=graph_value(since),
             until=graph_value(until),

@@ -68,7 +68,7 @@ class Attempts:
             "UNWIND $keys AS key MATCH (a:Attempt {workspace: $workspace, key: key}) "
             f"WHERE NOT a.over AND {is_own('a', 'Attempt')} AND ($elsewhere OR a.conversation_id = $asking) "
             f"MATCH {own_node('c', 'Conversation', 'uuid: a.conversation_id')} WHERE c.status <> 'deleted' "
-            "AND (c.uuid = $asking OR NOT coalesce(c.private, false)) "
+            "AND (c.uuid = $asking OR coalesce(c.private, false) <> true) "
             f"RETURN {_ATTEMPT} AS a, c.title AS title, a.at AS at ORDER BY at DESC LIMIT $limit",
             workspace=storable(workspace),
             keys=[storable(key) for key in dict.fromkeys(keys)],

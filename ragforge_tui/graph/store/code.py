@@ -345,7 +345,7 @@ class Code:
         rows = await self._graph.rows(
             "MATCH (s:Scope {uuid: $uuid})<-[:REFERENCES_CODE]-(m:Message) WHERE m.state <> 'superseded' "
             "MATCH (c:Conversation {uuid: m.conversation_id}) "
-            "WHERE c.status <> 'deleted' AND NOT coalesce(c.private, false) "
+            "WHERE c.status <> 'deleted' AND coalesce(c.private, false) <> true "
             "RETURN c.uuid AS conversation_id, c.title AS title, m.turn_index AS turn_index, m.uuid AS message_id, "
             "m.timestamp AS timestamp, m.role AS role, left(toStringOrNull(m.content), $chars) AS text, "
             "m.content_file AS text_file ORDER BY m.timestamp DESC, m.position LIMIT $limit",

@@ -27,7 +27,7 @@ _FINDING = projection("f", _FIELDS)
 _ABOUT = own_node("f", "Finding")
 VISIBLE = (
     "MATCH (c:Conversation {uuid: f.conversation_id}) "
-    "WHERE c.status <> 'deleted' AND (NOT coalesce(c.private, false) OR c.uuid = $asking)"
+    "WHERE c.status <> 'deleted' AND (coalesce(c.private, false) <> true OR c.uuid = $asking)"
 )
 """Clause after a finding `f`: those that the conversation `$asking` may see."""
 _RETURN = f"RETURN {_FINDING} AS f ORDER BY f.since DESC, f.uuid LIMIT $limit"

@@ -101,7 +101,7 @@ class OtherConversations:
             own: Conversations that do not count as others.
             workspace: Only conversations of this folder; None: all.
         """
-        hidden = "(c.status = 'deleted' OR coalesce(c.private, false) OR c.uuid IN $own)"
+        hidden = "(c.status = 'deleted' OR coalesce(c.private, false) = true OR c.uuid IN $own)"
         which = f"{own_node('c', 'Conversation')} WHERE {hidden}"
         if workspace is not None:
             which = f"{own_node('c', 'Conversation', 'workspace: $workspace')} WHERE NOT {hidden}"

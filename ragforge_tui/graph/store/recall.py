@@ -137,8 +137,8 @@ class Recall:
         return [
             record["uuid"]
             for record in await self._graph.rows(
-                f"MATCH {own_node('c', 'Conversation')} WHERE c.status <> 'deleted' AND NOT coalesce(c.stub, false) "
-                "AND coalesce(c.branch_turn, 0) < c.next_turn - 1 "
+                f"MATCH {own_node('c', 'Conversation')} WHERE c.status <> 'deleted' "
+                "AND coalesce(c.stub, false) <> true AND coalesce(c.branch_turn, 0) < c.next_turn - 1 "
                 "AND (coalesce(c.indexed_turn, 0) < c.next_turn - 1 OR coalesce(c.keys_version, 1) < $version) "
                 "RETURN c.uuid AS uuid ORDER BY c.updated_at DESC LIMIT $limit",
                 limit=limit,
@@ -171,7 +171,8 @@ class Recall:
         found = [
             Span(record["uuid"], record["first"], record["last"])
             for record in await self._graph.rows(
-                f"MATCH {own_node('c', 'Conversation')} WHERE c.status <> 'deleted' AND NOT coalesce(c.private, false) "
+                f"MATCH {own_node('c', 'Conversation')} WHERE c.status <> 'deleted' "
+                "AND coalesce(c.private, false) <> true "
                 "RETURN c.uuid AS uuid, coalesce(c.branch_turn, 0) + 1 AS first, c.next_turn - 1 AS last "
                 "ORDER BY c.uuid"
             )

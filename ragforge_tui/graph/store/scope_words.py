@@ -22,7 +22,8 @@ QUESTION_CHARS = 600
 _CODE_CHARS = 600
 _ASKED = (
     "MATCH (s)<-[:REFERENCES_CODE]-(m:Message {role: 'user'}) WHERE m.state <> 'superseded' "
-    "MATCH (c:Conversation {uuid: m.conversation_id}) WHERE c.status <> 'deleted' AND NOT coalesce(c.private, false) "
+    "MATCH (c:Conversation {uuid: m.conversation_id}) WHERE c.status <> 'deleted' "
+    "AND coalesce(c.private, false) <> true "
 )
 SUFFIX = "coalesce(' ' + s.aliases, '') + coalesce(' ' + s.called, '')"
 """End of the search text of a scope `s`."""

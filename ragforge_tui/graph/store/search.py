@@ -236,13 +236,13 @@ class Search:
             if workspace is not None:
                 result = await tx.run(
                     f"MATCH {own_node('c', 'Conversation', 'workspace: $workspace')} "
-                    "WHERE c.status <> 'deleted' AND NOT coalesce(c.private, false) RETURN c.uuid AS uuid",
+                    "WHERE c.status <> 'deleted' AND coalesce(c.private, false) <> true RETURN c.uuid AS uuid",
                     workspace=workspace,
                 )
                 return Scope([record["uuid"] async for record in result], [])
             result = await tx.run(
                 f"MATCH {own_node('c', 'Conversation')} "
-                "WHERE c.status = 'deleted' OR coalesce(c.private, false) RETURN c.uuid AS uuid"
+                "WHERE c.status = 'deleted' OR coalesce(c.private, false) = true RETURN c.uuid AS uuid"
             )
             return Scope(None, [record["uuid"] async for record in result])
 

@@ -227,7 +227,7 @@ async def _name_in_summaries(
     result = await tx.run(
         "MATCH (s:Summary)-[h:HAS_TOPIC]->(t:Topic) WHERE t.uuid IN $topics AND h.topic = t.uuid "
         "MATCH (c:Conversation {uuid: s.conversation_id}) RETURN DISTINCT t.uuid AS topic, c.uuid AS conversation, "
-        "c.workspace AS folder, coalesce(c.private, false) OR c.status = 'deleted' AS hidden",
+        "c.workspace AS folder, coalesce(c.private, false) = true OR c.status = 'deleted' AS hidden",
         topics=list({row["topic"] for row in rows}),
     )
     known: set[tuple[str, str]] = set()

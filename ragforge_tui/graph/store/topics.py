@@ -409,7 +409,7 @@ def _in_scope(scope: TopicScope) -> tuple[str, dict[str, Any]]:
     """Return a condition on the conversation `c`, and its parameters."""
     if scope.conversation_id:
         return "c.uuid = $conversation AND c.status <> 'deleted'", {"conversation": scope.conversation_id}
-    public = "c.status <> 'deleted' AND NOT coalesce(c.private, false)"
+    public = "c.status <> 'deleted' AND coalesce(c.private, false) <> true"
     if scope.workspace is None:
         return public, {}
     return f"{public} AND c.workspace = $workspace", {"workspace": scope.workspace}

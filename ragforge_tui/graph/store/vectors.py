@@ -37,7 +37,7 @@ MOST_WITHOUT_SUMMARY = 500
 MOST_WITH_WORDS = 500
 """Newest conversations whose title or summary is compared with the words of a text."""
 _VISIBLE = (
-    "c.status <> 'deleted' AND NOT coalesce(c.private, false) AND NOT c.uuid IN $exclude "
+    "c.status <> 'deleted' AND coalesce(c.private, false) <> true AND NOT c.uuid IN $exclude "
     "AND ($workspace IS NULL OR c.workspace = $workspace)"
 )
 _BEST = f"WHERE score >= $min RETURN {_CONVERSATION} AS c, score ORDER BY score DESC, c.uuid LIMIT $limit"
