@@ -41,6 +41,7 @@ def test_the_commits_of_lines(tmp_path: Path) -> None:
     run_git(tmp_path, "init", "-q")
     empty = git.branch_tips(tmp_path, timeout=TIMEOUT)
     assert empty == frozenset()
+    assert git.blame(tmp_path, "start.txt", timeout=TIMEOUT) == git.FileBlame()
     folder = repository(tmp_path)
     (commit,) = git.commits_since(folder, empty, most=9, timeout=TIMEOUT)
     assert git.blame(folder, "start.txt", timeout=TIMEOUT) == git.FileBlame([commit.hash], ["start.txt"])
