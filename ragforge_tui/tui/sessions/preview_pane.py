@@ -57,6 +57,7 @@ class SessionPane(VerticalScroll, can_focus=False):
         self._chosen = chosen
         if chosen is None or not self.display:
             self._text.update("")
+            self._messages.display = self.beside
             self._messages.show(())
             self._addresses.update("")
             return

@@ -78,7 +78,6 @@ FRAMED = (
 FOREIGN = ("nord", "rose-pine-dawn", "solarized-light")
 """Themes of the framework: one whose frames are faint, a usual one, and one whose text is faint where it is dimmed."""
 PLACED_AT_START = (
-    "sessions-empty",
     "chat",
     "settings",
     "work-open",
