@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from subprocess import Popen
@@ -67,11 +68,14 @@ def test_an_answer_that_falls_short_is_a_notice_on_stderr(cli: Cli, model: Scrip
     assert reply["state"] == "interrupted" and "an empty answer" in reply["error"]
 
 
-def test_a_claim_that_the_record_contradicts_is_a_notice_on_stderr(cli: Cli, model: Script) -> None:
-    model.script([Step(when="tools", text="I created docs/new.md and nothing else.")])
-    ran = cli.ok("ask", "Write the page")
-    assert ran.out == "I created docs/new.md and nothing else.\n"
-    assert "! the answer says it created docs/new.md; no call did\n" in ran.err
+def test_a_failed_test_run_is_a_notice_on_stderr_whatever_the_answer_says(cli: Cli, model: Script) -> None:
+    (cli.workspace / "test_it.py").write_text("def test_it():\n    assert False\n", encoding="utf-8")
+    command = f"{sys.executable} -m pytest -q -p no:cacheprovider test_it.py | tail -3"
+    calls = [{"name": "run_command", "arguments": {"command": command}}]
+    model.script([Step(when="tools", tool_calls=calls), Step(when="tools", text="All green.")])
+    ran = cli.ok("ask", "--yes", "Run the tests")
+    assert ran.out == "All green.\n"
+    assert "! the last test run: 1 failed\n" in ran.err
 
 
 def test_standard_input(cli: Cli, model: Script) -> None:
