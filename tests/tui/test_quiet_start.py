@@ -43,13 +43,21 @@ def test_keys_of_the_whole_start_arrive_once_and_in_order(chat: Start) -> None:
     assert chat.sent() == [" ".join([*words, "end"])]
 
 
-def test_messages_are_sent_while_the_chat_starts(chat: Start) -> None:
+def test_a_message_is_sent_while_the_chat_starts(chat: Start) -> None:
     chat.wait_until(lambda: chat.raw)
     chat.type("first mesage\x7f\x7f\x7f\x7fssage\r")
-    chat.type("\x1b[200~two\rlines\x1b[201~, pasted\r")
-    chat.type("third\x1b[D\x1b[D-\r")
-    chat.wait_until(lambda: len(chat.sent()) >= 3)
-    assert chat.sent() == ["first message", "two\nlines, pasted", "thi-rd"]
+    chat.wait_until(chat.sent)
+    assert chat.sent() == ["first message"]
+
+
+def test_lines_that_come_at_once_while_the_chat_starts_are_one_draft(chat: Start) -> None:
+    chat.wait_until(lambda: chat.raw)
+    chat.type("one\rtwo\rthree")
+    chat.wait_for_shown("three")
+    assert chat.sent() == []
+    chat.type("\r")
+    chat.wait_until(chat.sent)
+    assert chat.sent() == ["one\ntwo\nthree"]
 
 
 def test_a_paste_with_escape_sequences_sends_nothing(chat: Start) -> None:
