@@ -76,7 +76,7 @@ async def test_the_first_message_is_answered_while_the_graph_starts(
         async with ConversationAgent(loaded, interactive=True) as agent, asyncio.timeout(120):
             with agent.subscribe() as queue:
                 conversation = await agent.create_conversation()
-                first = await conversation.send_message("What does it do?")
+                first = await conversation.send_message("What does greeting.py do?")
                 assert (first.turn_index, first.content) == (1, "It greets.")
                 assert first.context_used is not None
                 assert first.context_used.missing == missing
@@ -107,8 +107,11 @@ async def test_the_first_message_is_answered_while_the_graph_starts(
             assert await conversation.retry() == 2
             await conversation.wait_idle()
         assert "A dolphin." in (tmp_path / "exports" / f"conv-{conversation.id}.json").read_text("utf-8")
-    assert [texts[0] for texts in await turns_of(loaded, conversation)] == ["What does it do?", "Which animal swims?"]
-    assert conversation.title == "What does it do?"
+    assert [texts[0] for texts in await turns_of(loaded, conversation)] == [
+        "What does greeting.py do?",
+        "Which animal swims?",
+    ]
+    assert conversation.title == "What does greeting.py do?"
 
 
 async def test_a_message_that_runs_while_the_graph_becomes_ready_is_stored_once(loaded: Loaded, server: Script) -> None:

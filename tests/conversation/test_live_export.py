@@ -266,7 +266,7 @@ async def test_removed_and_switched_off(tmp_path: Path, fake: FakeStore) -> None
     assert names(tmp_path) == [file_name(fake.conversation.uuid, "json")]
     (tmp_path / f".{file_name(fake.conversation.uuid, 'json')}.left.partial").touch()
     off = Scene(tmp_path, fake, enabled=False)
-    await off.writer.removed(fake.conversation.uuid)
+    await off.writer.removed(fake.conversation.uuid, "/w")
     assert names(tmp_path) == []
     await off.stored(fake.conversation.uuid)
     assert names(tmp_path) == []
@@ -310,7 +310,7 @@ async def test_an_id_that_is_a_path_writes_and_deletes_nothing_outside_the_folde
     fake.add("q")
     scene = Scene(folder, fake)
     await scene.stored(fake.conversation.uuid)
-    await scene.writer.removed(fake.conversation.uuid)
+    await scene.writer.removed(fake.conversation.uuid, "/w")
     assert victim.read_text() == "mine"
     assert names(tmp_path) == ["exports", "victim.json"]
     assert scene.notices == []

@@ -193,7 +193,7 @@ def test_records_that_cannot_be_journaled_are_reported(tmp_path: Path, monkeypat
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(GraphError, match=r"disk is full.*journal"):
+    with pytest.raises(GraphError, match=r"journal cannot be written.*disk is full"):
         journal.append("create_conversation", conversation())
     monkeypatch.undo()
     assert journal.pending() == 1, "half a record must not stand before the next"

@@ -143,7 +143,11 @@ def matched(rarities: Mapping[str, float], text: str) -> float:
     if plain and not _PARTS.search(text):
         near = [text[slice(*found.span())] for found in _starting(starts).finditer(folded)]
     else:
-        near = [run for run in _WORD.findall(text) if not run[1:].islower() or _fold(run)[:SAME_START] in starts]
+        near = [
+            run
+            for run in _WORD.findall(text)
+            if not run[1:].islower() or _fold(run)[:SAME_START] in starts or _NO_BLANKS.search(run)
+        ]
     if not near:
         return 0.0
     language = language_of(text)
