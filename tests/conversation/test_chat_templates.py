@@ -46,6 +46,7 @@ SUMMARY = {
 UNUSABLE = {"when": "plain", "match": "<<<material", "text": "I would rather not."}
 
 
+@pytest.mark.slow
 @pytest.mark.http
 async def test_a_long_conversation_is_taken_by_every_template(loaded: Loaded, server: OpenAIServer) -> None:
     loaded = with_model(with_memory(loaded, max_context_chars=SMALL, summarization=FEW), max_iterations=3)

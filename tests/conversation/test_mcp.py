@@ -130,6 +130,7 @@ async def test_streamable_http_and_a_refusal(loaded: Loaded, server: Script, add
     assert "refused" in result, "no one was there to allow it"
 
 
+@pytest.mark.slow
 async def test_a_server_that_dies_is_started_again_a_few_times(loaded: Loaded, server: Script, tmp_path: Path) -> None:
     deaths = tmp_path / "deaths"
     dying = [calling("probe__die", file=str(deaths)), calling("probe__add", first=1, second=1)]

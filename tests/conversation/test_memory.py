@@ -232,7 +232,7 @@ async def test_a_retried_turn_still_shows_what_an_earlier_request_held(loaded: L
         await engine.close()
 
 
-@pytest.mark.parametrize(("stuck_after", "turns"), [(0, 300), (64, 1_000)])
+@pytest.mark.parametrize(("stuck_after", "turns"), [(0, 300), pytest.param(64, 1_000, marks=pytest.mark.slow)])
 async def test_an_import_is_recalled_by_its_words_while_its_vectors_are_made(
     loaded: Loaded, server: Script, monkeypatch: pytest.MonkeyPatch, stuck_after: int, turns: int
 ) -> None:

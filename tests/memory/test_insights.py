@@ -192,6 +192,7 @@ async def test_an_extract_stands_in_while_the_model_fails(graph: Graph) -> None:
     assert (await store.insights.of([uuid]))[uuid] == made
 
 
+@pytest.mark.slow
 @ONE_BACKEND
 async def test_a_long_conversation_is_read_through_its_summaries(graph: Graph) -> None:
     store = Store(graph)

@@ -78,7 +78,7 @@ def test_old_steps_become_notes_that_keep_what_the_model_wrote() -> None:
     assert sent[-1]["tool_call_id"] == "id-s59"
 
 
-@pytest.mark.parametrize("limit", [1_500, 3_000, 24_000])
+@pytest.mark.parametrize("limit", [1_500, 3_000, pytest.param(24_000, marks=pytest.mark.slow)])
 def test_two_hundred_large_results_never_exceed_the_limit(limit: int) -> None:
     turn = RunningTurn(9, "Read everything")
     result = lines(200)
