@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Iterator
@@ -70,7 +71,7 @@ def test_an_answer_that_falls_short_is_a_notice_on_stderr(cli: Cli, model: Scrip
 
 def test_a_failed_test_run_is_a_notice_on_stderr_whatever_the_answer_says(cli: Cli, model: Script) -> None:
     (cli.workspace / "test_it.py").write_text("def test_it():\n    assert False\n", encoding="utf-8")
-    command = f"{sys.executable} -m pytest -q -p no:cacheprovider test_it.py | tail -3"
+    command = f"{shlex.quote(sys.executable)} -m pytest -q -p no:cacheprovider test_it.py | tail -3"
     calls = [{"name": "run_command", "arguments": {"command": command}}]
     model.script([Step(when="tools", tool_calls=calls), Step(when="tools", text="All green.")])
     ran = cli.ok("ask", "--yes", "Run the tests")
