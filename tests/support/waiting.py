@@ -48,6 +48,14 @@ async def quiet(soon: float = 0.02) -> None:
     assert seen, "the event loop always has something to do"
 
 
+async def calm(most: float = 2.0) -> None:
+    """Wait until the event loop has nothing to do, at most so many seconds.
+
+    For a key that was pressed: an app that ends may leave a thread behind, and what is expected is waited for anyway.
+    """
+    await _watched().told(lambda due: due is None or due > 0.02, most)
+
+
 async def stirred() -> None:
     """Wait until something happened and all that follows at once from it is done.
 

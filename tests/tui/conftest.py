@@ -22,7 +22,7 @@ from ragforge_tui.shared.wire import Engine
 from ragforge_tui.tui.app import ChatApp, ChatOptions
 from ragforge_tui.tui.limits import SCREEN
 from tests.support.fake_engine import FakeEngine
-from tests.support.waiting import quiet, stirred, until
+from tests.support.waiting import calm, stirred, until
 
 Connect = Callable[[], Any]
 NOON = datetime(2026, 11, 3, 18, 0, tzinfo=UTC)
@@ -129,7 +129,7 @@ def lines_go() -> Iterator[None]:
 def pilots_watch_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pilot waits until there is nothing to do, not until the process has been idle for a while."""
     for module in ("app", "pilot"):
-        monkeypatch.setattr(f"textual.{module}.wait_for_idle", lambda *_: quiet())
+        monkeypatch.setattr(f"textual.{module}.wait_for_idle", lambda *_: calm())
 
 
 @pytest.fixture(autouse=True)
