@@ -236,7 +236,7 @@ async def test_room(run_chat: ChatRunner, engine: FakeEngine, size: tuple[int, i
 async def test_changes_in_other_terminals_appear(
     run_chat: ChatRunner, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SCREEN, "follow", 0.02)
+    monkeypatch.setattr(SCREEN, "follow", 0.3)
     async with run_chat(engine) as chat:
         picking = await opened(chat)
         await chat.press("down")
