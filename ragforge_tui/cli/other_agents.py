@@ -34,7 +34,7 @@ IMPORT_AGENTS = (
 WATCH_SECONDS = 30.0
 """Pause between two looks with `--watch`."""
 SETTLE_SECONDS = 30.0
-"""Longest wait until the memory has read what was imported; the next start reads the rest."""
+"""Longest wait for the memory to read imported turns; the next start reads the rest."""
 _MOST_FAILURES = 20
 _UNREAD = "Sessions of {} are there in a form that this version cannot read."
 

@@ -193,7 +193,7 @@ def _sums(kept: Sequence[KeptFinding]) -> str:
 
 
 def insight_text(entry: InsightEntry) -> str:
-    """Return an insight as lines, without what no longer holds."""
+    """Return an insight as lines, without its invalid findings."""
     facts = [entry.conversation_id[:SHORT_ID], local_time(entry.updated_at), _one_line(entry.title) or "untitled"]
     if entry.made_by == EXTRACTIVE:
         facts.append("extracted")

@@ -227,7 +227,7 @@ def delete(
 
 
 def deletion_text(deleted: requests.Deleted, *, now: bool) -> str:
-    """Return the sentences that `delete` prints about what is gone and what stays."""
+    """Return the sentences of `delete` on removed and kept parts."""
     short = deleted.conversation.uuid[:SHORT_ID]
     named = ", ".join(_named(one) for one in (deleted.conversation, *deleted.branches))
     sentences = [

@@ -326,7 +326,7 @@ class Conversation(StoredConversation):
         self.cancel()
 
     async def end(self) -> None:
-        """Close it, its memory included, while the process goes on; the memory first reads the turns that ended."""
+        """Close it and its memory while the process continues; the memory reads the ended turns first."""
         self.close()
         if not self.record.helper_of:
             with suppress(TimeoutError):

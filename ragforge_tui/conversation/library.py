@@ -382,7 +382,7 @@ class ConversationLibrary:
         return changed
 
     async def _purge_one(self, store: Store, uuid: str) -> Deleted:
-        """Remove a conversation from the graph and from all files; what is interrupted, the next start continues."""
+        """Remove a conversation from the graph and all files; the next start continues an interrupted removal."""
         record = await store.conversations.get(uuid)
         heir = await store.purges.hand_over(uuid)
         left: list[str] = []

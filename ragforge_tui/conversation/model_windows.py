@@ -1,4 +1,4 @@
-"""What servers of models state and refuse: their context windows, and the parts of requests they do not take.
+"""Learned limits of model servers: context windows, and parts of requests that they refuse.
 
 A window comes from the settings, the model's server or a table of models. What a server states is kept with its day,
 so that the next start knows it before it is asked again. Settings and table can be wrong: a local server is started

@@ -40,7 +40,7 @@ from ragforge_tui.tools.line_changes import edited_lines
 _log = logging.getLogger(__name__)
 _FULL_HASH = 40
 _MOST_READ = 1_000
-"""Conversations that one run reads; the next one goes on."""
+"""Conversations that one run reads; the next run continues."""
 
 
 async def list_found_sessions(
@@ -68,7 +68,7 @@ async def list_found_sessions(
 
 
 async def import_found_session(store: Store, found: FoundSession) -> SessionImport:
-    """Import a session, or what is new in it; failures are part of the result."""
+    """Import a session or its new turns; failures are part of the result."""
     try:
         exports = await asyncio.to_thread(_exports, found)
         if not exports:
@@ -91,7 +91,7 @@ async def import_found_session(store: Store, found: FoundSession) -> SessionImpo
 
 
 async def read_imported(services: Services, *, leave: Collection[str]) -> None:
-    """Read imported turns for what they decide, wish and tried in vain, without their conversations being opened.
+    """Read decisions, wishes and failed attempts from imported turns, without opening conversations.
 
     What is left when the program ends is read after the next start.
 

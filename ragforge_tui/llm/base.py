@@ -81,7 +81,7 @@ class Retrying(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LeftOut(msgspec.Struct, frozen=True):
-    """Sentence on what the server refused: the request was sent again without it, and so are later ones."""
+    """Sentence on the refused part: this request and later ones are sent without it."""
 
     text: str
 
@@ -168,14 +168,14 @@ class ChatModel(Protocol):
 
 
 class KnownServers(Protocol):
-    """What was learned about the servers of models."""
+    """Knowledge about the servers of models."""
 
     def stated(self, model: ChatModel) -> int | None:
         """Return the window that a model's server states, None while it is not known."""
         ...
 
     def refused(self, model: ChatModel) -> set[str]:
-        """Return the forms without what a model's server refuses."""
+        """Return the request forms that a model's server needs."""
         ...
 
     def refuse(self, model: ChatModel, forms: set[str]) -> None:

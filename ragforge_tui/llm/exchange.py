@@ -1,4 +1,4 @@
-"""HTTP exchange of one request, read before LiteLLM reads it, which loses what it does not know.
+"""HTTP exchange of one request, read before LiteLLM, which drops unknown fields.
 
 LiteLLM maps finish reasons it does not know to ``stop``, drops fields, ends an answer at a line that is no JSON, and
 sends a refused request again by itself. So the client's requests are listened to: a refusal becomes a `ServerRefusal`
@@ -31,7 +31,7 @@ _current: ContextVar[Exchange | None] = ContextVar("exchange", default=None)
 
 
 class Exchange:
-    """What the server itself answered to one request.
+    """Answer of the server itself to one request.
 
     Attributes:
         refusal: The answer, if it was none or an error.

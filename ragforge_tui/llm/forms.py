@@ -55,7 +55,7 @@ IMAGES_REFUSED = "[The server refused images; this message was sent without them
 _EMPTY_REASONING = " "
 """DeepSeek and Kimi take a space for a reasoning that is not known, but not an empty text."""
 _NAME = re.compile(r"[^A-Za-z0-9_-]+")
-"""What no provider takes in the name of a tool."""
+"""Characters that no provider takes in the name of a tool."""
 _SCHEMA_KEYS = ("type", "description", "enum", "required")
 
 
@@ -67,7 +67,7 @@ def known_tool(name: str, tools: Container[str]) -> str:
 
 
 def called_name(name: str, tools: Container[str]) -> str:
-    """Return the name of a call as it is understood: that of a tool, else without what stands before it."""
+    """Return the known tool that a call names, else the name without its prefix."""
     pieces = [piece for piece in re.split(r"[.:/]", name) if piece and not piece.isdigit()]
     return known_tool(name, tools) or (pieces[-1] if pieces and not _NAME.search("".join(pieces)) else name)
 

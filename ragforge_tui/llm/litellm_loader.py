@@ -118,7 +118,7 @@ def _configured() -> Any:
 
 
 def _correct(module: Any) -> None:
-    """Replace what loses requests in LiteLLM 1.106; a release without these names stays as it is."""
+    """Replace functions of LiteLLM 1.106 that lose requests; a release without them stays as it is."""
     _send_as_it_is()
     # What LiteLLM sends to OpenAI's newer address (requests with tools to GPT-5.4 and later) fails in a search for
     # MCP servers among the tools, for lack of a package that LiteLLM does not depend on.

@@ -402,7 +402,7 @@ def _reason(chain: list[BaseException]) -> str:
 
 
 def _body(chain: list[BaseException]) -> Any:
-    """Return what the server sent with an error, None if it sent nothing."""
+    """Return the body that the server sent with an error, None without one."""
     return next((body for error in reversed(chain) if (body := getattr(error, "body", None))), None)
 
 

@@ -1,4 +1,4 @@
-"""The way out of a refusal: leave out what was refused, send again, remember.
+"""Recovery from refused requests: leave out the refused part, resend, remember.
 
 Servers refuse an option, tools or one tool, a role, reasoning, images, in words of their own. No list of sentences
 knows them: what the words name is looked for in the request as it was sent. If they name nothing there, what this
@@ -35,7 +35,7 @@ from ragforge_tui.llm.forms import (
 from ragforge_tui.shared.errors import ModelError
 
 MOST_STEPS = 16
-"""Requests that one refusal may lead to."""
+"""Most requests that one refusal causes."""
 _NEEDED = {"model", "messages", "tools", "stream", "timeout", "num_retries", "max_retries", "api_base", "api_key"}
 _OWN_FIELDS = {"role", "content", "tool_calls", "tool_call_id", "name", "cache_control"}
 _WANTED = re.compile(r"must|missing|require|expect|need|provide", re.IGNORECASE)
@@ -90,7 +90,7 @@ class _Part(msgspec.Struct, frozen=True):
 
 
 class Refusals:
-    """What the server of one model takes and what it refuses.
+    """Accepted and refused parts of requests to one model's server.
 
     Args:
         kept: Forms that it needed in earlier processes.
@@ -102,10 +102,10 @@ class Refusals:
         self._keep = keep
         self.taken: set[str] = set()
         self.hopeless: set[tuple[str, frozenset[str]]] = set()
-        """Words with which requests were refused in every form, with what these held."""
+        """Words with which requests were refused in every form, with the parts of these requests."""
 
     def accepted(self, arguments: dict[str, Any], way: WayOut) -> str:
-        """Note that a request was answered; return what it was sent without for the first time, empty if nothing."""
+        """Note an answered request; return the parts left out for the first time, empty if none."""
         self.taken.update(form for part in _parts(arguments, "") for form in part.forms)
         new = way.forms - self.forms
         if not new:

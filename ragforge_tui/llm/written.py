@@ -88,7 +88,7 @@ class TextReader:
         self._lead = ""
         """White space that begins the answer."""
         self._line = ""
-        """End of what was passed on, since the last line break."""
+        """End of the text passed on, since the last line break."""
         self._fence = ""
         self._misses = 0
         """Places that looked like a call and were none; those that were read to the end count for many."""
@@ -260,7 +260,7 @@ class TextReader:
         return None if name is None or name.end() == len(held) else True
 
     def _took_calls(self) -> bool:
-        """Take in the calls that the text held begins with; return whether there are any."""
+        """Take in the calls at the start of the held text; return whether there are any."""
         found = read_calls(self._held, self._tools)
         if found is None:
             self._misses += _MOST_MISSES // _MOST_READ
@@ -278,7 +278,7 @@ class TextReader:
 
 
 def read_calls(text: str, tools: Tools) -> tuple[list[Call], int] | None:
-    """Return the calls that a text begins with, and where they end; None if it begins with none.
+    """Return the calls at the start of a text and their end; None without any.
 
     Other text may follow on a new line; after calls without a marker only white space may.
     """

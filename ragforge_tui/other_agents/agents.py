@@ -67,7 +67,7 @@ AGENTS: dict[str, Agent] = {
 """By the name that `--from` takes, in the order of the list."""
 
 _MOST_FILES = 20_000
-"""Files of a store that are looked at for what cannot be read, or of a folder that is imported."""
+"""Most files checked for an unreadable layout, or read from an imported folder."""
 _TABLES = ("session", "sessions")
 _PIECES = (".jsonl", COMPRESSED)
 """Endings of files that may hold one part of a session, while others hold the rest."""

@@ -157,7 +157,7 @@ def _messages(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _kinds(lines: Iterable[str], ended: bool) -> Iterator[tuple[str, str]]:
-    """Yield who each line is of, with its text; nobody for an empty line.
+    """Yield the author of each line, with its text; no author for an empty line.
 
     Args:
         ended: The file ends lines of the user and the program with blanks. Otherwise code in a fence is the model's.

@@ -106,7 +106,7 @@ def add_parts(
 
 
 def own_words(text: str) -> str:
-    """Return what the user wrote of a text, without the elements of programs around it."""
+    """Return the user's own words of a text, without the elements of programs."""
     return without_elements(without_elements(text, _APPENDED)[0], _PROGRAMS, leading=True)[0].strip()
 
 

@@ -79,7 +79,7 @@ def _zipped(path: Path) -> list[msgspec.Raw]:
 
 
 class _Head(msgspec.Struct):
-    """What tells a conversation from others, read without the messages."""
+    """Identity of a conversation, read without the messages."""
 
     mapping: msgspec.Raw = msgspec.Raw()
     chat_messages: msgspec.Raw = msgspec.Raw()
@@ -144,7 +144,7 @@ def _chatgpt(conversation: dict[str, Any]) -> Transcript:
 
 
 def _said_at(node: object) -> float:
-    """Return when a node was said, later ones being nearer to the end of the talk."""
+    """Return the time of a node; later ones are nearer to the end of the conversation."""
     at = time_of(fields(fields(node).get("message")).get("create_time"))
     return at.timestamp() if at else 0.0
 

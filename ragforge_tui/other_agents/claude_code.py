@@ -137,7 +137,7 @@ def _add(transcript: Transcript, line: dict[str, Any]) -> None:
 
 
 class _Queue:
-    """What the user typed while the agent worked; it is stored in one form or another, or in both.
+    """Message typed while the agent worked, stored in either of two forms or both.
 
     A message that waited until the end becomes a line of the user's. One that was taken into the running work is
     attached to it, or is only removed from the queue.

@@ -63,7 +63,7 @@ def session_id(lines: list[dict[str, Any]]) -> str:
 
 
 def read(found: FoundSession) -> Transcript:
-    """Read the rollouts of a session, after what a fork shares with its parent.
+    """Read the rollouts of a session, after the turns a fork shares with its parent.
 
     Raises:
         OSError: A file cannot be read.
@@ -101,10 +101,10 @@ class _Reader:
         self._model = ""
         self._replies = 0
         self._details: dict[str, dict[str, Any]] = {}
-        """What the program noted about calls: exit status, changed files."""
+        """Records of the program about calls: exit status, changed files."""
 
     def read(self, lines: list[dict[str, Any]]) -> None:
-        """Add the lines; where the program noted what the user said, other texts of that role are its own."""
+        """Add the lines; where the program noted the user's words, other texts of that role are its own."""
         events = [_event(line) for line in lines]
         noted = any(kind == "user" for kind, _ in events)
         answered = any(_item(line).get("role") == "assistant" for line in lines)

@@ -105,6 +105,6 @@ def read(found: FoundSession) -> Transcript:
 def _add(
     transcript: Transcript, role: object, content: object, at: datetime | None, shown: object, model: str = ""
 ) -> None:
-    """Add a message; what the user was not shown is the program's, but the results in it are kept."""
+    """Add a message; hidden text is the program's, but its results are kept."""
     hidden = role == "user" and fields(shown).get("userVisible") is False
     add_parts(transcript, "tool" if hidden else role, content, at, model=model)

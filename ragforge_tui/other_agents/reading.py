@@ -26,7 +26,7 @@ MOST_LINE = 64 * 1024 * 1024
 """Bytes of a line; a longer one is left out, since it holds pictures rather than words."""
 MOST_FILE = 2 * 1024**3
 MOST_WHOLE = 512 * 1024**2
-"""Bytes of what is in memory at once, unpacked; longer files are read line by line."""
+"""Most bytes in memory at once, unpacked; longer files are read line by line."""
 COMPRESSED = ".zst"
 _PACKED = 1_024
 """Bytes that are decompressed at once: they may become thousands of times as many."""

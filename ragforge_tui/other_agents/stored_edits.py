@@ -1,4 +1,4 @@
-"""Edits of files as agents store them: whole contents, diffs, patches, or a text and what took its place.
+"""Edits of files as agents store them: whole contents, diffs, patches, replaced texts.
 
 `blame` follows lines through them. A diff or a replaced text shows only some lines of the file.
 """
@@ -34,7 +34,7 @@ _MARKS = {"<": "SEARCH", "=": "", ">": "REPLACE"}
 
 
 def edits_in(details: object, arguments: object, *, writes: bool) -> list[FileEdit]:
-    """Return what a call that succeeded changed, from the details of its result or else from its arguments.
+    """Return the edits of a successful call, from the details of its result or else its arguments.
 
     Args:
         writes: Whether the tool writes files, so that a path and a content among the arguments are a written file.

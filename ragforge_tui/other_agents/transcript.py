@@ -80,7 +80,7 @@ class Transcript:
         self.tags = tags
         self._turns: list[list[Message]] = []
         self._marks: list[str] = []
-        """What each turn is known by; empty where the agent stores neither ids nor times."""
+        """Marks of the turns; empty where the agent stores neither ids nor times."""
         self._known: set[str] = set()
         self._calls: dict[str, ToolCall] = {}
         self._edits: list[tuple[ToolCall, FileEdit]] = []
@@ -112,7 +112,7 @@ class Transcript:
             )
 
     def follow(self, parent: Transcript) -> None:
-        """Take over what the first turns are known by from the session that they were copied from."""
+        """Take over the marks of the first turns from the session they were copied from."""
         for n, (own, copied) in enumerate(zip(self._turns, parent._turns, strict=False)):
             if _texts(own) != _texts(copied):
                 return
@@ -128,7 +128,7 @@ class Transcript:
         usage: Usage | None = None,
         id: str = "",
     ) -> None:
-        """Add a reply of the model, or what is new in it to the reply with the same `id`."""
+        """Add a reply of the model, or its new parts to the reply with the same `id`."""
         known = self._replies.get(id) if id else None
         if known is None:
             known = Message(uuid="", conversation_id="", role="assistant", timestamp=self._at(at))
@@ -324,7 +324,7 @@ class Transcript:
 
 
 def _joined(before: str, more: str) -> str:
-    """Return a text with what is new in another one: agents also store a text again that has grown."""
+    """Return a text with the new end of another: agents store a grown text again."""
     if not before or more.startswith(before):
         return more or before
     known = any(part.startswith(more) for part in before.split("\n\n")) or before.endswith(more)

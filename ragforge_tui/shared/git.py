@@ -82,7 +82,7 @@ _HARMLESS = re.compile(
 _OF_DISPLAY = re.compile(
     r"core\.(excludesfile|quotepath)|safe\.directory|(status|column|i18n|log\.date|diff\.algorithm)\b.*"
 )
-"""Settings of the user that change what is shown, and name no program either."""
+"""Display settings of the user, which name no program."""
 _COMMITS = 4
 _LAST_SECOND = int(datetime(9999, 1, 1, tzinfo=UTC).timestamp())
 """Latest time of a commit; one may be dated beyond what a date can hold in every time zone."""

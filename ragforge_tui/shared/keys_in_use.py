@@ -92,7 +92,7 @@ def _written(secret: str) -> set[str]:
 
 
 def _encoded(secret: str) -> set[str]:
-    """Return what is the same in the base64 of all texts that hold a secret, for each offset within three bytes."""
+    """Return the common part of the base64 of all texts with a secret, for each of three offsets."""
     found: set[str] = set()
     for before in range(3):
         data = bytes(before) + secret.encode("utf-8", "surrogatepass")

@@ -231,7 +231,7 @@ class Message(msgspec.Struct, kw_only=True):
 
     @property
     def typed(self) -> str:
-        """What the user typed of a message: only that is the user's word."""
+        """Typed part of a message: only that is the user's word."""
         text = self.content
         for material in self.materials:
             text = text.replace(material, "\n")
@@ -583,7 +583,7 @@ class ContextRecord(msgspec.Struct, kw_only=True):
 
     @property
     def unsearched(self) -> list[str]:
-        """Those of `missing` about a search that did not run though it matters: user and model are told."""
+        """Those of `missing` about relevant searches that did not run, for user and model."""
         return [sentence for sentence in self.missing if NOT_SEARCHED in sentence]
 
     @property

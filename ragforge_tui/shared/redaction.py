@@ -503,7 +503,7 @@ def mask_secrets(text: str) -> str:
 
 
 def mask_words(text: str) -> str:
-    """Return what a library or another program wrote, fit for screen and log: plain, and even short keys masked."""
+    """Return the words of a library or another program for screen and log: plain, keys masked."""
     return mask_secrets(mask_keys(plain_text(text)))
 
 

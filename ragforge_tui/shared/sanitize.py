@@ -85,7 +85,7 @@ def visible(text: str) -> str:
 
 
 def unshown(written: str, text: str) -> str:
-    """Return what a model wrote, with the characters of a text that it was shown by symbols in place of these."""
+    """Return a model's text with the characters that it was shown as symbols."""
     found = set(_CONTROLS.findall(text)) | set(_SURROGATE.findall(text))
     symbols = {visible(sign): sign for sign in found}
     for symbol, sign in symbols.items():

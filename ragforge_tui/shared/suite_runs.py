@@ -119,7 +119,7 @@ _ORDER = ("failed", "errors", "passed")
 
 
 def _sums(output: str) -> Iterator[dict[str, int]]:
-    """Yield what each summary in an output counts."""
+    """Yield the counts of each summary in an output."""
     for line in output.splitlines():
         if len(line) > _MOST_LINE:
             continue

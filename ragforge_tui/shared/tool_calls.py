@@ -113,7 +113,7 @@ def tool_info(name: str) -> ToolInfo:
 
 
 def called_tool(call: ToolCall) -> ToolInfo:
-    """Return the description of a call's tool; of another agent's, what the call itself tells."""
+    """Return the description of a call's tool; another agent's is derived from the call."""
     if call.tool_name in _tools:
         return _tools[call.tool_name]
     if any(file.access == "write" for file in call.files):

@@ -31,7 +31,7 @@ report_output: ContextVar[Callable[[list[str]], None]] = ContextVar("report_outp
 """Function of the running call that shows the user the last lines of its output so far. A tool may call it often."""
 
 Walls = Literal["", "workspace", "reading"]
-"""Where a command may write in the sandbox: in the workspace, or nowhere; empty outside of it."""
+"""Writable place of a command in the sandbox: workspace or none; empty outside of it."""
 
 sandboxed: ContextVar[Walls] = ContextVar("sandboxed", default="")
 """The sandbox in which the commands of the running call start."""

@@ -232,7 +232,7 @@ class _History:
 
 
 def _found(keys: list[str], old: list[str], near: int) -> int | None:
-    """Return where lines stand, the place nearest to the one that is told; None if they are nowhere."""
+    """Return the position of lines nearest to the given one; None without any."""
     starts = [at for at in range(len(keys) - len(old) + 1) if keys[at] == old[0]] if old else []
     places = [at for at in starts if keys[at : at + len(old)] == old]
     return min(places, key=lambda at: abs(at - near), default=None)

@@ -246,7 +246,7 @@ class Toolbox:
         self._external: dict[str, list[str]] = {}
         """Names of the tools that the user's configuration adds, by their source."""
         self.changes = 0
-        """How often these were replaced."""
+        """Count of their replacements."""
         self._user_tools = {kind.info.name: kind(context) for kind in USER_TOOLS}
 
     def _add(self, kinds: Sequence[type[Tool]]) -> None:

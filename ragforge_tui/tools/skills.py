@@ -82,7 +82,7 @@ def _value(field: str, written: str) -> Any:
 
 
 def find_skills(folder: Path, *, project: bool, problems: list[str]) -> list[Found]:
-    """Return the skills below a folder; what is wrong with others is added to `problems`. Blocks.
+    """Return the skills below a folder; faults of others are added to `problems`. Blocks.
 
     A folder without a skill of its own may hold the folders of skills.
     """

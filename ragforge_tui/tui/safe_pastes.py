@@ -49,7 +49,7 @@ class SafePastes:
         """The paste so far, without its marks; None outside one."""
 
     def feed(self, typed: bytes) -> bytes:
-        """Return what the parser may read now: keys, and complete pastes as plain text between their marks.
+        """Return the bytes for the parser: keys, and complete pastes as plain text between their marks.
 
         Args:
             typed: Nothing when none was typed for a while.

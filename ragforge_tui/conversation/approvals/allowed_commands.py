@@ -397,7 +397,7 @@ def _shown(pattern: list[str]) -> str:
 
 
 def refusal(pattern: list[str], placed: Placed, guard: Guard, more_options: tuple[str, ...] | None = None) -> str:
-    """Return what in a command its pattern does not cover, and why; empty if it covers all.
+    """Return the first part of a command that its pattern does not cover, and why; else empty.
 
     Args:
         more_options: Options that it does not cover besides those of `WRITING_OPTIONS`; None if no others are known.

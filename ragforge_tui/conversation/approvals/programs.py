@@ -74,7 +74,7 @@ _MORE = (
     r"integration|js|lib|local|node|only|perf|py|python|quick|regression|rust|server|slow|smoke|strict|system|tests?|ts|"
     r"types?|ui|unit|verbose|watch|web|[a-z]*\d[\w.]*))*"
 )
-"""Words that say which tests or checks; any other one may be something else to do, as in `lint-and-push`."""
+"""Words that name tests or checks; any other may name another task, as in `lint-and-push`."""
 _SCRIPTS: dict[Kind, re.Pattern[str]] = {
     "@format": re.compile(r"format|fmt|prettier|(lint|eslint|format)[:-](fix|write)|fix"),
     "@checks": re.compile(rf"(lint|eslint|typecheck|type-check|types|tsc|mypy|checks?){_MORE}|(format|fmt)[:-]check"),

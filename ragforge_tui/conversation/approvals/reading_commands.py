@@ -65,7 +65,7 @@ _PLAIN_WORDS = re.compile(r"--[a-z-]+=.*|--(recursive|line-number|ignore-case|fi
 _BUILT_IN = frozenset({"echo", "pwd", "type"})
 _WORK_TREE = frozenset({"git describe", "git diff", "git status", "git stash"})
 _SIGNATURE = "%G"
-"""In a format of git: the state of a signature, which gpg has to tell."""
+"""In a format of git: the state of a signature, for which git runs gpg."""
 
 
 _HERE = re.compile(r"cd ([\w./-]+) && ")

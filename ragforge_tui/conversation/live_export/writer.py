@@ -120,7 +120,7 @@ class ExportWriter:
             log.info("exports: %s is still being written", conversation_id)
 
     async def written(self, conversation_id: str) -> None:
-        """Wait until the files of a conversation hold what was stored: a program reads them next."""
+        """Wait until the files of a conversation are complete: a program reads them next."""
         job = self._jobs.get(conversation_id)
         if self._enabled and job is not None and job.task is not None:
             job.hurry()

@@ -286,7 +286,7 @@ class InputBuilder:
         return content
 
     def tell_blind(self, model: ChatModel) -> None:
-        """Tell the user, once for each model, that it sees no images."""
+        """Notify the user, once for each model, that it sees no images."""
         if model.name not in self._blind:
             self._blind.add(model.name)
             text = f"{model.name} cannot see images: it is told their names only. If it can: /settings model.images yes"

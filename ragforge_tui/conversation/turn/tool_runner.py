@@ -275,7 +275,7 @@ class ToolRunner:
         return None
 
     async def _run_in_place(self, reply: Message, call: ToolCall, prepared: PreparedCall) -> ToolOutcome:
-        """Run a call, a command in its sandbox; what the sandbox does not let it do is asked about."""
+        """Run a call, a command in its sandbox; ask about an access that the sandbox refused."""
         sandboxed.set(walls := await self._approvals.walls(prepared, call, self._mode()))
         try:
             return await prepared.run()

@@ -232,7 +232,7 @@ class Conversations:
 
 
 async def branches_of(graph: Graph, uuid: str, *, helpers: bool = False) -> list[str]:
-    """Return the branches of a conversation, the one that shares most first, or what its helpers held."""
+    """Return a conversation's branches, the one that shares most first, or its helpers' conversations."""
     rows = await graph.rows(
         f"MATCH {own_node('c', 'Conversation', 'branch_of: $uuid')} WHERE {'NOT ' if helpers else ''}{_LISTED} "
         "RETURN c.uuid AS uuid, coalesce(c.branch_turn, 0) AS shared, c.created_at AS at "

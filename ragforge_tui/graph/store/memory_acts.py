@@ -176,7 +176,7 @@ class MemoryActs:
 
 
 async def forget_in_records(graph: Graph, conversation_id: str) -> None:
-    """Remove the findings of a conversation from what others have on record, with the words that closed theirs."""
+    """Remove a conversation's findings from the records of others, with the words that closed theirs."""
     rows = await graph.rows(
         f"MATCH {own_node('f', 'Finding', 'conversation_id: $id')} RETURN {_FINDING} AS f", id=conversation_id
     )

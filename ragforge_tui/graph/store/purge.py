@@ -48,7 +48,7 @@ class Purges:
         return [row["uuid"] for row in rows]
 
     async def branches(self, uuid: str, *, helpers: bool = False) -> list[str]:
-        """Return the branches of a conversation, the one that shares most first, or what its helpers held."""
+        """Return a conversation's branches, the one that shares most first, or its helpers' conversations."""
         return await branches_of(self._graph, uuid, helpers=helpers)
 
     async def purge(self, uuid: str) -> Heir | None:

@@ -39,7 +39,7 @@ _BELOW = (
     ("ToolResult", _RESULTS),
     ("Context", "(m)-[:WAS_SENT]->"),
 )
-"""Nodes below a message that have the id of its conversation, and the way to them."""
+"""Nodes below a message that have the id of its conversation, with their paths."""
 _MOVED = "MATCH (m:Message {conversation_id: $parent}) WHERE m.turn_index > $after AND m.turn_index <= $last"
 _TO_HEIR = "MATCH (h:Conversation {uuid: $heir})"
 _STAYS = "MATCH (m:Message {conversation_id: $parent}) WHERE m.turn_index > $last"
@@ -53,7 +53,7 @@ _TURNS = (
     "MATCH (a:Attempt {conversation_id: $parent}) WHERE a.turn_index > $after AND a.turn_index <= $last "
     f"AND NOT EXISTS {{ {_STAYS} AND m.turn_index = a.end_turn }} SET a.conversation_id = $heir",
 )
-"""Statements that move turns with what their calls began, in one transaction."""
+"""Statements that move turns and the results of their calls, in one transaction."""
 _UNKEYED = (
     "MATCH (m:Message {conversation_id: $heir, position: 0}) WHERE m.turn_index > $covered AND m.turn_index <= $last "
     f"SET {', '.join(f'm.{names[0]} = NULL' for names in MESSAGE_LEX.values())}, m.facts_digest = NULL, "
@@ -83,7 +83,7 @@ _KEEP_PROGRESS = (
     "h.indexed_turn = coalesce(h.indexed_turn, CASE WHEN p.indexed_turn < h.branch_turn THEN p.indexed_turn "
     "ELSE h.branch_turn END)"
 )
-"""What was examined of the shared turns need not be examined again."""
+"""Watermarks that move along: shared turns are not examined again."""
 
 
 class Heir(msgspec.Struct, frozen=True):
@@ -209,7 +209,7 @@ async def _run(tx: Transaction, statements: tuple[str, ...], **parameters: Any) 
 
 
 async def _adopt(tx: Transaction, parent: str, branches: list[str], heir: str) -> None:
-    """Let branches read what they share through another branch, which shares at least as much."""
+    """Let branches read their shared turns through another branch, which shares at least as much."""
     statement = (
         f"{_TO_HEIR} UNWIND $ids AS id MATCH (:Conversation {{uuid: $parent}})-[r:HAS_BRANCH]->"
         "(c:Conversation {uuid: id}) SET c.branch_of = $heir "
@@ -234,7 +234,7 @@ async def _move_summaries(tx: Transaction, span: dict[str, Any], moved: list[Sum
 
 
 async def _move_findings(tx: Transaction, span: dict[str, Any]) -> None:
-    """Give the branch the findings of its turns; what only a turn that stays behind had settled holds again."""
+    """Give the branch the findings of its turns; a finding closed only by a removed turn is valid again."""
     result = await tx.run(
         "MATCH (f:Finding {conversation_id: $parent}) WHERE f.turn_index > $after AND f.turn_index <= $last "
         "OPTIONAL MATCH (f)-[:CLOSED_BY]->(x) OPTIONAL MATCH (n:Finding)-[:REPLACES]->(f) "

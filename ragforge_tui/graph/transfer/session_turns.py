@@ -45,7 +45,7 @@ class _Held(msgspec.Struct, frozen=True):
 
 
 def turn_digest(turn: Turn) -> str:
-    """Return a digest of what a turn holds, wherever it is stored."""
+    """Return a digest of a turn's content, wherever it is stored."""
     messages = [msgspec.structs.replace(m, uuid="", conversation_id="", turn_index=0) for m in turn.messages]
     calls = [[(c.tool_name, c.arguments, c.result and c.result.result) for c in m.tool_calls] for m in messages]
     plain = [msgspec.structs.replace(message, tool_calls=[]) for message in messages]
@@ -115,7 +115,7 @@ def _place(turn: Turn, conversation: str, index: int) -> None:
 
 
 def _as_own(turn: Turn, conversation: str) -> Turn:
-    """Return a turn with ids that only this conversation has, for one that went on otherwise than its original."""
+    """Return a turn with ids of this conversation alone, for a copy that differs from its original."""
     return Turn(turn_index=turn.turn_index, messages=[_own_message(m, conversation) for m in turn.messages])
 
 

@@ -124,7 +124,7 @@ class Transfer:
         return Imported(conversation=await self._conversations.get(own), created=plan.created, adds=plan.adds)
 
     async def import_session(self, e: ConversationExport, version: str) -> Imported:
-        """Import another agent's session: what is new in it, and what has grown since the last import.
+        """Import the new turns of another agent's session, and those that grew since the last import.
 
         The title follows the agent's until the user gives another. What changed is read for the memory again.
 

@@ -87,7 +87,7 @@ def marked_findings(turn: Turn) -> list[Marked]:
 
 
 def _is_repeated(one: Marked, turn: Turn) -> bool:
-    """Return whether a statement of an answer is about what a text of the turn says that nobody here has written."""
+    """Return whether a statement repeats a text of the turn that neither user nor model wrote."""
     mine = gist(one.sentence)
     longest = max(mine.stems, key=len, default="")
     texts = [text for message in turn.messages for text in message.materials]
@@ -127,7 +127,7 @@ def _marked(message: Message) -> Iterator[Marked]:
         text = own_words(text)
     listed: KeptKind | None = None
     quoting = False
-    """Whether a line announced what follows, as before something pasted: that is not the user's own word."""
+    """Whether a line introduced the next text, as before a paste, which is not the user's own word."""
     waiting = False
     """Whether the line below a label is its text."""
     for raw in text.splitlines():
@@ -187,7 +187,7 @@ def _of_line(line: str, by_user: bool, known: Marks) -> Iterator[Marked]:
 
 
 def _label(sentence: str, known: Marks) -> tuple[KeptKind, int] | None:
-    """Return the kind of a sentence that begins with a label, and where its text begins."""
+    """Return the kind of a labelled sentence, and the start of its text."""
     masked = _masked(sentence)
     return next(((kind, label.end()) for kind in LABELLED if (label := known.labels[kind].match(masked))), None)
 

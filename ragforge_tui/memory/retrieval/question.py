@@ -128,7 +128,7 @@ def asks_for_history(message: str) -> bool:
 
 
 def patience(message: str, *, first: bool = False, names_code: bool = False) -> float:
-    """Return the seconds that a request waits for a search; longer if its message asks for what only that can find."""
+    """Return the seconds a request waits for a search; longer if only that can answer its message."""
     least = LIMITS.first_recall if first else LIMITS.recall
     return max(least, LIMITS.asked) if names_code or asks_for_history(message) else least
 

@@ -65,7 +65,7 @@ def words(text: str) -> list[str]:
 
 
 def _pairs(run: str) -> list[str]:
-    """Return the pairs of neighbouring letters of each script without blanks, and what is between whole."""
+    """Return pairs of neighbouring letters of scripts without blanks, and other words whole."""
     found: list[str] = []
     done = 0
     for match in _NO_BLANKS.finditer(run):

@@ -24,7 +24,7 @@ async def usage_report(
     workspace: str | None = None,
     conversation_id: str = "",
 ) -> UsageReport:
-    """Return what the requests since a time took, also those of other agents; causes are known of one's own alone.
+    """Return the usage of requests since a time, other agents' too; only own ones have causes.
 
     Args:
         workspace: Only requests of this folder's conversations; None for all.

@@ -67,7 +67,7 @@ class FilePatch(msgspec.Struct):
 
 
 class Patched(NamedTuple):
-    """A text after a patch; `note` tells of lines that only look like those of the patch."""
+    """Text after a patch; `note` names lines that only look like those of the patch."""
 
     text: str
     note: str

@@ -34,7 +34,7 @@ _SHOWN_LINES = 12
 _SHOWN_CHARS = 500
 """Of one of the closest lines."""
 _RARE = 20
-"""Places of a line beyond which it says nothing about where a piece belongs."""
+"""Most places of a line that still helps to locate a piece."""
 _CANDIDATES = 3
 _SHORTEST = 0.3
 """Part of a line's length that one like it has at least."""

@@ -50,7 +50,7 @@ def project_servers(text: str) -> dict[str, McpServer]:
 
 
 def header_values(headers: Mapping[str, str], env: Mapping[str, str]) -> dict[str, str]:
-    """Return headers with their references replaced, trimmed; what they hold is masked from now on.
+    """Return headers with their references replaced, trimmed; their values are masked from now on.
 
     Raises:
         ConfigError: A variable without a default is not set.

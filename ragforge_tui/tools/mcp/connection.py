@@ -163,7 +163,7 @@ class Connection:
         return result
 
     async def _up_to_date(self, client: Client) -> None:
-        """Wait until what a call changed in the list of tools is known, from a server that announces such changes."""
+        """Wait for changes of the tools by a call, if the server announces such changes."""
         tools = client.server_capabilities.tools
         if tools is None or not tools.list_changed:
             return

@@ -1,4 +1,4 @@
-"""What MCP servers send, one part at a time: a bad part is left out or told in words, and the rest is used.
+"""Messages of MCP servers, part by part: a bad part is left out or described, the rest is used.
 
 The client's package checks a whole message against the protocol and refuses all of it, even for one odd schema among
 a hundred tools. So answers are brought into the smallest form that it accepts before it sees them. A message that is
@@ -17,7 +17,7 @@ from ragforge_tui.shared.formatting import size_text
 from ragforge_tui.shared.sanitize import plain_text, storable, storable_value
 
 LINE_BYTES = 8 * 1024 * 1024
-"""Bytes of the longest message; two hundred times what a model is shown of an answer."""
+"""Bytes of the longest message; two hundred times the part of an answer that a model gets."""
 SCHEMA_CHARS = 16_000
 """A tool with a longer schema is left out: it would be in every request."""
 _NESTED = 200
@@ -119,7 +119,7 @@ class AcceptedAnswers:
 
 
 def accepted_tools(result: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return a list of tools with what the agent uses of them, and the names of those that it cannot use."""
+    """Return the usable fields of a list of tools, and the names of unusable ones."""
     tools: list[dict[str, Any]] = []
     odd: list[str] = []
     listed = result["tools"]
@@ -166,7 +166,7 @@ def object_schema(given: Any) -> dict[str, Any] | None:
 
 
 def accepted_answer(result: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer to a call as blocks of text; what is no text is told in words."""
+    """Return the answer to a call as blocks of text; other content is described."""
     blocks = result.get("content")
     texts = [_block_text(block) for block in blocks] if isinstance(blocks, list) else []
     if not any(texts) and (data := result.get("structuredContent")) is not None:

@@ -75,7 +75,7 @@ class Protected:
                 record.changed = []
 
     def note(self, before: Found, after: Found) -> list[str]:
-        """Record what a command changed of what runs later, and return it. Blocks."""
+        """Record and return a command's changes to files that run later. Blocks."""
         own = self._load().placeholders
         names = [name for name, mark in after.running.items() if before.running.get(name) != mark]
         names += [name for name in after.repositories if name not in before.repositories]
@@ -93,7 +93,7 @@ class Protected:
         return descriptor
 
     def release(self, descriptor: int) -> None:
-        """Remove the placeholders that nobody else needs, also those of a program that was killed. Blocks."""
+        """Remove the placeholders that no process needs, also those of a killed program. Blocks."""
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             with self._record() as record:

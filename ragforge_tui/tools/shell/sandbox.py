@@ -39,7 +39,7 @@ _WORDS = re.compile(r"[\s;&|()<>'\"`=:,{}$]+")
 _KEPT_VARIABLES = re.compile(r"HOME|USER|LOGNAME|LANG|LC_.*|TZ|TERM|XDG_CONFIG_HOME")
 _LOOKUP = re.compile(r"(?:which|type) [\w.+ -]+")
 _REFUSED = re.compile("|".join(map(os.strerror, (errno.EROFS, errno.ENETUNREACH))) + "|name resolution", re.IGNORECASE)
-"""What the kernel and the C library say of an attempt to write, or to reach the network."""
+"""Words of the kernel and the C library for a refused write or connection."""
 _SHOWN = 120
 _TOO_MANY = "There are more files in {} than are searched for secrets"
 _MOST_NAMED = 5
@@ -60,7 +60,7 @@ class Room:
         self._held = -1
 
     def enter(self) -> None:
-        """Find out what to hide and what to protect; blocks. `leave` must be called afterwards.
+        """Collect the files to hide and to protect; blocks. `leave` must be called afterwards.
 
         Raises:
             SandboxRefusal: There are too many files to be sure of.
@@ -110,7 +110,7 @@ class Room:
         return kept | (reading_variables() if "git" in self._command else {})
 
     def check(self, output: str) -> None:
-        """Check what a command printed that failed.
+        """Check the output of a failed command.
 
         Raises:
             SandboxRefusal: It failed because it only may read.
@@ -121,7 +121,7 @@ class Room:
             raise SandboxRefusal(f"It wanted more than to read, and was stopped: {line[:_SHOWN].rstrip('.')}")
 
     def leave(self) -> list[str]:
-        """Return what the command changed that later runs or instructs outside; blocks."""
+        """Return the command's changes to files that later run or instruct outside; blocks."""
         if self._held < 0:
             return []
         try:
@@ -173,7 +173,7 @@ class Sandbox:
         return ""
 
     def planted(self) -> str:
-        """Return, as a sentence, what commands in the sandbox changed that runs outside; blocks."""
+        """Return a sentence on sandboxed changes to files that run outside; blocks."""
         changed = self.protected.changed()
         return f"A command in the sandbox changed {named(changed)}, which may run now" if changed else ""
 

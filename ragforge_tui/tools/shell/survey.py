@@ -33,7 +33,7 @@ Mark = tuple[int, int]
 
 
 class Found(NamedTuple):
-    """What was found below a workspace; the paths are relative to it.
+    """Findings below a workspace, as paths relative to it.
 
     Attributes:
         hidden: Files with secrets, and sockets.
@@ -69,7 +69,7 @@ class Survey:
         self._complete = False
 
     def look(self) -> Found:
-        """Return what the workspace holds now; blocks."""
+        """Return the current content of the workspace; blocks."""
         if not self._folders or any(_modified(path) != known.modified for path, known in self._folders.items()):
             self._walk()
         known = self._folders.values()
@@ -172,7 +172,7 @@ def _searched(home: Path, workspace: Path, most: int) -> tuple[list[Path], bool]
 
 
 def other_parts(folder: Path, kept: Sequence[Path]) -> Iterator[Path]:
-    """Yield all of a folder except some paths: itself, or what surrounds them. Blocks."""
+    """Yield all of a folder except some paths: itself, or their neighbours. Blocks."""
     within = [path for path in kept if path.is_relative_to(folder)]
     if not within:
         yield folder
@@ -213,7 +213,7 @@ def _is_socket(entry: os.DirEntry[str]) -> bool:
 
 
 def _is_public(path: str) -> bool:
-    """Return whether a file named like a key holds only what is public: certificates, public keys, signatures."""
+    """Return whether a file named like a key is public: certificate, public key, signature."""
     if not path.lower().endswith((".pem", ".asc")):
         return False
     try:

@@ -90,7 +90,7 @@ class Pastes:
         return {label: whole for label, whole in self._texts.items() if label in text}
 
     def within(self, text: str) -> list[str]:
-        """Return what of a whole text was pasted: pastes, or the lines that are left of an edited one."""
+        """Return the pasted parts of a whole text: pastes, or the remaining lines of an edited one."""
         found = []
         for whole in self._texts.values():
             parts = [whole] if whole in text else whole.splitlines()
@@ -341,7 +341,7 @@ class Prompt(TextArea):
         self.insert(self._pastes.collapse(text))
 
     def action_paste(self) -> None:
-        """Insert what was cut or copied in this program."""
+        """Insert the text cut or copied in this program."""
         self._pastes.collapse(self.app.clipboard)
         super().action_paste()
 

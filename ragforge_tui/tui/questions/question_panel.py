@@ -369,12 +369,12 @@ class QuestionPanel(Vertical, can_focus=True):
         return ""
 
     def take_held(self) -> str:
-        """Return the letter that was held back, as it begins a message; what else was held back is dropped."""
+        """Return the held letter, which starts a message; drop other held keys."""
         held, self._held, self._held_act = self._held, "", None
         return held
 
     def _hold(self, letter: str, act: Callable[[], None] | None = None) -> None:
-        """Hold an answer back until it has stood alone, and the question can have been read.
+        """Hold an answer until no key follows it, and the question can have been read.
 
         Args:
             letter: Of the answer; empty for Enter and Escape, which are dropped while the question is read.
