@@ -537,7 +537,6 @@ class Conversation(StoredConversation):
                 queue=self._queue,
                 stop=self._stop,
                 limits=limits,
-                earlier=lambda: list(self._window.turns),
             )
         counted = len(turn.messages)
         if isinstance(runner, TurnRunner):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
@@ -67,7 +67,6 @@ class TurnRunner:
         queue: Inputs that wait; the messages among them that steer join the turn before its next request.
         stop: Event that ends the turn when it is set; the partial answer is stored.
         limits: Limits of this turn alone.
-        earlier: Returns the turns before it that are at hand.
     """
 
     def __init__(
@@ -81,11 +80,9 @@ class TurnRunner:
         queue: InputQueue,
         stop: asyncio.Event,
         limits: TurnLimits,
-        earlier: Callable[[], Sequence[Turn]],
     ) -> None:
         self._services = services
         self._limits = limits
-        self._earlier = earlier
         self._requests = 0
         self._recorder = services.recorder
         self._turn = turn
