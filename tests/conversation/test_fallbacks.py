@@ -72,6 +72,7 @@ async def test_a_fallback_that_fails_is_passed_over(
     assert isinstance(end, TurnFailed) and models(server)[-1] == "scripted", "its own fault helps no other model"
 
 
+@pytest.mark.http
 async def test_titles_and_summaries_are_written_by_their_own_model(loaded: Loaded, server: OpenAIServer) -> None:
     summaries = msgspec.structs.replace(loaded.settings.agent.memory.summarization, model="openai/fast", every_turns=1)
     settings = with_memory(loaded, summarization=summaries)
