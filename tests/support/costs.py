@@ -52,12 +52,14 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[pytest.TestReport]:
     now = _used()
     # The last teardown of a worker waits for its servers, whose processor time is that of all tests.
     of = END if item.stash[_last] and report.when == "teardown" else item.nodeid
+    # The first test of a worker that needs LiteLLM pays for its import.
+    loaded = not item.stash[_had_litellm] and "litellm" in sys.modules
     report.user_properties = [
         (_SECONDS, now - item.stash[_marked_at]),
         (_OF, of),
         (_MEGABYTES, _process.memory_info().rss / 1e6),
-        (_MARKED, any(item.get_closest_marker(name) for name in COSTLY)),
-        (_LOADED, not item.stash[_had_litellm] and "litellm" in sys.modules and not _may_load(item)),
+        (_MARKED, loaded or any(item.get_closest_marker(name) for name in COSTLY)),
+        (_LOADED, loaded and not _may_load(item)),
     ]
     item.stash[_marked_at] = now
     return report
