@@ -41,6 +41,15 @@ def test_groups_newest_first() -> None:
     assert texts(files)[-2:] == ["1 found in searches", "d×1"]
 
 
+def test_files_of_calls_that_end_while_the_list_is_fetched_stay() -> None:
+    files = TouchedFiles()
+    files.note(1, call(("gone", "read")))
+    files.fetching()
+    files.note(2, call(("a", "read"), ("b", "write")))
+    files.load([AccessedFile(path="a", group="read", tool="read_file", turn_index=2, timestamp=CLOCK)])
+    assert texts(files) == ["Modified", "b×1", "Read", "a×1"]
+
+
 @pytest.mark.parametrize("palette", [DARK, msgspec.structs.replace(DARK, plain=True)])
 def test_changed_lines_are_counted_if_there_are_any(palette: Palette) -> None:
     files = TouchedFiles()

@@ -70,15 +70,23 @@ class TouchedFiles:
         self._files: dict[str, AccessedFile] = {}
         self._diffs: dict[str, FileDiff] = {}
         self._restored: set[str] = set()
+        self._noted: list[AccessedFile] = []
+        """Files of calls that ended since `fetching`: a pending answer may lack them."""
         self.found_shown = False
         """Whether files that searches alone found are listed, rather than counted."""
 
     def __len__(self) -> int:
         return len(self._files)
 
+    def fetching(self) -> None:
+        """Keep the files of calls that end from now on, when the fetched ones are loaded."""
+        self._noted = []
+
     def load(self, files: Iterable[AccessedFile]) -> None:
-        """Replace the files by those that the memory knows."""
-        self._files = merge_by_path(files)
+        """Replace the files by the fetched ones, and those noted since `fetching`."""
+        fetched = {(file.path, file.timestamp): file for file in files}
+        missed = (file for file in self._noted if (file.path, file.timestamp) not in fetched)
+        self._files = merge_by_path([*fetched.values(), *missed])
 
     def load_diffs(self, diffs: Iterable[FileDiff]) -> None:
         """Replace the diffs; a modified file without one has its earlier content again."""
@@ -94,6 +102,7 @@ class TouchedFiles:
         ]
         if call.success is False or not fresh:
             return False
+        self._noted += fresh
         self._files = merge_by_path([*self._files.values(), *fresh])
         self._restored.difference_update(file.path for file in fresh)
         return True
@@ -258,6 +267,7 @@ class FilesPane(Pane):
     async def _fetch(self) -> None:
         files, session = self.files, self.session
         uuid = session.state.conversation_id
+        files.fetching()
         try:
             found = await session.ask(FetchFiles(conversation_id=uuid))
             if files is not self.files:
